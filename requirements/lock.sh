@@ -1,0 +1,10 @@
+#!/bin/sh
+# Locks what pyproject.toml asks for, with hashes, for every platform. Needs `uv` (pip install uv).
+set -eu
+cd "$(dirname "$0")/.."
+lock() {
+    uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+        --no-emit-index-url --no-annotate --quiet --custom-compile-command "sh requirements/lock.sh" "$@"
+}
+lock --output-file requirements/run.txt
+lock --group dev --output-file requirements/dev.txt

@@ -1,0 +1,113 @@
+"""Hits in; evidence with its confidence, and a refusal where it is not enough, out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from bythebook.answer.plan import Mode, PlannedWorkflow
+from bythebook.model import (
+    Confidence,
+    Evidence,
+    Hit,
+    Level,
+    Question,
+    Refusal,
+    RefusalType,
+    Topic,
+)
+
+DECISIVE = 0.85  # one such passage is enough for "medium"
+_NEARBY_TOPICS = 3
+_NEARBY_COSINE = 0.25  # below this a topic is not near at all
+
+# S4's bands: (average score, passages, level). The counts are capped by top_k.
+_BANDS = ((0.85, 5, Level.HIGH), (0.75, 3, Level.MEDIUM), (0.60, 2, Level.LOW))
+_ORDER = (Level.INSUFFICIENT, Level.LOW, Level.MEDIUM, Level.HIGH)
+
+
+def gather(question: Question, hits: Sequence[Hit], *, context_tokens: int) -> Evidence:
+    """The hits above the floor that fit the budget; the weakest are dropped first."""
+    kept: list[Hit] = []
+    tokens = 0
+    for hit in hits:
+        if hit.score < question.floor:
+            break
+        if kept and tokens + hit.passage.tokens > context_tokens:
+            break
+        kept.append(hit)
+        tokens += hit.passage.tokens
+    confidence = measure(kept, top_k=question.top_k)
+    return Evidence(tuple(kept), tokens, confidence, tuple(hits))
+
+
+def measure(hits: Sequence[Hit], *, top_k: int) -> Confidence:
+    """S4's ConfidenceMetrics on calibrated scores."""
+    if not hits:
+        return Confidence()
+    scores = [hit.score for hit in hits]
+    average = min(max(sum(scores) / len(scores), min(scores)), max(scores))
+    return Confidence(
+        average=average,
+        minimum=min(scores),
+        maximum=max(scores),
+        count=len(hits),
+        diversity=_diversity(hits),
+        level=_level(average, max(scores), len(hits), top_k),
+    )
+
+
+def gate(question: Question, workflow: PlannedWorkflow, evidence: Evidence) -> Refusal | None:
+    """A refusal if this evidence cannot carry an answer."""
+    selected = workflow.mode is Mode.SELECTED_TEXT_ONLY
+    enough = _ORDER.index(evidence.confidence.level) >= _ORDER.index(question.needs)
+    if evidence.hits and (enough or selected):
+        return None
+    if selected:
+        return Refusal(RefusalType.SELECTED_TEXT_MISSING)
+    kind = RefusalType.LOW_RELEVANCE if evidence.considered else RefusalType.EMPTY_RETRIEVAL
+    return Refusal(kind, nearby_topics(evidence))
+
+
+def ungrounded(workflow: PlannedWorkflow, evidence: Evidence) -> Refusal:
+    """When the check let nothing of what was written through."""
+    if workflow.mode is Mode.SELECTED_TEXT_ONLY:
+        return Refusal(RefusalType.SELECTED_TEXT_MISSING)
+    return Refusal(RefusalType.INSUFFICIENT_GROUNDING, nearby_topics(evidence))
+
+
+def settle(evidence: Evidence, *, answered: bool) -> Evidence:
+    """The confidence that fits the outcome: a refusal has none, an answer has some."""
+    level = evidence.confidence.level
+    if not answered:
+        level = Level.INSUFFICIENT
+    elif level is Level.INSUFFICIENT:
+        level = Level.LOW
+    return replace(evidence, confidence=replace(evidence.confidence, level=level))
+
+
+def nearby_topics(evidence: Evidence) -> tuple[Topic, ...]:
+    topics: dict[str, Topic] = {}
+    for hit in evidence.considered:
+        if hit.signals.unit_cosine >= _NEARBY_COSINE:
+            place = hit.passage.place
+            topics.setdefault(place.url, Topic(place.path, place.url))
+    return tuple(topics.values())[:_NEARBY_TOPICS]
+
+
+def _level(average: float, best: float, count: int, top_k: int) -> Level:
+    for least, passages, level in _BANDS:
+        if average >= least and count >= min(passages, top_k):
+            return level
+        if level is Level.MEDIUM and best >= DECISIVE:
+            return level
+    return Level.INSUFFICIENT
+
+
+def _diversity(hits: Sequence[Hit]) -> float:
+    pairs = list(combinations([hit.vector for hit in hits if hit.vector is not None], 2))
+    if not pairs:
+        return 0.0
+    similarity = sum(float(one @ other) for one, other in pairs) / len(pairs)
+    return min(1.0, max(0.0, 1 - similarity))

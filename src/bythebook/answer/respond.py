@@ -1,0 +1,119 @@
+"""The journey of a question, in order: from what was asked to a reply that stands in the book.
+
+Events are the nouns themselves: states, the evidence, citations and sentences as they come, and
+last the reply. The answer of a caller that does not stream is that last event.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bythebook.answer.check import Supported, check
+from bythebook.answer.cite import Citations
+from bythebook.answer.gate import gate, gather, settle, ungrounded
+from bythebook.answer.plan import Mode, plan
+from bythebook.book.passages import passage_of_selection
+from bythebook.model import (
+    Answer,
+    Citation,
+    Evidence,
+    Level,
+    Message,
+    Question,
+    Refusal,
+    Reply,
+    Sentence,
+    Timings,
+)
+from bythebook.ports import Writer
+from bythebook.retrieve.search import Findings, Index, search, weigh_selection
+from bythebook.talk.standalone import stand_alone
+
+DISCLAIMER = "The book says little about this; read the cited passages yourself."
+
+
+class State(StrEnum):
+    """S1's query processing states. An error is an exception, not an event."""
+
+    RECEIVED = "RECEIVED"
+    VALIDATING = "VALIDATING"
+    RETRIEVING = "RETRIEVING"
+    GENERATING = "GENERATING"
+    COMPLETE = "COMPLETE"
+    ERROR = "ERROR"
+
+
+Event = State | Evidence | Citation | Sentence | Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What answers questions: an open book and someone who writes."""
+
+    index: Index
+    writer: Writer
+    context_tokens: int
+
+
+async def respond(
+    question: Question, desk: Desk, history: Sequence[Message] = ()
+) -> AsyncIterator[Event]:
+    began = time.perf_counter()
+    yield State.RECEIVED
+    yield State.VALIDATING
+    workflow = plan(question)
+    asked = stand_alone(question, history)
+    yield State.RETRIEVING
+    if workflow.mode is Mode.SELECTED_TEXT_ONLY:
+        selection = passage_of_selection(question.selection or "", url=question.selection_url)
+        findings = await weigh_selection(asked, selection, desk.index)
+    else:
+        findings = await search(asked, desk.index)
+    evidence = gather(asked, findings.hits, context_tokens=desk.context_tokens)
+    yield evidence
+    outcome: Answer | Refusal | None = gate(asked, workflow, evidence)
+    written = time.perf_counter()
+    if outcome is None:
+        yield State.GENERATING
+        citations, sentences, cited, withheld = Citations(), [], [], 0
+        async for verdict in check(desk.writer.write(asked, evidence, history), evidence):
+            if not isinstance(verdict, Supported):
+                withheld += 1
+                continue
+            sentence, citation, new = citations.cite(verdict)
+            if new:
+                cited.append(citation)
+                yield citation
+            sentences.append(sentence)
+            yield sentence
+        outcome = (
+            Answer(tuple(sentences), tuple(cited), desk.writer.name, withheld)
+            if sentences
+            else ungrounded(workflow, evidence)
+        )
+    yield State.COMPLETE
+    yield _reply(question, outcome, evidence, _timings(findings, began, written))
+
+
+def _reply(
+    question: Question, outcome: Answer | Refusal, evidence: Evidence, timings: Timings
+) -> Reply:
+    settled = settle(evidence, answered=isinstance(outcome, Answer))
+    if isinstance(outcome, Answer) and settled.confidence.level is Level.LOW:
+        outcome = Answer(
+            outcome.sentences, outcome.citations, outcome.writer, outcome.withheld, DISCLAIMER
+        )
+    return Reply(question, outcome, settled, timings)
+
+
+def _timings(findings: Findings, began: float, written: float) -> Timings:
+    now = time.perf_counter()
+    return Timings(
+        query_ms=findings.query_ms,
+        search_ms=findings.search_ms,
+        generation_ms=(now - written) * 1000,
+        total_ms=(now - began) * 1000,
+    )

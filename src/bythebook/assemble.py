@@ -1,0 +1,205 @@
+"""Settings in, an open ``Library`` out: the only place that chooses providers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from bythebook.answer.extract import ExtractiveWriter
+from bythebook.answer.respond import Desk, Event, respond
+from bythebook.errors import (
+    BookError,
+    ConfigurationError,
+    EmbedderMismatch,
+    NotIngested,
+    UnknownProvider,
+)
+from bythebook.index.calibrate import calibration_for
+from bythebook.index.ingest import IngestResult, Progress, ingest
+from bythebook.index.lexicon import Vocabulary
+from bythebook.model import Answer, Message, Question, Reply, Role, Thread
+from bythebook.retrieve.search import Findings, Index, search
+
+if TYPE_CHECKING:
+    from bythebook.book.site import Book
+    from bythebook.ports import Catalog, Embedder, Generation, Shelf, ThreadStore, Writer
+    from bythebook.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    module: str
+    name: str
+    install: str
+
+
+EMBEDDERS = {
+    "local": Provider("bythebook.providers.local", "LocalEmbedder", "pip install bythebook"),
+}
+
+
+class Library:
+    """One book, open for questions. Picks up a newly published generation between two of them."""
+
+    def __init__(
+        self,
+        *,
+        embedder: Embedder,
+        shelf: Shelf,
+        catalog: Catalog,
+        threads: ThreadStore,
+        make_writer: Callable[[Vocabulary], Writer] = ExtractiveWriter,
+        context_tokens: int = 4000,
+    ) -> None:
+        self._embedder = embedder
+        self._shelf = shelf
+        self._catalog = catalog
+        self._make_writer = make_writer
+        self._context_tokens = context_tokens
+        self._desk: Desk | None = None
+        self._opening = asyncio.Lock()
+        self.threads = threads
+
+    async def ask(self, question: Question) -> AsyncIterator[Event]:
+        """Every event of the question's journey; the last one is the reply."""
+        desk = await self.desk()
+        thread = await self.threads.read(question.thread) if question.thread else None
+        async for event in respond(question, desk, thread.messages if thread else ()):
+            if isinstance(event, Reply) and question.thread:
+                await self._remember(question.thread, event)
+            yield event
+
+    async def reply(self, question: Question) -> Reply:
+        async for event in self.ask(question):
+            if isinstance(event, Reply):
+                return event
+        raise AssertionError("a journey ends with its reply")
+
+    async def search(self, question: Question) -> Findings:
+        return await search(question, (await self.desk()).index)
+
+    async def ingest(
+        self, book: Book, *, on_progress: Progress, started: float | None = None
+    ) -> IngestResult:
+        with self._catalog.ingesting():
+            return await ingest(
+                book,
+                catalog=self._catalog,
+                shelf=self._shelf,
+                embedder=self._embedder,
+                on_progress=on_progress,
+                started=started,
+            )
+
+    async def desk(self) -> Desk:
+        generation = await asyncio.to_thread(self._catalog.current)
+        if generation is None:
+            raise NotIngested(
+                "This home holds no book yet.", cure="Run: bythebook ingest path/to/docs"
+            )
+        async with self._opening:
+            if self._desk is None or self._desk.index.generation != generation.name:
+                self._desk = await self._open(generation)
+            return self._desk
+
+    async def health(self) -> dict[str, str]:
+        """Each service's state in a word; never raises."""
+        states: dict[str, str] = {}
+        for name, probe in (("index", self._probe_index), ("embedder", self._probe_embedder)):
+            try:
+                await probe()
+                states[name] = "ok"
+            except BookError as error:
+                states[name] = error.message
+        return states
+
+    async def warm_up(self) -> None:
+        await self._embedder.embed(["Is the book open?"], role="query")
+
+    async def _probe_index(self) -> None:
+        await (await self.desk()).index.store.count()
+
+    async def _probe_embedder(self) -> None:
+        await self.warm_up()
+
+    async def _open(self, generation: Generation) -> Desk:
+        if generation.embedder != self._embedder.name:
+            raise EmbedderMismatch(
+                f"This book was ingested with {generation.embedder}, "
+                f"but the settings say {self._embedder.name}.",
+                cure=f"Set embedder to {generation.embedder}, or ingest the book again.",
+            )
+        vocabulary = Vocabulary.from_bytes(generation.vocabulary)
+        index = Index(
+            generation=generation.name,
+            embedder=self._embedder,
+            store=await self._shelf.open(generation.name),
+            vocabulary=vocabulary,
+            calibration=calibration_for(generation.embedder),
+        )
+        return Desk(index, self._make_writer(vocabulary), self._context_tokens)
+
+    async def _remember(self, thread_id: str, reply: Reply) -> Thread:
+        now = datetime.now(UTC)
+        said = reply.outcome.text
+        confidence = reply.evidence.confidence.average if isinstance(reply.outcome, Answer) else 0.0
+        return await self.threads.append(
+            thread_id,
+            [
+                Message(Role.USER, reply.question.text, now),
+                Message(Role.ASSISTANT, said, now, confidence),
+            ],
+        )
+
+
+def open_library(settings: Settings | None = None) -> Library:
+    """A library on the providers that the settings name. Nothing heavy is loaded until used."""
+    from bythebook.providers.sql import SqlCatalog, SqlThreads, open_database
+    from bythebook.settings import load_settings
+
+    settings = settings or load_settings()
+    embedder = choose(EMBEDDERS, settings.embedder)
+    engine = open_database(settings.database_url, settings.home)
+    return Library(
+        embedder=embedder,
+        shelf=_shelf(settings, embedder),
+        catalog=SqlCatalog(engine, settings.home),
+        threads=SqlThreads(engine),
+        make_writer=_writer(settings),
+        context_tokens=settings.limits.context_tokens,
+    )
+
+
+def choose(table: dict[str, Provider], name: str) -> Any:
+    """The provider that ``"provider:model"`` names, imported only now."""
+    provider, _, model = name.partition(":")
+    if provider not in table or not model:
+        raise UnknownProvider(
+            f"There is no provider {name!r}.",
+            cure=f'Write "provider:model" with one of {", ".join(table)}.',
+        )
+    row = table[provider]
+    try:
+        return getattr(import_module(row.module), row.name)(model)
+    except ModuleNotFoundError as error:
+        raise UnknownProvider(
+            f"{name} needs the package {error.name}.", cure=f"Run: {row.install}"
+        ) from None
+
+
+def _shelf(settings: Settings, embedder: Embedder) -> Shelf:
+    if settings.store != "edge":
+        raise ConfigurationError(f"There is no store {settings.store!r}.", cure="Use edge.")
+    from bythebook.providers.qdrant_edge import EdgeShelf
+
+    return EdgeShelf(settings.home / "generations", dimension=embedder.dimension)
+
+
+def _writer(settings: Settings) -> Callable[[Vocabulary], Writer]:
+    if settings.writer != "extractive":
+        raise ConfigurationError(f"There is no writer {settings.writer!r}.", cure="Use extractive.")
+    return ExtractiveWriter

@@ -1,0 +1,161 @@
+"""``docusaurus.config.*`` in, the settings that decide URLs and order out. It is never run.
+
+Only plain literals are read; what the file computes is left to Docusaurus' default or to the
+author's own options.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from bythebook.book.files import UnreadableFile, read_text
+from bythebook.book.js import UNKNOWN, read_value
+
+NAMES = tuple(f"docusaurus.config.{ending}" for ending in ("js", "ts", "mjs", "cjs", "mts", "cts"))
+
+_OBJECT = re.compile(r"(?:=|\bdefault|\breturn|\()\s*(?=\{)")
+_TELLTALE = ("url", "baseUrl", "presets", "plugins", "title", "themeConfig")
+_DOCS_PLUGINS = ("@docusaurus/plugin-content-docs", "content-docs")
+_CLASSIC = ("classic", "@docusaurus/preset-classic")
+
+
+@dataclass(frozen=True, slots=True)
+class DocsPlugin:
+    """One set of pages of a site."""
+
+    id: str = "default"
+    path: str = "docs"
+    route_base_path: str = "docs"
+    exclude: tuple[str, ...] = ()
+    strip_numbers: bool = True
+    last_version: str | None = None
+    versions: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteConfig:
+    root: Path
+    url: str | None = None
+    base_url: str = "/"
+    trailing_slash: bool | None = None
+    default_locale: str | None = None
+    locales: tuple[str, ...] | None = None
+    format: str = "mdx"
+    maths: bool = False
+    plugins: tuple[DocsPlugin, ...] = (DocsPlugin(),)
+    unread: tuple[str, ...] = ()  # settings that are there but are not plain literals
+
+
+def find_config(folder: Path, *, levels: int = 3) -> Path | None:
+    """The nearest configuration at or above ``folder``."""
+    for candidate in (folder, *folder.parents[:levels]):
+        for name in NAMES:
+            if (candidate / name).is_file():
+                return candidate / name
+    return None
+
+
+def read_config(file: Path) -> SiteConfig:
+    try:
+        source = read_text(file.parent, PurePosixPath(file.name))
+    except UnreadableFile as error:
+        return SiteConfig(file.parent, unread=(f"{file.name} ({error.reason})",))
+    values = _config_object(source)
+    i18n = _mapping(values.get("i18n"))
+    markdown = _mapping(values.get("markdown"))
+    locales = i18n.get("locales")
+    unread = [name for name in ("url", "baseUrl", "trailingSlash") if values.get(name) is UNKNOWN]
+    trailing = values.get("trailingSlash")
+    return SiteConfig(
+        root=file.parent,
+        url=_text(values.get("url")),
+        base_url=_text(values.get("baseUrl")) or "/",
+        trailing_slash=trailing if isinstance(trailing, bool) else None,
+        default_locale=_text(i18n.get("defaultLocale")),
+        locales=_texts(locales) if isinstance(locales, list) else None,
+        format=_text(markdown.get("format")) or "mdx",
+        maths="remark-math" in source or "remarkMath" in source,
+        plugins=tuple(_docs_plugins(values)) or (DocsPlugin(),),
+        unread=tuple(unread),
+    )
+
+
+def _config_object(source: str) -> Mapping[str, object]:
+    """The object in the file that looks most like a site's configuration."""
+    best: Mapping[str, object] = {}
+    place = 0
+    while (found := _OBJECT.search(source, place)) is not None:
+        value, after = read_value(source, found.end())
+        place = found.end()
+        if isinstance(value, dict):
+            place = max(place, after)
+            if _likeness(value) > _likeness(best):
+                best = value
+    return best
+
+
+def _likeness(values: Mapping[str, object]) -> int:
+    return sum(name in values for name in _TELLTALE)
+
+
+def _docs_plugins(values: Mapping[str, object]) -> list[DocsPlugin]:
+    plugins: list[DocsPlugin] = []
+    for name, options in _entries(values.get("presets")):
+        docs = options.get("docs", {})
+        if name in _CLASSIC and docs is not False:
+            plugins.append(_docs_plugin(_mapping(docs)))
+    for name, options in _entries(values.get("plugins")):
+        if name in _DOCS_PLUGINS:
+            plugins.append(_docs_plugin(options))
+    return plugins
+
+
+def _entries(value: object) -> list[tuple[str, Mapping[str, object]]]:
+    """``'name'`` and ``['name', options]``, as presets and plugins are given."""
+    found: list[tuple[str, Mapping[str, object]]] = []
+    for entry in value if isinstance(value, list) else []:
+        if isinstance(entry, str):
+            found.append((entry, {}))
+        elif isinstance(entry, list) and entry and isinstance(entry[0], str):
+            found.append((entry[0], _mapping(entry[1] if len(entry) > 1 else {})))
+    return found
+
+
+def _docs_plugin(options: Mapping[str, object]) -> DocsPlugin:
+    route = options.get("routeBasePath")
+    exclude = options.get("exclude")
+    return DocsPlugin(
+        id=_text(options.get("id")) or "default",
+        path=(_text(options.get("path")) or "docs").removeprefix("./").rstrip("/"),
+        route_base_path=route if isinstance(route, str) else "docs",
+        exclude=_texts(exclude) if isinstance(exclude, list) else (),
+        strip_numbers=options.get("numberPrefixParser") is not False,
+        last_version=_text(options.get("lastVersion")),
+        versions=_mapping(options.get("versions")),
+    )
+
+
+def read_versions(root: Path, plugin: DocsPlugin) -> tuple[str, ...]:
+    """The names in ``versions.json``, newest first; none if the site has no versions."""
+    name = "versions.json" if plugin.id == "default" else f"{plugin.id}_versions.json"
+    try:
+        value = json.loads(read_text(root, PurePosixPath(name)))
+    except (UnreadableFile, ValueError, RecursionError):
+        return ()
+    return _texts(value) if isinstance(value, list) else ()
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _texts(values: list[object]) -> tuple[str, ...]:
+    return tuple(value for value in values if isinstance(value, str))

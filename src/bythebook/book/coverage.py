@@ -1,0 +1,123 @@
+"""The words a reader sees, read straight off the parser's tokens, and how many of them a page kept.
+
+The passages are assembled from the block tree; this is counted beside it, so that what the tree or
+the passages lose shows up as missing words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from markdown_it.token import Token
+
+from bythebook.book.blocks import Document
+from bythebook.book.elements import HIDDEN_NAMES, tab_labels
+from bythebook.book.inline import Values, shown_value, visible
+from bythebook.book.jsx import Expression, Tag
+from bythebook.book.letters import words
+from bythebook.book.tree import read_info
+
+
+def visible_words(
+    tokens: Sequence[Token], values: Values, inlined: Mapping[int, Document]
+) -> tuple[str, ...]:
+    return tuple(_Counter(values, inlined).count(tokens))
+
+
+class _Counter:
+    def __init__(self, values: Values, inlined: Mapping[int, Document]) -> None:
+        self._values = values
+        self._inlined = inlined
+        self._hidden = 0
+        self._tabs: list[bool] = []  # whether each open <Tabs> names its tabs itself
+
+    def count(self, tokens: Sequence[Token]) -> Iterator[str]:
+        skipped_note = False
+        referenced = {
+            child.meta.get("label")
+            for token in tokens
+            for child in token.children or ()
+            if child.type == "footnote_ref"
+        }
+        for token in tokens:
+            if token.type == "footnote_reference_open":
+                skipped_note = token.meta.get("label") not in referenced
+            elif token.type == "footnote_reference_close":
+                skipped_note = False
+            elif not skipped_note:
+                yield from self._words_of(token)
+
+    def _words_of(self, token: Token) -> Iterator[str]:
+        if token.type == "inline":
+            yield from self._inline_words(token.children or [])
+        elif token.type == "flow":
+            for part in token.meta["parts"]:
+                yield from self._part_words(part)
+        elif token.type in ("fence", "code_block", "maths_block"):
+            yield from words(read_info(token.info)[1])
+            yield from words(token.content)
+
+    def _inline_words(self, children: list[Token]) -> Iterator[str]:
+        start = 0
+        for place, child in enumerate(children):
+            if child.type == "tag" and not child.meta["tag"].is_literal and _cuts(child):
+                yield from self._shown(visible(children[start:place], self._values))
+                yield from self._tag_words(child.meta["tag"])
+                start = place + 1
+        yield from self._shown(visible(children[start:], self._values))
+
+    def _shown(self, text: str) -> Iterable[str]:
+        return () if self._hidden else words(text)
+
+    def _part_words(self, part: Tag | Expression | str) -> Iterable[str]:
+        if isinstance(part, Tag):
+            return self._shown(part.raw) if part.is_literal else self._tag_words(part)
+        if isinstance(part, Expression):
+            return self._shown(shown_value(part, self._values) or "")
+        return self._shown(part)
+
+    def _tag_words(self, tag: Tag) -> Iterable[str]:
+        if id(tag) in self._inlined:
+            return self._inlined[id(tag)].words
+        if tag.name in HIDDEN_NAMES and tag.paired and not tag.alone:
+            self._hidden += -1 if tag.closing else 1
+        if tag.name == "Tabs":
+            return self._tabs_words(tag)
+        if tag.name == "TabItem" and not (self._tabs and self._tabs[-1]):
+            return self._shown(tag.text_of("label") or tag.text_of("value"))
+        names = {"Admonition": ("title",), "CodeBlock": ("title",), "Mermaid": ("value",)}
+        texts = [tag.text_of(name) for name in ("alt", *names.get(tag.name, ()))]
+        return self._shown(" ".join(texts))
+
+    def _tabs_words(self, tag: Tag) -> Iterable[str]:
+        if tag.closing:
+            if self._tabs:
+                self._tabs.pop()
+            return ()
+        labels = tab_labels(tag)
+        if not tag.alone:
+            self._tabs.append(bool(labels))
+        return self._shown(" ".join(labels.values()))
+
+
+def _cuts(child: Token) -> bool:
+    """Whether a tag within a line does more than format words: everything but plain HTML."""
+    tag: Tag = child.meta["tag"]
+    return (
+        not tag.text_of("alt")
+        and tag.name != "br"
+        and (tag.name[:1].isupper() or tag.name in HIDDEN_NAMES)
+    )
+
+
+def compare(visible: Sequence[str], kept: Iterable[str]) -> tuple[int, tuple[str, ...]]:
+    """How many of the visible words were kept, and those that were not, in reading order."""
+    left = Counter(kept)
+    missing: list[str] = []
+    for word in visible:
+        if left[word] > 0:
+            left[word] -= 1
+        else:
+            missing.append(word)
+    return len(visible) - len(missing), tuple(missing)

@@ -1,0 +1,148 @@
+"""The head of a file: text in, front matter (YAML 1.2) and the number of lines it took out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from io import StringIO
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+MAX_CHARACTERS = 64 * 1024
+MAX_DEPTH = 20
+
+_INTEGER = re.compile(r"[-+]?[0-9]{1,300}\Z")
+_OCTAL_OR_HEX = re.compile(r"0o[0-7]{1,300}\Z|0x[0-9a-fA-F]{1,300}\Z")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?\Z")
+_WORDS: Mapping[str, object] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+
+
+class UnreadableFrontMatter(Exception):
+    """Why, and on which line of the text (from 1)."""
+
+    def __init__(self, reason: str, line: int | None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+
+
+def read_front_matter(text: str) -> tuple[dict[str, object], int]:
+    """The front matter and how many lines it fills, its fences included."""
+    head, lines = _split(text)
+    if not lines:
+        return {}, 0
+    if len(head) > MAX_CHARACTERS:
+        raise UnreadableFrontMatter("front matter is longer than 64 KiB", 1)
+    value = read_yaml(head, first_line=2)
+    if value is None:
+        return {}, lines
+    if not isinstance(value, dict):
+        raise UnreadableFrontMatter("front matter is not a list of names and values", 2)
+    return {str(key): item for key, item in value.items()}, lines
+
+
+def read_yaml(text: str, *, first_line: int = 1) -> object:
+    """One YAML document as plain Python values. Aliases, tags and deep nesting are refused."""
+    try:
+        return _assemble(text, first_line)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = mark.line + first_line if mark is not None else None
+        raise UnreadableFrontMatter(f"YAML: {error.problem or 'not readable'}", line) from None
+    except (YAMLError, ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "not readable"
+        raise UnreadableFrontMatter(f"YAML: {reason}", first_line) from None
+
+
+def _split(text: str) -> tuple[str, int]:
+    first, _, rest = text.partition("\n")
+    if not first.startswith("---") or first.startswith("----"):
+        return "", 0
+    end = 0 if rest.startswith("---") else rest.find("\n---") + 1
+    if end == 0 and not rest.startswith("---"):
+        return "", 0  # a rule at the top of a page that has no front matter
+    language = first[3:].strip()
+    if language and language not in ("yaml", "yml"):
+        # gray-matter would run `---js` as code.
+        raise UnreadableFrontMatter(f"front matter in {language[:20]!r} is not read, only YAML", 1)
+    return rest[:end], text.count("\n", 0, len(first) + 1 + end) + 1
+
+
+class _Nest:
+    """A list or mapping that is still open; a mapping waits for the value of ``key``."""
+
+    __slots__ = ("key", "value", "waiting")
+
+    def __init__(self, value: dict[object, object] | list[object]) -> None:
+        self.value = value
+        self.key: object = None
+        self.waiting = False
+
+    def add(self, item: object) -> None:
+        if isinstance(self.value, list):
+            self.value.append(item)
+        elif self.waiting:
+            self.value[self.key] = item
+            self.waiting = False
+        else:
+            self.key, self.waiting = (item if _hashable(item) else str(item)), True
+
+
+def _assemble(text: str, first_line: int) -> object:
+    nests: list[_Nest] = []
+    top = _Nest([])
+    for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
+        _refuse(event, len(nests), first_line)
+        if isinstance(event, ScalarEvent):
+            (nests[-1] if nests else top).add(_scalar(event))
+        elif isinstance(event, (MappingStartEvent, SequenceStartEvent)):
+            nests.append(_Nest({} if isinstance(event, MappingStartEvent) else []))
+        elif isinstance(event, (MappingEndEvent, SequenceEndEvent)):
+            done = nests.pop().value
+            (nests[-1] if nests else top).add(done)
+    assert isinstance(top.value, list)
+    return top.value[0] if top.value else None
+
+
+def _refuse(event: Event, depth: int, first_line: int) -> None:
+    line = event.start_mark.line + first_line
+    if isinstance(event, AliasEvent):
+        raise UnreadableFrontMatter("YAML aliases (*name) are not allowed", line)
+    if depth > MAX_DEPTH:
+        raise UnreadableFrontMatter(f"YAML is nested deeper than {MAX_DEPTH} levels", line)
+    tag = getattr(event, "tag", None)
+    if tag is not None and not str(tag).startswith("tag:yaml.org,2002:"):
+        raise UnreadableFrontMatter(f"YAML tag {str(tag)[:40]!r} is not allowed", line)
+
+
+def _scalar(event: ScalarEvent) -> object:
+    value: str = event.value
+    if event.style is not None or event.tag is not None:  # quoted or block text stays text
+        return value
+    if value in _WORDS:
+        return _WORDS[value]
+    if _INTEGER.match(value):
+        return int(value)
+    if _OCTAL_OR_HEX.match(value):
+        return int(value, 0)
+    if len(value) < 400 and _FLOAT.match(value):
+        return float(value)
+    return value
+
+
+def _hashable(item: object) -> bool:
+    return not isinstance(item, (dict, list))

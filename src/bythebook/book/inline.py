@@ -1,0 +1,91 @@
+"""What a reader sees of one line of tokens, and what github-slugger is given of a heading."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from markdown_it.token import Token
+
+from bythebook.book.js import UNKNOWN, is_comment, read_literal
+from bythebook.book.jsx import Expression, Tag
+
+_SPACES = re.compile(r"[ \t]+")
+_AROUND_BREAK = re.compile(r"[ \t]*\n[ \t]*")
+
+Values = Mapping[str, object]  # what names in expressions stand for: props, exported constants
+_NO_VALUES: Values = {}
+
+
+def visible(children: Iterable[Token], values: Values = _NO_VALUES) -> str:
+    """Plain text: markers gone, links as their words, images as their alternative text."""
+    text = "".join(_visible_part(child, values) for child in children)
+    return tidy(text)
+
+
+def tidy(text: str) -> str:
+    """One space where the page shows one; line ends only where the page breaks the line."""
+    return _AROUND_BREAK.sub("\n", _SPACES.sub(" ", text)).strip(" \t\n")
+
+
+def _visible_part(token: Token, values: Values) -> str:
+    read = _PARTS.get(token.type)
+    return read(token, values) if read else ""
+
+
+def _tag_part(token: Token, values: Values) -> str:
+    tag: Tag = token.meta["tag"]
+    if tag.is_literal:
+        return tag.raw
+    return "\n" if tag.name == "br" else tag.text_of("alt")
+
+
+def _expression_part(token: Token, values: Values) -> str:
+    return shown_value(token.meta["expression"], values) or ""
+
+
+def shown_value(expression: Expression, values: Values = _NO_VALUES) -> str | None:
+    """What React draws for an expression: None if only the running site could know."""
+    if is_comment(expression.code):
+        return ""
+    code = expression.code.strip()
+    value = values[code] if code in values else read_literal(code)
+    if value is UNKNOWN:
+        return None
+    if isinstance(value, (bool, dict)) or value is None:
+        return ""
+    if isinstance(value, list):
+        return None if UNKNOWN in value else "".join(str(item) for item in value)
+    return str(value)
+
+
+_PARTS: Mapping[str, Callable[[Token, Values], str]] = {
+    "text": lambda token, _: token.content,
+    "text_special": lambda token, _: token.content,
+    "code_inline": lambda token, _: token.content,
+    "maths_inline": lambda token, _: token.markup + token.content + token.markup,
+    "softbreak": lambda token, _: " ",
+    "hardbreak": lambda token, _: "\n",
+    "image": lambda token, values: visible(token.children or (), values),
+    "tag": _tag_part,
+    "expression": _expression_part,
+}
+
+
+def slug_text(children: Iterable[Token]) -> str:
+    """A heading's text as mdast-util-to-string gives it to the slugger."""
+    return "".join(_slug_part(child) for child in children)
+
+
+def _slug_part(token: Token) -> str:
+    if token.type == "image":
+        return slug_text(token.children or ())
+    if token.type == "expression":
+        expression: Expression = token.meta["expression"]
+        return expression.code
+    if token.type == "tag":
+        tag: Tag = token.meta["tag"]
+        return tag.raw if tag.is_literal else ""
+    if token.type == "softbreak":
+        return "\n"
+    return token.content if token.type in ("text", "code_inline", "maths_inline") else ""

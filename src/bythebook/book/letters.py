@@ -1,0 +1,33 @@
+"""Text in, the same text out without characters that no reader sees but a machine would read."""
+
+from __future__ import annotations
+
+import re
+
+# Tag block, BOM, bidi embeddings and isolates, zero-width space, word joiner: a place to hide
+# words from the reader. ZWJ and ZWNJ are spelling in Urdu, Persian and the scripts of India, and
+# join emoji; anywhere else they only break words apart. A second variation selector after a first
+# selects nothing.
+_HIDDEN = re.compile("[\U000e0000-\U000e007f\ufeff\u202a-\u202e\u2066-\u2069\u200b\u2060]")
+_SELECTORS = re.compile(
+    "(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
+)
+_JOINERS = re.compile(
+    "(?<![\u0590-\u08ff\u0900-\u0fff\u1000-\u109f\u1780-\u18af\ufb1d-\ufdff\ufe70-\ufefc"
+    "\u2190-\u2bff\u3030\ufe0f\U0001f000-\U0001faff])[\u200c\u200d]"
+)
+_WORD = re.compile(r"\w+")
+
+
+def clean(text: str) -> str:
+    if text.isascii():
+        return text
+    return _JOINERS.sub("", _SELECTORS.sub("", _HIDDEN.sub("", text)))
+
+
+def word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def words(text: str) -> list[str]:
+    return _WORD.findall(text)

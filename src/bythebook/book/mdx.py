@@ -1,0 +1,196 @@
+"""MDX (or plain Markdown) text in, the block tree of what a reader sees out."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from markdown_it.token import Token
+
+from bythebook.book.blocks import Document, Paragraph, Remark, Span
+from bythebook.book.coverage import visible_words
+from bythebook.book.js import Budget
+from bythebook.book.jsx import (
+    Expression,
+    Tag,
+    pair_tags,
+    read_constants,
+    read_imports,
+    scan_tag,
+)
+from bythebook.book.letters import clean, words
+from bythebook.book.syntax import grammar
+from bythebook.book.tree import Builder, Surroundings
+
+Value = TypeVar("Value")
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_UNWRAPPED = {size: re.compile(rf" *`{{{size}}} *mdx-code-block\Z") for size in (3, 4)}
+
+# (path as imported, tag, place) -> the file's own block tree, or None if it is not Markdown
+OpenPartial = Callable[[str, Mapping[str, object], Span], Document | None]
+
+
+def _no_partial(path: str, properties: Mapping[str, object], span: Span) -> Document | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's lines without line ends, each with its offset and number in the file."""
+
+    lines: tuple[str, ...]
+    starts: tuple[int, ...]  # one more than lines
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: str, *, skip_lines: int = 0) -> Source:
+        starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+        lines = clean(_LINE_END.sub("\n", text)).split("\n")
+        numbers = range(1, len(lines) + 1)
+        return cls(
+            tuple(lines[skip_lines:]),
+            (*starts[skip_lines:], len(text)),
+            tuple(numbers[skip_lines:]),
+        )
+
+    def span(self, first: int, last: int) -> Span:
+        top = len(self.starts) - 1
+        return self.starts[min(first, top)], self.starts[min(last, top)]
+
+    def number(self, line: int) -> int:
+        return self.numbers[min(line, len(self.numbers) - 1)] if self.numbers else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How to read a file."""
+
+    mdx: bool = True
+    maths: str = "guess"  # "on", "off" or "guess"
+    open_partial: OpenPartial = _no_partial
+    values: Mapping[str, object] = field(default_factory=dict)
+    place: Span | None = None  # of a partial: where the page uses it
+
+
+_AS_MDX = Reading()
+
+
+def parse(source: Source, reading: Reading = _AS_MDX) -> Document:
+    """The block tree of one file. Any text at all has one."""
+    source = unwrap(source)
+    try:
+        return _parse(source, reading)
+    except RecursionError:
+        return _as_plain_text(source)
+
+
+def _parse(source: Source, reading: Reading) -> Document:
+    parser = grammar(mdx=reading.mdx, maths=reading.maths)
+    text = "\n".join(source.lines)
+    tokens = parser.parse(text, {"budget": Budget(len(text))})
+    pair_tags(list(_tags(tokens)))
+    code = [token.content for token in tokens if token.type == "module_code"]
+    values = {**reading.values, **_merge(read_constants(part) for part in code)}
+    builder = Builder(_surroundings(source, reading, _merge(map(read_imports, code)), values))
+    blocks = builder.build(tokens)
+    return Document(
+        blocks,
+        tuple(builder.headings),
+        visible_words(tokens, values, builder.inlined),
+        tuple(builder.remarks),
+    )
+
+
+def _surroundings(
+    source: Source, reading: Reading, imports: Mapping[str, str], values: Mapping[str, object]
+) -> Surroundings:
+    place = reading.place
+
+    def partial(tag: Tag, span: Span) -> Document | None:
+        if tag.name not in imports:
+            return None
+        properties = {f"props.{name}": tag.value_of(name) for name in tag.attributes}
+        return reading.open_partial(imports[tag.name], properties, place or span)
+
+    return Surroundings(
+        span_of=source.span if place is None else lambda first, last: place,
+        line_of=source.number,
+        partial=partial,
+        values=values,
+        maths=reading.maths != "off",
+    )
+
+
+def _merge(mappings: Iterable[dict[str, Value]]) -> dict[str, Value]:
+    return {name: value for mapping in mappings for name, value in mapping.items()}
+
+
+def _tags(tokens: Sequence[Token]) -> Iterator[Tag]:
+    """Every tag of the page, in order. HTML blocks become flow on the way."""
+    for token in tokens:
+        if token.type == "html_block":
+            token.type, token.meta = "flow", {"parts": _html_parts(token.content)}
+        if token.type == "flow":
+            yield from (part for part in token.meta["parts"] if isinstance(part, Tag))
+        for child in token.children or ():
+            if child.type == "tag":
+                yield child.meta["tag"]
+
+
+def _html_parts(content: str) -> list[Tag | Expression | str]:
+    """An HTML block as CommonMark has it: tags, and text that is not Markdown."""
+    parts: list[Tag | Expression | str] = []
+    budget, place, text_start = Budget(len(content)), 0, 0
+    while (place := content.find("<", place)) >= 0:
+        comment_end = content.find("-->", place + 4) if content.startswith("<!--", place) else -1
+        scanned = scan_tag(content, place, len(content), budget) if comment_end < 0 else None
+        if comment_end < 0 and scanned is None:
+            place += 1
+            continue
+        parts.append(html.unescape(content[text_start:place]))
+        if scanned is not None:
+            parts.append(scanned[0])
+        place = text_start = scanned[1] if scanned is not None else comment_end + 3
+    parts.append(html.unescape(content[text_start:]))
+    return parts
+
+
+def unwrap(source: Source) -> Source:
+    """Take the fences off ```` ```mdx-code-block ````: Docusaurus reads what is inside as MDX."""
+    for size, opening in _UNWRAPPED.items():
+        fences: set[int] = set()
+        start: int | None = None
+        for place, line in enumerate(source.lines):
+            if start is None:
+                if "mdx-code-block" in line and opening.match(line):
+                    start = place
+            elif place > start + 1 and line.strip(" ") == "`" * size and line.endswith("`"):
+                fences |= {start, place}
+                start = None
+        if fences:
+            source = _without_lines(source, fences)
+    return source
+
+
+def _without_lines(source: Source, dropped: set[int]) -> Source:
+    kept = [place for place in range(len(source.lines)) if place not in dropped]
+    return Source(
+        tuple(source.lines[place] for place in kept),
+        (*(source.starts[place] for place in kept), source.starts[-1]),
+        tuple(source.numbers[place] for place in kept),
+    )
+
+
+def _as_plain_text(source: Source) -> Document:
+    """The last resort for a file that no parser should meet: its lines, as they are."""
+    blocks = tuple(
+        Paragraph(line.strip(), source.span(place, place + 1))
+        for place, line in enumerate(source.lines)
+        if line.strip()
+    )
+    seen = tuple(words("\n".join(source.lines)))
+    return Document(blocks, (), seen, (Remark(1, "nested too deeply; read as plain text"),))

@@ -1,0 +1,174 @@
+"""The block tree of a page to its passages: one heading's own content each, or a part of it.
+
+A passage is plain text as a reader sees it, small enough to be read by an embedder and to be
+shown, and knows the address of its own heading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from bythebook.book.blocks import Block, Box, Document, Heading, Paragraph
+from bythebook.book.cut import Chunk, pack
+from bythebook.book.letters import clean
+from bythebook.book.render import render
+from bythebook.book.routes import with_anchor
+from bythebook.book.sentences import split_units
+from bythebook.book.tokens import estimate_tokens
+from bythebook.model import Metadata, Passage, Place
+
+__all__ = ["content_hash", "estimate_tokens", "passage_of_selection", "passages_of"]
+
+MAX_TOKENS = 500
+_DEEPEST_SECTION = 4  # H5 and H6 stay inside as lines of text
+_BLANK_LINES = re.compile(r"\n{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading's own blocks, under the headings above it."""
+
+    path: tuple[Heading, ...]
+    blocks: tuple[Block, ...]
+
+    @property
+    def anchor(self) -> str | None:
+        return next((heading.anchor for heading in reversed(self.path) if heading.anchor), None)
+
+
+def passages_of(
+    document: Document, place: Place, metadata: Metadata, *, max_tokens: int = MAX_TOKENS
+) -> tuple[Passage, ...]:
+    """A page's passages in reading order. ``place`` is the page's own."""
+    passages: list[Passage] = []
+    seen: dict[tuple[tuple[str, ...], str], int] = {}
+    for section in _with_words(sections_of(document.blocks, place.title)):
+        path = tuple(heading.text for heading in section.path)
+        here = replace(place, section=path, url=with_anchor(place.url, section.anchor))
+        for chunk in pack(render(section.blocks), max_tokens):
+            count = seen[path, chunk.text] = seen.get((path, chunk.text), -1) + 1
+            passages.append(_passage(chunk, here, metadata, len(passages), count))
+    return tuple(passages)
+
+
+def _passage(chunk: Chunk, place: Place, metadata: Metadata, position: int, copy: int) -> Passage:
+    return Passage(
+        id=passage_id(place.file, place.section, chunk.text, copy),
+        text=chunk.text,
+        place=place,
+        position=position,
+        content_hash=content_hash(chunk.text),
+        metadata=replace(metadata, has_code=chunk.has_code),
+        units=split_units(chunk.text),
+        source=chunk.span,
+        tokens=estimate_tokens(chunk.text),
+    )
+
+
+def passage_id(file: str, section: Sequence[str], text: str, copy: int) -> str:
+    """The same on every machine: no path above the docs folder, position or line end is in it."""
+    return content_hash(json.dumps([file, list(section), text, copy], ensure_ascii=False))
+
+
+def content_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def passage_of_selection(text: str, *, url: str | None) -> Passage:
+    """What a reader has marked on a page, as a passage like any other."""
+    text = _BLANK_LINES.sub("\n\n", clean(text.replace("\r\n", "\n"))).strip()
+    place = Place(
+        file="",
+        title="Selected text",
+        url=url or "",
+        module="",
+        chapter="",
+        section=("Selected text",),
+    )
+    return Passage(
+        id="selected_text",
+        text=text,
+        place=place,
+        position=0,
+        content_hash=content_hash(text),
+        units=split_units(text),
+        source=(0, len(text)),
+        tokens=estimate_tokens(text),
+    )
+
+
+# --- sections -------------------------------------------------------------------------------------
+
+
+def sections_of(blocks: Sequence[Block], title: str) -> list[Section]:
+    """The page cut at its headings. Its first H1 is the page's title and opens no section."""
+    collector = _Collector()
+    title_at = _title_place(blocks)
+    for place, block in enumerate(blocks):
+        if place == title_at and isinstance(block, Heading):
+            if " ".join(block.text.split()) != " ".join(title.split()):
+                collector.add(Paragraph(block.text, block.span))
+        else:
+            collector.visit(block)
+    return collector.sections()
+
+
+def _title_place(blocks: Sequence[Block]) -> int | None:
+    for place, block in enumerate(blocks):
+        if isinstance(block, Heading):
+            return place if block.level == 1 else None
+    return None
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self._path: tuple[Heading, ...] = ()
+        self._sections: list[tuple[tuple[Heading, ...], list[Block]]] = [((), [])]
+
+    def add(self, block: Block) -> None:
+        if self._sections[-1][0] is not self._path:
+            self._sections.append((self._path, []))
+        self._sections[-1][1].append(block)
+
+    def visit(self, block: Block) -> None:
+        if isinstance(block, Heading) and block.level <= _DEEPEST_SECTION:
+            above = tuple(heading for heading in self._path if heading.level < block.level)
+            self._path = (*above, block)
+            self._sections.append((self._path, []))
+        elif isinstance(block, Box) and _has_heading(block):
+            outside = self._path
+            self.add(Paragraph(block.title, block.span))
+            for inner in block.blocks:
+                self.visit(inner)
+            self._path = outside  # what follows the box belongs to the heading above it
+        else:
+            self.add(block)
+
+    def sections(self) -> list[Section]:
+        return [Section(path, tuple(blocks)) for path, blocks in self._sections]
+
+
+def _has_heading(box: Box) -> bool:
+    return any(
+        (isinstance(block, Heading) and block.level <= _DEEPEST_SECTION)
+        or (isinstance(block, Box) and _has_heading(block))
+        for block in box.blocks
+    )
+
+
+def _with_words(sections: Sequence[Section]) -> Iterator[Section]:
+    """Drop a heading whose words stand in its children's path; keep a lone one as its own text."""
+    for place, section in enumerate(sections):
+        if section.blocks:
+            yield section
+            continue
+        following = sections[place + 1].path if place + 1 < len(sections) else ()
+        depth = len(section.path)
+        has_child = len(following) > depth and following[:depth] == section.path
+        if section.path and not has_child:
+            heading = section.path[-1]
+            yield replace(section, blocks=(Paragraph(heading.text, heading.span),))

@@ -1,0 +1,328 @@
+"""A folder of sources in, the whole book out: its pages in reading order, and what went wrong.
+
+The folder is the docs folder of a Docusaurus site, the site itself, or any folder of Markdown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+from bythebook.book.config import DocsPlugin, SiteConfig, find_config, read_config, read_versions
+from bythebook.book.files import UnreadableFile, walk
+from bythebook.book.frontmatter import UnreadableFrontMatter
+from bythebook.book.mdx import Reading
+from bythebook.book.order import Shelf
+from bythebook.book.page import Draft, Labels, Page, Partials, looks_like_mdx, make_page, read_draft
+from bythebook.book.routes import Routes, front_text
+from bythebook.errors import SourceError
+from bythebook.model import Passage
+
+__all__ = ["Book", "Page", "Problem", "SiteOptions", "read_book"]
+
+OnPage = Callable[[Page], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteOptions:
+    """What the author says about the site; None: read it from the site, or take the default."""
+
+    url: str | None = None
+    base_url: str | None = None
+    route_base_path: str | None = None
+    trailing_slash: bool | None = None
+    locale: str | None = None
+    exclude: tuple[str, ...] = ()
+    markdown_format: str | None = None
+
+
+_DEFAULTS = SiteOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A file that could not be read, or something its author should know."""
+
+    file: str
+    line: int | None
+    reason: str
+    fatal: bool  # the file was skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    pages: tuple[Page, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        return tuple(passage for page in self.pages for passage in page.passages)
+
+    @property
+    def coverage(self) -> float:
+        """The share of visible words that some passage holds."""
+        visible = sum(page.visible_words for page in self.pages)
+        return sum(page.covered_words for page in self.pages) / visible if visible else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """One folder of pages: the docs, or their translation."""
+
+    folder: PurePosixPath  # below the root
+    prefix: str  # of the file names in the book
+    routes: Routes
+    language: str | None
+
+
+@dataclass(slots=True)
+class _Site:
+    """Everything that is decided before the first page is read."""
+
+    root: Path  # nothing outside of it is read
+    trees: list[_Tree]
+    format: str
+    maths: str
+    exclude: tuple[str, ...]
+    site_prefix: str = ""
+    problems: list[Problem] = field(default_factory=list)
+
+    def warn(self, file: str, line: int | None, reason: str, *, fatal: bool = False) -> None:
+        self.problems.append(Problem(file, line, reason, fatal))
+
+
+def read_book(
+    docs: Path, options: SiteOptions = _DEFAULTS, *, on_page: OnPage | None = None
+) -> Book:
+    """Read every page. A bad file is named among the problems and the rest goes on."""
+    if not docs.is_dir():
+        raise SourceError(
+            f"There is no folder {docs.name!r}.",
+            cure="Name the folder that holds the book's pages.",
+        )
+    site = _locate(docs.resolve(), options)
+    pages: list[Page] = []
+    for tree in site.trees:
+        for page in _read_tree(site, tree):
+            pages.append(page)
+            if on_page is not None:
+                on_page(page)
+    _name_doubles(site, pages)
+    if not pages and not any(problem.fatal for problem in site.problems):
+        raise SourceError(
+            f"The folder {docs.name!r} holds no pages.",
+            cure="Pages are .md and .mdx files whose names do not start with an underscore.",
+        )
+    return Book(tuple(pages), tuple(site.problems))
+
+
+# --- what belongs to the book ---------------------------------------------------------------------
+
+
+def _locate(docs: Path, options: SiteOptions) -> _Site:
+    file = find_config(docs)
+    if file is None:
+        return _plain_folder(docs, options)
+    config = read_config(file)
+    if file.parent == docs:
+        plugin = config.plugins[0]
+        folder = PurePosixPath(plugin.path)
+    else:
+        folder = PurePosixPath(docs.relative_to(config.root))
+        plugin = _plugin_of(config, folder)
+    if not (config.root / folder).is_dir():
+        raise SourceError(
+            f"The site has no folder {str(folder)!r}.", cure="Name the docs folder itself."
+        )
+    return _docusaurus_site(config, plugin, folder, options)
+
+
+def _plugin_of(config: SiteConfig, folder: PurePosixPath) -> DocsPlugin:
+    """The plugin whose pages, or a version of them, live in this folder."""
+    for plugin in config.plugins:
+        versioned = "versioned_docs" if plugin.id == "default" else f"{plugin.id}_versioned_docs"
+        if str(folder) == plugin.path or folder.parts[0] == versioned:
+            return plugin
+    return config.plugins[0]
+
+
+def _plain_folder(docs: Path, options: SiteOptions) -> _Site:
+    routes = Routes(
+        origin=options.url or "",
+        base_url=options.base_url or "/",
+        route_base_path="docs" if options.route_base_path is None else options.route_base_path,
+        trailing_slash=options.trailing_slash,
+    )
+    return _Site(
+        root=docs,
+        trees=[_Tree(PurePosixPath(), "", routes, options.locale)],
+        format=options.markdown_format or "guess",
+        maths="guess",
+        exclude=options.exclude,
+        site_prefix=f"{docs.name}/",
+    )
+
+
+def _docusaurus_site(
+    config: SiteConfig, plugin: DocsPlugin, folder: PurePosixPath, options: SiteOptions
+) -> _Site:
+    route = options.route_base_path
+    trailing = options.trailing_slash
+    routes = Routes(
+        origin=(config.url if options.url is None else options.url) or "",
+        base_url=options.base_url or config.base_url,
+        route_base_path=plugin.route_base_path if route is None else route,
+        version_path=_version_path(config.root, plugin, folder),
+        trailing_slash=config.trailing_slash if trailing is None else trailing,
+        strip_numbers=plugin.strip_numbers,
+    )
+    locale = options.locale or config.default_locale or "en"
+    site = _Site(
+        root=config.root,
+        trees=[_Tree(folder, "", routes, locale)],
+        format=options.markdown_format or config.format,
+        maths="on" if config.maths else "off",
+        exclude=(*plugin.exclude, *options.exclude),
+    )
+    site.trees.extend(_translations(config, plugin, folder, routes, locale))
+    for name in config.unread:
+        site.warn("docusaurus.config", None, f"{name} is not a plain literal and was not read")
+    return site
+
+
+def _version_path(root: Path, plugin: DocsPlugin, folder: PurePosixPath) -> str:
+    versions = read_versions(root, plugin)
+    if not versions:
+        return ""
+    name = folder.name.removeprefix("version-") if folder.name in _folders(versions) else "current"
+    settings = (plugin.versions or {}).get(name)
+    path = settings.get("path") if isinstance(settings, dict) else None
+    if isinstance(path, str):
+        return path
+    if name == (plugin.last_version or versions[0]):
+        return ""
+    return "next" if name == "current" else name
+
+
+def _folders(versions: tuple[str, ...]) -> set[str]:
+    return {f"version-{version}" for version in versions}
+
+
+def _translations(
+    config: SiteConfig, plugin: DocsPlugin, folder: PurePosixPath, routes: Routes, locale: str
+) -> Iterator[_Tree]:
+    translated = PurePosixPath("i18n")
+    name = "docusaurus-plugin-content-docs"
+    name += "" if plugin.id == "default" else f"-{plugin.id}"
+    inner = folder.name if folder.name.startswith("version-") else "current"
+    if not (config.root / translated).is_dir():
+        return
+    for entry in sorted((config.root / translated).iterdir()):
+        is_built = config.locales is None or entry.name in config.locales
+        tree = translated / entry.name / name / inner
+        if entry.name != locale and is_built and (config.root / tree).is_dir():
+            base_url = f"{routes.base_url.rstrip('/')}/{entry.name}/"
+            moved = replace(routes, base_url=base_url)
+            yield _Tree(tree, f"i18n/{entry.name}/", moved, entry.name)
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def _read_tree(site: _Site, tree: _Tree) -> Iterator[Page]:
+    drafts = {draft.file: draft for draft in _drafts(site, tree)}
+
+    def warn(file: str, line: int | None, reason: str) -> None:
+        site.warn(tree.prefix + file, line, reason)
+
+    fronts = {file: draft.front for file, draft in drafts.items()}
+    shelf = Shelf(site.root / tree.folder, fronts, tree.routes, warn)
+    partials = Partials(site.root, Reading(maths=site.maths), site.site_prefix)
+    for file in shelf.ordered():
+        draft = drafts.pop(file)
+        yield _read_page(site, tree, draft, shelf, partials)
+
+
+def _drafts(site: _Site, tree: _Tree) -> Iterator[Draft]:
+    root = site.root / tree.folder
+
+    def refuse(file: str, reason: str) -> None:
+        site.warn(tree.prefix + file, None, reason, fatal=True)
+
+    for file in walk(root, lambda path: _is_page(path, site.exclude), refuse):
+        name = tree.prefix + str(file)
+        try:
+            draft = read_draft(site.root, tree.folder / file, name)
+        except (UnreadableFile, UnreadableFrontMatter) as error:
+            site.warn(name, error.line, error.reason, fatal=True)
+            continue
+        if draft.front.get("draft") is True or draft.front.get("unlisted") is True:
+            kind = "a draft" if draft.front.get("draft") is True else "unlisted"
+            site.warn(name, None, f"{kind}: left out of the book")
+            continue
+        yield replace(draft, file=file)
+
+
+def _is_page(path: PurePosixPath, exclude: tuple[str, ...]) -> bool:
+    if path.suffix not in (".md", ".mdx"):
+        return False
+    if any(part.startswith("_") for part in path.parts):
+        return False
+    return not any(_glob(pattern).match(str(path)) for pattern in exclude)
+
+
+def _read_page(site: _Site, tree: _Tree, draft: Draft, shelf: Shelf, partials: Partials) -> Page:
+    reading = Reading(mdx=_is_mdx(site.format, draft), maths=site.maths)
+    folder = (tree.folder / draft.file).parent
+    document = partials.document(draft, folder, reading)
+    for remark in document.remarks:
+        site.warn(draft.name, remark.line, remark.text)
+    folders = [parent for parent in reversed(draft.file.parents) if parent.parts]
+    labels = Labels(
+        module=shelf.label(folders[0]) if folders else None,
+        chapter=shelf.label(folders[1]) if len(folders) > 1 else None,
+        language=tree.language,
+    )
+    url = tree.routes.url(draft.file, draft.front)
+    return make_page(draft, document, url, tree.routes.base_id(draft.file, draft.front), labels)
+
+
+def _is_mdx(site_format: str, draft: Draft) -> bool:
+    own = draft.front.get("mdx")
+    given = front_text(own, "format") if isinstance(own, dict) else None
+    chosen = given or site_format
+    if chosen == "guess":
+        return draft.file.suffix == ".mdx" or looks_like_mdx(draft.text)
+    return draft.file.suffix == ".mdx" if chosen == "detect" else chosen != "md"
+
+
+def _name_doubles(site: _Site, pages: list[Page]) -> None:
+    first: dict[str, str] = {}
+    for page in pages:
+        other = first.setdefault(page.url, page.file)
+        if other != page.file:
+            site.warn(page.file, None, f"has the same URL as {other}: {page.url}")
+
+
+@lru_cache(maxsize=256)
+def _glob(pattern: str) -> re.Pattern[str]:
+    """``**``, ``*``, ``?`` and ``{a,b}`` as in the globs of Docusaurus."""
+    parts: list[str] = []
+    for sign in re.findall(r"\*\*/|\*+|\?|\{[^{}]*\}|.", pattern.removeprefix("./"), re.S):
+        if sign == "**/":
+            parts.append("(?:[^/]+/)*")
+        elif sign == "**":
+            parts.append(".*")
+        elif sign[0] == "*":
+            parts.append("[^/]*")
+        elif sign == "?":
+            parts.append("[^/]")
+        elif sign[0] == "{" and len(sign) > 1:
+            choices = "|".join(re.escape(choice) for choice in sign[1:-1].split(","))
+            parts.append(f"(?:{choices})")
+        else:
+            parts.append(re.escape(sign))
+    return re.compile("".join(parts) + r"\Z", re.S)

@@ -1,0 +1,417 @@
+"""The grammar: a markdown-it parser that also knows MDX, admonitions, maths and comments.
+
+New tokens: ``flow`` (a line of tags and expressions, in ``meta["parts"]``), ``tag`` and
+``expression`` within a line, ``directive_open``/``directive_close`` with an ``inline`` title
+between, ``maths_block``, ``maths_inline`` and ``module_code``.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, MutableMapping
+from functools import lru_cache
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from mdit_py_plugins.footnote import footnote_plugin
+
+from bythebook.book.js import Budget, skip_expression
+from bythebook.book.jsx import Expression, Tag, scan_tag, skip_module_code, starts_module_code
+
+MAX_LEVEL = 40  # deeper quotes, lists and boxes stay text: nothing is dropped, no stack overflows
+
+_INTERRUPTS = ["paragraph", "reference", "blockquote", "list"]
+_DIRECTIVE = re.compile(r"(:{3,}) *([A-Za-z][\w-]*)")
+_COLONS = re.compile(r":{3,}[ \t]*\Z")
+_DOLLARS = re.compile(r"\$+")
+_CLASSIC_ID = re.compile(r"\{#([^{}]*)\}\Z")
+
+BlockRule = Callable[[StateBlock, int, int, bool], bool]
+
+
+@lru_cache(maxsize=8)
+def grammar(*, mdx: bool, maths: str) -> MarkdownIt:
+    """A parser for MDX or CommonMark; ``maths`` is "on", "off" or "guess"."""
+    parser = MarkdownIt("commonmark", {"maxNesting": 4 * MAX_LEVEL, "html": True})
+    parser.enable(["table", "strikethrough"])
+    parser.options["tasklists"] = True
+    footnote_plugin(parser, inline=False, move_to_end=False)
+    _replace_paragraphs(parser)
+    _add_tags(parser, mdx=mdx)
+    parser.block.ruler.before("fence", "directive", _directive, {"alt": _INTERRUPTS})
+    if maths != "off":
+        parser.block.ruler.before("fence", "maths_block", _maths_block, {"alt": _INTERRUPTS})
+        rule = _maths_inline if maths == "on" else _likely_maths_inline
+        parser.inline.ruler.before("escape", "maths_inline", rule)
+    parser.core.ruler.after("block", "heading_ids", _heading_ids)
+    for name in ("blockquote", "list", "footnote_def", "directive"):
+        _limit_depth(parser, name)
+    return parser
+
+
+def _replace_paragraphs(parser: MarkdownIt) -> None:
+    parser.block.ruler.disable("lheading")
+    parser.block.ruler.at("paragraph", _paragraph)
+
+
+def _add_tags(parser: MarkdownIt, *, mdx: bool) -> None:
+    inline = parser.inline.ruler
+    inline.before("html_inline", "comment", _inline_comment)
+    inline.before("html_inline", "tag", _inline_tag)
+    inline.disable("html_inline")
+    if not mdx:
+        return
+    parser.block.ruler.disable(["html_block", "code"])
+    inline.disable("autolink")
+    inline.before("tag", "expression", _inline_expression)
+    parser.block.ruler.before("table", "module_code", _module_code, {"alt": []})
+    parser.block.ruler.before("table", "comment", _flow_comment, {"alt": _INTERRUPTS})
+    parser.block.ruler.before("table", "flow", _flow, {"alt": _INTERRUPTS})
+
+
+def _limit_depth(parser: MarkdownIt, name: str) -> None:
+    ruler = parser.block.ruler
+    rule = ruler.__rules__[ruler.__find__(name)]
+
+    def limited(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        return state.level < MAX_LEVEL and original(state, start, end, silent)
+
+    original = rule.fn
+    ruler.at(name, limited, {"alt": rule.alt})
+
+
+# --- paragraphs -----------------------------------------------------------------------------------
+
+
+def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A paragraph or a heading underlined with === or ---.
+
+    Unlike markdown-it's own rule, a deeply indented line may end it where indented code is off:
+    MDX closes its tags that way.
+    """
+    rules = state.md.block.ruler.getRules("paragraph")
+    outer, state.parentType = state.parentType, "paragraph"
+    end, line, level = state.lineMax, start + 1, 0
+    while line < end and not state.isEmpty(line):
+        if state.sCount[line] >= 0 and not state.is_code_block(line):
+            level = _underline(state, line)
+            if level or any(rule(state, line, end, True) for rule in rules):
+                break
+        line += 1
+    content = state.getLines(start, line, state.blkIndent, False).strip(" \t\n")
+    state.line = line + (1 if level else 0)
+    name, tag = ("heading", f"h{level}") if level else ("paragraph", "p")
+    state.push(f"{name}_open", tag, 1).map = [start, state.line]
+    token = state.push("inline", "", 0)
+    token.content, token.map, token.children = content, [start, line], []
+    state.push(f"{name}_close", tag, -1)
+    state.parentType = outer
+    return True
+
+
+def _underline(state: StateBlock, line: int) -> int:
+    if state.sCount[line] < state.blkIndent:
+        return 0
+    text = _line(state, line).rstrip(" \t")
+    sign = text[:1]
+    if sign not in ("=", "-") or text.strip(sign):
+        return 0
+    return 1 if sign == "=" else 2
+
+
+def _line(state: StateBlock, line: int) -> str:
+    return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
+
+
+# --- tags, expressions, comments, module code -----------------------------------------------------
+
+
+def _budget(env: MutableMapping[str, Any], size: int) -> Budget:
+    budget = env.get("budget")
+    if not isinstance(budget, Budget):
+        budget = env["budget"] = Budget(size)
+    return budget
+
+
+def _module_code(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    place = state.bMarks[start]
+    if state.level or state.tShift[start] or not starts_module_code(state.src, place):
+        return False
+    after = skip_module_code(state.src, place, state.eMarks[end - 1])
+    token = state.push("module_code", "", 0)
+    token.content = state.src[place:after]
+    state.line = _line_after(state, start, end, after)
+    token.map = [start, state.line]
+    return True
+
+
+def _line_after(state: StateBlock, line: int, end: int, place: int) -> int:
+    while line < end and state.eMarks[line] < place:
+        line += 1
+    return line + 1
+
+
+def _flow_comment(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    place = state.bMarks[start] + state.tShift[start]
+    if not state.src.startswith("<!--", place):
+        return False
+    close = state.src.find("-->", place + 4, state.eMarks[end - 1])
+    if close < 0:
+        return False
+    line = _line_after(state, start, end, close + 3)
+    if state.src[close + 3 : state.eMarks[line - 1]].strip():
+        return False
+    if not silent:
+        state.line = line
+    return True
+
+
+def _flow(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A line that holds nothing but tags and expressions (which may run over several lines)."""
+    place = state.bMarks[start] + state.tShift[start]
+    if state.src[place : place + 1] not in ("<", "{"):
+        return False
+    parts: list[Tag | Expression] = []
+    after = _scan_parts(state, place, state.eMarks[end - 1], parts)
+    if after < 0:
+        return False
+    if silent:
+        return True
+    state.line = _line_after(state, start, end, after)
+    token = state.push("flow", "", 0)
+    token.meta = {"parts": parts}
+    token.map = [start, state.line]
+    return True
+
+
+def _scan_parts(state: StateBlock, place: int, end: int, parts: list[Tag | Expression]) -> int:
+    source, budget = state.src, _budget(state.env, len(state.src))
+    while place < end and source[place] != "\n":
+        sign = source[place]
+        if sign == "<":
+            scanned = scan_tag(source, place, end, budget)
+            if scanned is None:
+                return -1
+            parts.append(scanned[0])
+            place = scanned[1]
+        elif sign == "{":
+            after = skip_expression(source, place, end, budget)
+            if after < 0:
+                return -1
+            parts.append(Expression(source[place + 1 : after - 1]))
+            place = after
+        elif sign in " \t":
+            place += 1
+        else:
+            return -1
+    return place
+
+
+def _inline_tag(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] != "<":
+        return False
+    scanned = scan_tag(state.src, state.pos, state.posMax, _budget(state.env, len(state.src)))
+    if scanned is None:
+        return False
+    tag, after = scanned
+    if not silent:
+        state.push("tag", "", 0).meta = {"tag": tag}
+    state.pos = after
+    return True
+
+
+def _inline_expression(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] != "{":
+        return False
+    budget = _budget(state.env, len(state.src))
+    after = skip_expression(state.src, state.pos, state.posMax, budget)
+    if after < 0:
+        return False
+    if not silent:
+        token = state.push("expression", "", 0)
+        token.meta = {"expression": Expression(state.src[state.pos + 1 : after - 1])}
+    state.pos = after
+    return True
+
+
+def _inline_comment(state: StateInline, silent: bool) -> bool:
+    if not state.src.startswith("<!--", state.pos):
+        return False
+    budget = _budget(state.env, len(state.src))
+    if budget.left <= 0:
+        return False
+    close = state.src.find("-->", state.pos + 4, state.posMax)
+    budget.left -= (close if close >= 0 else state.posMax) - state.pos
+    if close < 0:
+        return False
+    state.pos = close + 3
+    return True
+
+
+# --- admonitions ----------------------------------------------------------------------------------
+
+
+def _directive(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    text = _line(state, start)
+    opening = _DIRECTIVE.match(text) if text.startswith(":::") else None
+    if opening is None or state.is_code_block(start):
+        return False
+    if silent:
+        return True
+    last, following = _find_close(state, start, end, len(opening.group(1)))
+    token = state.push("directive_open", "", 1)
+    token.info, token.map = opening.group(2), [start, following]
+    title = state.push("inline", "", 0)
+    title.content = _directive_title(text[opening.end() :])
+    title.map, title.children, title.meta = [start, start + 1], [], {"title": True}
+    _tokenize_inside(state, start + 1, last)
+    state.push("directive_close", "", -1)
+    state.line = following
+    return True
+
+
+def _tokenize_inside(state: StateBlock, start: int, end: int) -> None:
+    outer_end, outer_type = state.lineMax, state.parentType
+    state.lineMax, state.parentType = end, "container"
+    state.md.block.tokenize(state, start, end)
+    state.lineMax, state.parentType = outer_end, outer_type
+
+
+def _find_close(state: StateBlock, start: int, end: int, colons: int) -> tuple[int, int]:
+    """Where the content ends (at colons, or with the block around it), and what follows."""
+    for line in range(start + 1, end):
+        if state.sCount[line] < state.blkIndent and not state.isEmpty(line):
+            return line, line
+        text = _line(state, line)
+        if text.startswith(":::") and _COLONS.match(text) and text.count(":") >= colons:
+            return line, line + 1
+    return end, end
+
+
+def _directive_title(rest: str) -> str:
+    """``[Title]{attributes}`` or ``Title`` after the name."""
+    rest = rest.strip()
+    if not rest.startswith("["):
+        return "" if rest.startswith("{") and rest.endswith("}") else rest
+    depth = 0
+    for place, sign in enumerate(rest):
+        depth += (sign == "[") - (sign == "]")
+        if depth == 0:
+            return rest[1:place]
+    return rest
+
+
+# --- maths ----------------------------------------------------------------------------------------
+
+
+def _maths_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    text = _line(state, start)
+    opening = _DOLLARS.match(text)
+    if opening is None or len(opening.group()) < 2 or "$" in text[opening.end() :]:
+        return False
+    close = _maths_end(state, start, end, len(opening.group()))
+    if close is None:
+        return False
+    if silent:
+        return True
+    token = state.push("maths_block", "", 0)
+    token.content = state.getLines(start + 1, close, state.sCount[start], False)
+    state.line = close + 1
+    token.map = [start, state.line]
+    return True
+
+
+def _maths_end(state: StateBlock, start: int, end: int, dollars: int) -> int | None:
+    budget = _budget(state.env, len(state.src))
+    for line in range(start + 1, end):
+        if budget.left <= 0 or (state.sCount[line] < state.blkIndent and not state.isEmpty(line)):
+            return None
+        budget.left -= state.eMarks[line] - state.bMarks[line] + 1
+        text = _line(state, line).rstrip()
+        if len(text) >= dollars and not text.strip("$"):
+            return line
+    return None
+
+
+def _maths_inline(state: StateInline, silent: bool) -> bool:
+    return _scan_maths(state, silent, certain=True)
+
+
+def _likely_maths_inline(state: StateInline, silent: bool) -> bool:
+    return _scan_maths(state, silent, certain=False)
+
+
+def _scan_maths(state: StateInline, silent: bool, *, certain: bool) -> bool:
+    if state.src[state.pos] != "$":
+        return False
+    runs, ends = _dollar_runs(state)
+    opening = ends.get(state.pos)
+    if opening is None:
+        return False
+    size = opening - state.pos
+    same = runs[size]
+    partner = bisect_left(same, opening)
+    close = same[partner] if partner < len(same) else -1
+    if close < 0 or close + size > state.posMax:
+        if not silent:
+            state.append_pending("$" * size)
+        state.pos = opening
+        return True
+    if not certain and not _looks_like_maths(state.src, opening, close, size):
+        return False
+    if not silent:
+        token = state.push("maths_inline", "", 0)
+        token.content, token.markup = state.src[opening:close], "$" * size
+    state.pos = close + size
+    return True
+
+
+def _dollar_runs(state: StateInline) -> tuple[dict[int, list[int]], dict[int, int]]:
+    cached = state.env.get("dollars")
+    if cached is None or cached[0] is not state.src:
+        runs: dict[int, list[int]] = {}
+        ends: dict[int, int] = {}
+        for run in _DOLLARS.finditer(state.src):
+            runs.setdefault(run.end() - run.start(), []).append(run.start())
+            ends[run.start()] = run.end()
+        cached = state.env["dollars"] = (state.src, runs, ends)
+    return cached[1], cached[2]
+
+
+def _looks_like_maths(source: str, opening: int, close: int, size: int) -> bool:
+    """``$x$`` and not "$5 or $6": where nobody says that the site shows maths."""
+    if size > 1:
+        return True
+    after = source[close + 1 : close + 2]
+    return not (source[opening].isspace() or source[close - 1].isspace() or after.isdigit())
+
+
+# --- heading ids ----------------------------------------------------------------------------------
+
+
+def _heading_ids(state: StateCore) -> None:
+    """Take ``{#id}``, ``{/* #id */}`` and ``<!-- #id -->`` off the end of each heading."""
+    for opening, inline in zip(state.tokens, state.tokens[1:], strict=False):
+        if opening.type == "heading_open":
+            text, anchor = split_heading_id(inline.content)
+            if anchor:
+                inline.content = text
+                opening.meta["id"] = anchor
+
+
+def split_heading_id(text: str) -> tuple[str, str]:
+    text = text.rstrip()
+    for left, right in (("{/*", "*/}"), ("<!--", "-->")):
+        start = text.rfind(left) if text.endswith(right) else -1
+        if start >= 0:
+            first = text[start + len(left) : -len(right)].split()[:1]
+            if first and first[0].startswith("#") and len(first[0]) > 1:
+                return text[:start].rstrip(), first[0][1:]
+    found = _CLASSIC_ID.search(text, max(0, text.rfind("{#"))) if text.endswith("}") else None
+    if found is not None and found.group(1):
+        return text[: found.start()].rstrip(), found.group(1)
+    return text, ""

@@ -1,0 +1,119 @@
+"""``bythebook ask QUESTION``: the answer with its sources, or an honest no."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bythebook.cli import options
+from bythebook.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from bythebook.model import Answer, Reply
+    from bythebook.settings import Settings
+
+_LONGEST_QUOTE = 160
+
+
+def ask(
+    question: Annotated[str | None, typer.Argument(help="What to ask.", metavar="QUESTION")] = None,
+    home: options.Home = None,
+    selected_text: Annotated[
+        str | None,
+        typer.Option("--selected-text", help="Answer from this text of the book alone."),
+    ] = None,
+    top_k: options.TopK = None,
+    preset: options.Preset = None,
+    embedder: options.Embedder = None,
+    batch: options.Batch = None,
+    as_json: options.Json = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print timings.")] = False,
+) -> None:
+    """Ask the book. Exit code 0: answered; 1: the book does not say."""
+    settings = options.load(home=home, preset=preset, embedder=embedder)
+    if batch is not None:
+        raise typer.Exit(_ask_batch(batch, settings, top_k))
+    if question is None:
+        raise InvalidInput("There is no question.", cure='Run: bythebook ask "…"')
+    reply = _ask_one(question, selected_text, settings, top_k)
+    if as_json:
+        from bythebook.serve.contracts import agent
+
+        typer.echo(agent.show(reply).model_dump_json(indent=2))
+    else:
+        _print(reply, verbose=verbose)
+    raise typer.Exit(0 if _answered(reply) else 1)
+
+
+def _answered(reply: Reply) -> bool:
+    from bythebook.model import Answer
+
+    return isinstance(reply.outcome, Answer)
+
+
+def _ask_one(text: str, selected_text: str | None, settings: Settings, top_k: int | None) -> Reply:
+    from bythebook.quick import question_for
+
+    question = question_for(text, settings, top_k=top_k, selection=selected_text)
+    from bythebook.assemble import open_library
+
+    return asyncio.run(open_library(settings).reply(question))
+
+
+def _ask_batch(path: Path, settings: Settings, top_k: int | None) -> int:
+    from bythebook.assemble import open_library
+    from bythebook.cli.batch import run_batch
+    from bythebook.quick import question_for
+    from bythebook.serve.contracts import agent
+
+    library = open_library(settings)
+
+    async def answer(row: dict[str, Any]) -> dict[str, Any]:
+        selection = row.get("selected_text")
+        question = question_for(row["question"], settings, top_k=top_k, selection=selection)
+        return agent.show(await library.reply(question)).model_dump(mode="json")
+
+    return run_batch(path, answer)
+
+
+def _print(reply: Reply, *, verbose: bool) -> None:
+    from rich.console import Console
+
+    from bythebook.model import Answer
+
+    console = Console(highlight=False, soft_wrap=True)
+    console.print()
+    if isinstance(reply.outcome, Answer):
+        _print_answer(reply.outcome, console)
+    else:
+        console.print(f"{reply.outcome.text}.", style="bold", markup=False)
+        if reply.outcome.nearby:
+            console.print("\nNearby, the book covers:", style="dim")
+        for topic in reply.outcome.nearby:
+            console.print(f"  {topic.title}\n  [dim]{topic.url}[/]")
+    if verbose:
+        times, confidence = reply.timings, reply.evidence.confidence
+        console.print(
+            f"\nretrieval {times.retrieval_ms:.0f} ms, writing {times.generation_ms:.0f} ms, "
+            f"total {times.total_ms:.0f} ms; confidence {confidence.level} "
+            f"({confidence.average:.2f} over {confidence.count} passages)",
+            style="dim",
+        )
+
+
+def _print_answer(answer: Answer, console: Any) -> None:
+    console.print(answer.text, markup=False, style="bold")
+    if answer.disclaimer:
+        console.print(f"\n{answer.disclaimer}", style="yellow", markup=False)
+    console.print()
+    for citation in answer.citations:
+        quote = " ".join(citation.quote.split())
+        if len(quote) > _LONGEST_QUOTE:
+            quote = quote[: _LONGEST_QUOTE - 1].rstrip() + "…"
+        where = f"[{citation.number}] {citation.place.path}"
+        console.print(f"{where}  ({citation.score:.2f})", markup=False, style="cyan")
+        console.print(f"    {citation.url}", markup=False)
+        console.print(f"    “{quote}”", markup=False, style="dim")

@@ -1,0 +1,59 @@
+"""JSON lines in, JSON lines out, all in one process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bythebook.errors import BookError, InvalidInput
+
+Answer = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+def run_batch(path: Path, answer: Answer) -> int:
+    """Write one line for each line read; the exit code is 2 if any could not be used."""
+    return asyncio.run(_run(path, answer))
+
+
+async def _run(path: Path, answer: Answer) -> int:
+    code = 0
+    for number, line in _lines(path):
+        identity: object = None
+        try:
+            row = _parse(line, number)
+            identity = row.get("id")
+            result = await answer(row)
+        except InvalidInput as error:
+            code = error.exit_code
+            result = {"error": str(error)}
+        print(json.dumps({"id": identity, **result}, ensure_ascii=False), flush=True)
+    return code
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, error) from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            yield number, line
+
+
+def _unreadable(path: Path, error: Exception) -> BookError:
+    reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+    return InvalidInput(f"{path} cannot be read: {reason}.", cure="Give a file of JSON lines.")
+
+
+def _parse(line: str, number: int) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"Line {number} is not JSON: {error.msg}.") from None
+    if not isinstance(row, dict) or not isinstance(row.get("question"), str):
+        raise InvalidInput(f'Line {number} has no "question".')
+    return row

@@ -1,0 +1,98 @@
+"""Everything that can go wrong, as one tree. A refusal is not here: it is a value.
+
+::
+
+    BookError                      exit code
+    ├── InvalidInput                   2      a question, selection or option that cannot be used
+    ├── ConfigurationError             2      settings that do not fit together
+    │   ├── UnknownProvider            2      a "provider:model" nobody knows, or not installed
+    │   ├── NotIngested                2      the home holds no book yet
+    │   └── EmbedderMismatch           2      the index was made by another embedder
+    ├── SourceError                    1      a folder or file of the book that cannot be read
+    ├── IngestRunning                  1      another ingest is at work on the same home
+    ├── IndexDamaged                   3      catalog and index do not agree
+    └── ServiceError                   3      something the answer needs did not answer
+        ├── EmbedderFailed             3
+        ├── StoreFailed                3
+        ├── WriterFailed               3
+        └── DatabaseFailed             3
+
+``message`` is for a person and names what happened; ``cure`` says what to do about it. Neither
+carries a stack trace, a key or, for services, an address.
+"""
+
+from __future__ import annotations
+
+
+class BookError(Exception):
+    """The root: every error of ours, with one sentence for what happened and one for the cure."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, cure: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.cure = cure
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.cure}".strip()
+
+
+class InvalidInput(BookError):
+    """A question, selection or option that cannot be used."""
+
+
+class ConfigurationError(BookError):
+    """Settings that do not fit together."""
+
+
+class UnknownProvider(ConfigurationError):
+    """A "provider:model" that nobody knows, or whose package is not installed."""
+
+
+class NotIngested(ConfigurationError):
+    """The home holds no book yet."""
+
+
+class EmbedderMismatch(ConfigurationError):
+    """The index was made by another embedder than the one configured."""
+
+
+class SourceError(BookError):
+    """A folder or file of the book that cannot be read."""
+
+    exit_code = 1
+
+
+class IngestRunning(BookError):
+    """Another ingest is at work on the same home."""
+
+    exit_code = 1
+
+
+class IndexDamaged(BookError):
+    """Catalog and index do not agree."""
+
+    exit_code = 3
+
+
+class ServiceError(BookError):
+    """Something that the answer needs did not answer."""
+
+    exit_code = 3
+
+
+class EmbedderFailed(ServiceError):
+    """The embedder gave no usable vectors."""
+
+
+class StoreFailed(ServiceError):
+    """The passage store did not answer."""
+
+
+class WriterFailed(ServiceError):
+    """The writer broke off."""
+
+
+class DatabaseFailed(ServiceError):
+    """The database did not answer."""

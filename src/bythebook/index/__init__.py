@@ -1,0 +1,1 @@
+"""Passages in, a searchable book out."""

@@ -1,0 +1,72 @@
+"""What the catalog keeps of a passage, and how one state of a book differs from the next.
+
+The catalog itself is a port (SQL in ``providers/sql.py``); here is what does not depend on SQL.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bythebook.model import Metadata, Passage, Place, Unit, UnitKind
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From the book as last committed to the book as it is now, in passages."""
+
+    unchanged: int
+    changed: int  # new, or with other words
+    removed: int
+
+
+def diff(known: Mapping[str, Passage], passages: Iterable[Passage]) -> Change:
+    now = {passage.id for passage in passages}
+    return Change(
+        unchanged=len(now & known.keys()),
+        changed=len(now - known.keys()),
+        removed=len(known.keys() - now),
+    )
+
+
+def vector_key(passage: Passage) -> str:
+    """Equal text under equal headings has equal vectors, wherever its file has moved."""
+    units = ";".join(f"{unit.start}-{unit.end}" for unit in passage.units)
+    return hashlib.sha256(f"{passage.embedded_text}\0{units}".encode()).hexdigest()
+
+
+def fingerprint(passages: Iterable[Passage], embedder: str) -> str:
+    """Equal fingerprints mean that publishing again would change nothing."""
+    digest = hashlib.sha256(embedder.encode())
+    for passage in passages:
+        digest.update(b"\0" + to_json(passage).encode())
+    return digest.hexdigest()
+
+
+def to_record(passage: Passage) -> dict[str, Any]:
+    record = asdict(passage)
+    record["units"] = [[unit.start, unit.end, unit.kind.value] for unit in passage.units]
+    record["source"] = list(passage.source)
+    return record
+
+
+def to_json(passage: Passage) -> str:
+    return json.dumps(to_record(passage), ensure_ascii=False, sort_keys=True)
+
+
+def from_record(record: Mapping[str, Any]) -> Passage:
+    place, metadata = record["place"], record["metadata"]
+    return Passage(
+        id=record["id"],
+        text=record["text"],
+        place=Place(**{**place, "section": tuple(place["section"])}),
+        position=record["position"],
+        content_hash=record["content_hash"],
+        metadata=Metadata(**{**metadata, "keywords": tuple(metadata["keywords"])}),
+        units=tuple(Unit(start, end, UnitKind(kind)) for start, end, kind in record["units"]),
+        source=(record["source"][0], record["source"][1]),
+        tokens=record["tokens"],
+    )

@@ -1,0 +1,306 @@
+"""The nouns of the house: frozen values that travel from the book's files to a reader's reply.
+
+One word per idea: page, passage, hit, evidence, citation, reply, thread. The words of the
+wire (chunk, source, session) live only in ``serve/contracts/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+# --- the book -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the book a passage stands."""
+
+    file: str  # relative to the docs folder, with forward slashes
+    title: str  # of the page
+    url: str  # of the page, ending in "#anchor" where the heading has one
+    module: str
+    chapter: str
+    section: tuple[str, ...]  # heading path below the page's title; empty before the first heading
+
+    @property
+    def page_url(self) -> str:
+        return self.url.partition("#")[0]
+
+    @property
+    def heading(self) -> str:
+        """The nearest heading above the passage: the last of the path, or the page's title."""
+        return self.section[-1] if self.section else self.title
+
+    @property
+    def path(self) -> str:
+        """``Title › Section › Subsection``, as a reader would say where something stands."""
+        return " › ".join((self.title, *self.section))
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What front matter and the text itself say about a passage; all of it can be filtered on."""
+
+    language: str = "en"
+    week: int | None = None
+    difficulty: str | None = None
+    keywords: tuple[str, ...] = ()
+    has_code: bool = False
+
+
+class UnitKind(StrEnum):
+    SENTENCE = "sentence"
+    ITEM = "item"
+    ROW = "row"
+    CODE = "code"
+    MATHS = "maths"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The smallest piece of a passage that can be shown by itself: ``passage.text[start:end]``."""
+
+    start: int
+    end: int
+    kind: UnitKind = UnitKind.SENTENCE
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of one section of one page, as a reader sees it."""
+
+    id: str  # 64 hex digits; the same on every machine
+    text: str
+    place: Place
+    position: int  # 0, 1, 2 … within the page
+    content_hash: str  # SHA-256 of the text
+    metadata: Metadata = field(default_factory=Metadata)
+    units: tuple[Unit, ...] = ()
+    source: tuple[int, int] = (0, 0)  # offsets of the passage in its source file
+    tokens: int = 0
+
+    def unit_text(self, unit: Unit) -> str:
+        return self.text[unit.start : unit.end]
+
+    @property
+    def embedded_text(self) -> str:
+        """What the embedder reads: the heading path in front of the text."""
+        return f"{self.place.path}\n{self.text}"
+
+
+# --- a question and what was found for it -----------------------------------------------------
+
+FilterValue = str | int | bool
+
+
+class Level(StrEnum):
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    INSUFFICIENT = "insufficient"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    text: str
+    selection: str | None = None
+    selection_url: str | None = None
+    thread: str | None = None
+    top_k: int = 5
+    floor: float = 0.5
+    needs: Level = Level.INSUFFICIENT  # the least confidence that answers; the floor comes first
+    filters: Mapping[str, FilterValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """Why a passage was found: the raw evidence behind its score."""
+
+    passage_cosine: float = 0.0
+    unit_cosine: float = 0.0  # of the unit nearest to the question
+    term_weight: float = 0.0  # BM25 as a share of the most the question could get, 0–1
+    coverage: float = 0.0  # share of the question's weighted terms found in the passage, 0–1
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    passage: Passage
+    rank: int  # 1 is best
+    cosine: float  # raw, may be negative
+    score: float  # calibrated: 0.5 means as likely to hold the answer as not
+    signals: Signals = field(default_factory=Signals)
+    unit_cosines: tuple[float, ...] = ()  # one for each unit of the passage
+    vector: Vectors | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """S4's ConfidenceMetrics, computed on calibrated scores."""
+
+    average: float = 0.0
+    minimum: float = 0.0
+    maximum: float = 0.0
+    count: int = 0
+    diversity: float = 0.0
+    level: Level = Level.INSUFFICIENT
+
+    @property
+    def should_answer(self) -> bool:
+        return self.level is not Level.INSUFFICIENT
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The hits a writer may use, best first, within the token budget."""
+
+    hits: tuple[Hit, ...] = ()
+    tokens: int = 0
+    confidence: Confidence = field(default_factory=Confidence)
+    considered: tuple[Hit, ...] = ()  # everything found, before the floor
+
+
+# --- the reply ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    number: int  # from 1, in order of first use
+    passage_id: str
+    place: Place
+    quote: str  # the passage's own words
+    url: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    text: str
+    citations: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    sentences: tuple[Sentence, ...]
+    citations: tuple[Citation, ...]
+    writer: str
+    withheld: int = 0  # sentences of the writer that the check did not let through
+    disclaimer: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The answer with its citation markers, ready to be read."""
+        text = ""
+        for sentence in self.sentences:
+            text += _gap(text, sentence.text) + _with_markers(sentence)
+        return text
+
+
+def _with_markers(sentence: Sentence) -> str:
+    gap = "\n" if "\n" in sentence.text else " "
+    return sentence.text + gap + "".join(f"[{number}]" for number in sentence.citations)
+
+
+def _gap(before: str, sentence: str) -> str:
+    """Prose runs on; list items and table rows take a line, blocks stand apart."""
+    if not before:
+        return ""
+    if "\n" in sentence or before.rsplit("\n", 1)[-1].startswith("["):
+        return "\n\n"
+    in_list = _starts_line(sentence), _starts_line(before.rsplit("\n", 1)[-1])
+    return {(True, True): "\n", (False, False): " "}.get(in_list, "\n\n")
+
+
+def _starts_line(text: str) -> bool:
+    marker = text.lstrip().partition(" ")[0]
+    return marker in {"-", "|"} or (marker[:-1].isdigit() and marker.endswith("."))
+
+
+class RefusalType(StrEnum):
+    """S2's four reasons for saying no."""
+
+    EMPTY_RETRIEVAL = "empty_retrieval"
+    LOW_RELEVANCE = "low_relevance"
+    INSUFFICIENT_GROUNDING = "insufficient_grounding"
+    SELECTED_TEXT_MISSING = "selected_text_missing"
+
+
+BOOK_DOES_NOT_SAY = (
+    "The provided book content does not contain sufficient information to answer this question"
+)
+SELECTION_DOES_NOT_SAY = "The selected text does not contain this information"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Something nearby that the book does cover."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    type: RefusalType
+    nearby: tuple[Topic, ...] = ()
+
+    @property
+    def text(self) -> str:
+        if self.type is RefusalType.SELECTED_TEXT_MISSING:
+            return SELECTION_DOES_NOT_SAY
+        return BOOK_DOES_NOT_SAY
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    query_ms: float = 0.0  # embedding the question
+    search_ms: float = 0.0
+    generation_ms: float = 0.0
+    total_ms: float = 0.0
+
+    @property
+    def retrieval_ms(self) -> float:
+        return self.query_ms + self.search_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    question: Question
+    outcome: Answer | Refusal
+    evidence: Evidence
+    timings: Timings
+
+
+# --- conversations ------------------------------------------------------------------------------
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Role
+    content: str
+    timestamp: datetime
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    id: str
+    messages: tuple[Message, ...]
+    created_at: datetime
+    updated_at: datetime
+    topic_summary: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)

@@ -1,0 +1,162 @@
+"""The edges of the house: what the stages ask of the world, each answered by ``providers/``.
+
+A port is one to six methods, passed in and never looked up. The ports that a question crosses
+are asynchronous and never block the event loop (a provider that computes does so on a worker
+thread); the catalog is a batch job's ledger and is synchronous. Each port has one conformance
+suite in ``tests/ports/`` that every provider must pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from bythebook.model import Evidence, FilterValue, Message, Passage, Question, Thread
+
+if TYPE_CHECKING:
+    from bythebook.model import Vectors
+
+TextRole = Literal["query", "passage"]
+Filters = Mapping[str, FilterValue]
+
+
+class Embedder(Protocol):
+    """Texts to vectors of unit length. Text beyond the limit is windowed, never cut off."""
+
+    @property
+    def name(self) -> str: ...  # "provider:model", stored with the index
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def limit(self) -> int: ...  # tokens that one window holds
+
+    async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A passage with everything by which it can be found."""
+
+    passage: Passage
+    vector: Vectors  # (dimension,)
+    unit_vectors: Vectors  # (units, dimension)
+    terms: Mapping[int, float]  # term number -> BM25 weight without IDF
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    passage_id: str
+    score: float
+
+
+class PassageStore(Protocol):
+    """One generation of a book, opened for reading: it never changes under a question."""
+
+    async def nearest(
+        self, vector: Vectors, *, by: Literal["passage", "unit"], limit: int, filters: Filters
+    ) -> list[Found]:
+        """By meaning: cosine with the passage, or with the best of its units."""
+        ...
+
+    async def matching(
+        self, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Found]:
+        """By word: the sum of the terms' BM25 weights times their IDF."""
+        ...
+
+    async def fetch(self, passage_ids: Sequence[str]) -> list[Entry]:
+        """The entries with these ids, in this order; unknown ids are left out."""
+        ...
+
+    async def count(self) -> int: ...
+
+    async def close(self) -> None: ...
+
+
+class Shelf(Protocol):
+    """The generations of a book, side by side. Readers keep the one they opened."""
+
+    async def publish(self, generation: str, entries: Iterable[Entry]) -> int:
+        """Write a whole generation durably; return how many passages it holds."""
+        ...
+
+    async def open(self, generation: str) -> PassageStore: ...
+
+    async def discard(self, *, keep: Sequence[str]) -> None:
+        """Remove every generation but these."""
+        ...
+
+
+class Writer(Protocol):
+    """Evidence to prose. What it writes is checked sentence by sentence before anyone sees it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def write(
+        self, question: Question, evidence: Evidence, history: Sequence[Message]
+    ) -> AsyncIterator[str]: ...
+
+
+class ThreadStore(Protocol):
+    """Conversations that readers asked to be kept."""
+
+    async def read(self, thread_id: str) -> Thread | None: ...
+
+    async def append(self, thread_id: str, messages: Sequence[Message]) -> Thread:
+        """Add messages at the end, creating the thread with its first ones."""
+        ...
+
+    async def delete(self, thread_id: str) -> bool: ...
+
+
+# --- the catalog: what an ingest knows and leaves behind -------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A published state of the book."""
+
+    name: str
+    embedder: str
+    dimension: int
+    passages: int
+    fingerprint: str  # of everything that went into it: equal fingerprints, equal generations
+    vocabulary: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVectors:
+    key: str  # SHA-256 of the text that was embedded
+    vector: Vectors
+    unit_vectors: Vectors
+
+
+class Catalog(Protocol):
+    """The truth: which passages the book has, and their vectors. The index is derived from it."""
+
+    def ingesting(self) -> AbstractContextManager[None]:
+        """Held by the one ingest at work; a second one gets IngestRunning."""
+        ...
+
+    def passages(self) -> dict[str, Passage]:
+        """Every passage of the book as last committed, by id."""
+        ...
+
+    def known_vectors(self, embedder: str) -> set[str]: ...
+
+    def add_vectors(self, embedder: str, vectors: Sequence[StoredVectors]) -> None:
+        """Keep vectors durably as they are made, so that an interrupted ingest resumes."""
+        ...
+
+    def vectors(self, embedder: str, keys: Sequence[str]) -> dict[str, StoredVectors]: ...
+
+    def commit(self, passages: Sequence[Passage], generation: Generation) -> None:
+        """In one transaction: these are the book's passages, and this generation serves them."""
+        ...
+
+    def current(self) -> Generation | None: ...

@@ -1,0 +1,195 @@
+"""Stand-ins for every port: in memory, deterministic, without a model. For tests and examples."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from bythebook.errors import IndexDamaged, StoreFailed
+from bythebook.index.lexicon import terms_of
+from bythebook.model import Evidence, Message, Passage, Question, Thread
+from bythebook.ports import Entry, Filters, Found, Generation, StoredVectors
+
+if TYPE_CHECKING:
+    from bythebook.model import Vectors
+    from bythebook.ports import TextRole
+
+
+@dataclass
+class FakeEmbedder:
+    """Texts that share words are near to each other: a bag of hashed terms."""
+
+    name: str = "fake:bag"
+    dimension: int = 64
+    limit: int = 512
+    calls: list[list[str]] = field(default_factory=list)
+
+    async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
+        del role
+        self.calls.append(list(texts))
+        rows = [self._vector(text) for text in texts]
+        return np.stack(rows) if rows else np.zeros((0, self.dimension), dtype=np.float32)
+
+    def _vector(self, text: str) -> Vectors:
+        vector = np.full(self.dimension, 1e-3, dtype=np.float32)
+        for term in terms_of(text):
+            digest = hashlib.sha256(term.encode()).digest()
+            vector[int.from_bytes(digest[:4], "big") % self.dimension] += 1
+        unit: Vectors = vector / np.linalg.norm(vector)
+        return unit
+
+
+class MemoryStore:
+    """One generation as a list, searched by counting."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = {entry.passage.id: entry for entry in entries}
+        self._frequencies = Counter(term for entry in entries for term in entry.terms)
+
+    async def nearest(
+        self, vector: Vectors, *, by: Literal["passage", "unit"], limit: int, filters: Filters
+    ) -> list[Found]:
+        def cosine(entry: Entry) -> float:
+            whole = by == "passage" or not len(entry.unit_vectors)
+            vectors = entry.vector[None, :] if whole else entry.unit_vectors
+            return float((vectors @ vector).max())
+
+        return self._best(cosine, limit, filters)
+
+    async def matching(
+        self, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Found]:
+        def weight(entry: Entry) -> float:
+            return sum(entry.terms.get(term, 0.0) * self._idf(term) for term in terms)
+
+        return [found for found in self._best(weight, limit, filters) if found.score > 0]
+
+    async def fetch(self, passage_ids: Sequence[str]) -> list[Entry]:
+        return [self._entries[name] for name in passage_ids if name in self._entries]
+
+    async def count(self) -> int:
+        return len(self._entries)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    def _idf(self, term: int) -> float:
+        frequency = self._frequencies[term]
+        return math.log(1 + (len(self._entries) - frequency + 0.5) / (frequency + 0.5))
+
+    def _best(self, score: object, limit: int, filters: Filters) -> list[Found]:
+        assert callable(score)
+        found = [
+            Found(entry.passage.id, score(entry))
+            for entry in self._entries.values()
+            if all(_field(entry.passage, name) == value for name, value in filters.items())
+        ]
+        return sorted(found, key=lambda item: (-item.score, item.passage_id))[:limit]
+
+
+def _field(passage: Passage, name: str) -> object:
+    fields: dict[str, object] = {
+        "module": passage.place.module,
+        "chapter": passage.place.chapter,
+        "section": passage.place.heading,
+        "url": passage.place.url,
+        "language": passage.metadata.language,
+        "difficulty": passage.metadata.difficulty,
+        "week": passage.metadata.week,
+        "hasCode": passage.metadata.has_code,
+    }
+    return fields.get(name)
+
+
+class MemoryShelf:
+    def __init__(self, *, dimension: int = 64) -> None:
+        self._dimension = dimension
+        self.generations: dict[str, MemoryStore] = {}
+
+    async def publish(self, generation: str, entries: Iterable[Entry]) -> int:
+        listed = list(entries)
+        for entry in listed:
+            rows = [entry.vector, *entry.unit_vectors]
+            if not all(len(row) == self._dimension and np.isfinite(row).all() for row in rows):
+                raise StoreFailed("A vector has the wrong dimension or is not finite.")
+        self.generations[generation] = MemoryStore(listed)
+        return len(listed)
+
+    async def open(self, generation: str) -> MemoryStore:
+        if generation not in self.generations:
+            raise IndexDamaged("The index that the catalog names is missing.")
+        return self.generations[generation]
+
+    async def discard(self, *, keep: Sequence[str]) -> None:
+        self.generations = {name: s for name, s in self.generations.items() if name in keep}
+
+
+class MemoryCatalog:
+    def __init__(self) -> None:
+        self._passages: dict[str, Passage] = {}
+        self._vectors: dict[tuple[str, str], StoredVectors] = {}
+        self._current: Generation | None = None
+
+    @contextmanager
+    def ingesting(self) -> Iterator[None]:
+        yield
+
+    def passages(self) -> dict[str, Passage]:
+        return dict(self._passages)
+
+    def known_vectors(self, embedder: str) -> set[str]:
+        return {key for name, key in self._vectors if name == embedder}
+
+    def add_vectors(self, embedder: str, vectors: Sequence[StoredVectors]) -> None:
+        self._vectors.update({(embedder, stored.key): stored for stored in vectors})
+
+    def vectors(self, embedder: str, keys: Sequence[str]) -> dict[str, StoredVectors]:
+        wanted = ((key, self._vectors.get((embedder, key))) for key in keys)
+        return {key: stored for key, stored in wanted if stored is not None}
+
+    def commit(self, passages: Sequence[Passage], generation: Generation) -> None:
+        self._passages = {passage.id: passage for passage in passages}
+        self._current = generation
+
+    def current(self) -> Generation | None:
+        return self._current
+
+
+class MemoryThreads:
+    def __init__(self) -> None:
+        self._threads: dict[str, Thread] = {}
+
+    async def read(self, thread_id: str) -> Thread | None:
+        return self._threads.get(thread_id)
+
+    async def append(self, thread_id: str, messages: Sequence[Message]) -> Thread:
+        first, last = messages[0].timestamp, messages[-1].timestamp
+        thread = self._threads.get(thread_id) or Thread(thread_id, (), first, last)
+        thread = replace(thread, messages=(*thread.messages, *messages), updated_at=last)
+        self._threads[thread_id] = thread
+        return thread
+
+    async def delete(self, thread_id: str) -> bool:
+        return self._threads.pop(thread_id, None) is not None
+
+
+@dataclass
+class ScriptedWriter:
+    """Says what it was told to say, whatever the evidence: good for testing the check."""
+
+    script: Sequence[str]
+    name: str = "fake:script"
+
+    async def write(
+        self, question: Question, evidence: Evidence, history: Sequence[Message]
+    ) -> AsyncIterator[str]:
+        del question, evidence, history
+        for piece in self.script:
+            yield piece

@@ -1,0 +1,1 @@
+"""Alembic's history of the schema."""

@@ -1,0 +1,217 @@
+"""Generations of a book in the embedded Qdrant engine, one folder each.
+
+A generation is written once, without a write-ahead log, flushed, and from then on only read.
+Qdrant's lock guards the log alone, so any number of processes can read the same generation:
+a server, its workers and the command line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import qdrant_edge as edge
+
+from bythebook.errors import IndexDamaged, StoreFailed
+from bythebook.index.catalog import from_record, to_record
+from bythebook.ports import Entry, Filters, Found
+
+if TYPE_CHECKING:
+    from bythebook.model import Passage, Vectors
+
+_BATCH = 256
+_UNFINISHED = ".unfinished"
+_BY = {"passage": "passage", "unit": "units"}
+
+
+class EdgeShelf:
+    """A folder of generations: ``<folder>/<generation>/``."""
+
+    def __init__(self, folder: Path, *, dimension: int) -> None:
+        self._folder = folder
+        self._dimension = dimension
+
+    async def publish(self, generation: str, entries: Iterable[Entry]) -> int:
+        return await asyncio.to_thread(self._publish, generation, entries)
+
+    async def open(self, generation: str) -> EdgeStore:
+        path = self._folder / generation
+        if not path.is_dir():
+            raise IndexDamaged(
+                "The index that the catalog names is missing.", cure="Run the ingest again."
+            )
+        return EdgeStore(await asyncio.to_thread(_load, path))
+
+    async def discard(self, *, keep: Sequence[str]) -> None:
+        await asyncio.to_thread(self._discard, frozenset(keep))
+
+    def _publish(self, generation: str, entries: Iterable[Entry]) -> int:
+        # Built under another name: a folder that bears a generation's name is complete.
+        draft = self._folder / (generation + _UNFINISHED)
+        draft.mkdir(parents=True, exist_ok=False)
+        try:
+            shard = edge.EdgeShard.create(str(draft), _config(self._dimension))
+            for batch in _batches(entries):
+                points = [_to_point(entry, self._dimension) for entry in batch]
+                shard.update(edge.UpdateOperation.upsert_points(points))
+            shard.flush()
+            count = int(shard.count(edge.CountRequest(exact=True)))
+            shard.close()
+            draft.rename(self._folder / generation)
+        except OSError as error:
+            raise StoreFailed(
+                f"The index cannot be written: {error.strerror}.",
+                cure="Check the space and rights of the home folder.",
+            ) from error
+        return count
+
+    def _discard(self, keep: frozenset[str]) -> None:
+        if not self._folder.is_dir():
+            return
+        for path in self._folder.iterdir():
+            if path.name not in keep:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+class EdgeStore:
+    """One generation, opened for reading."""
+
+    def __init__(self, shard: Any) -> None:
+        self._shard = shard
+
+    async def nearest(
+        self, vector: Vectors, *, by: Literal["passage", "unit"], limit: int, filters: Filters
+    ) -> list[Found]:
+        query = edge.Query.Nearest(vector.tolist(), using=_BY[by])
+        return await asyncio.to_thread(self._query, query, limit, filters)
+
+    async def matching(
+        self, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Found]:
+        if not terms:
+            return []
+        sparse = edge.SparseVector(list(terms), [1.0] * len(terms))
+        query = edge.Query.Nearest(sparse, using="terms")
+        return await asyncio.to_thread(self._query, query, limit, filters)
+
+    async def fetch(self, passage_ids: Sequence[str]) -> list[Entry]:
+        return await asyncio.to_thread(self._fetch, list(passage_ids))
+
+    async def count(self) -> int:
+        return int(await asyncio.to_thread(self._shard.count, edge.CountRequest(exact=True)))
+
+    async def close(self) -> None:
+        """Nothing to do: a question may still be reading; the engine lets go with the last one."""
+
+    def _query(self, query: Any, limit: int, filters: Filters) -> list[Found]:
+        request = edge.QueryRequest(
+            limit=limit, query=query, filter=_to_filter(filters), with_payload=["id"]
+        )
+        try:
+            points = self._shard.query(request)
+        except Exception as error:  # the engine raises bare Exceptions
+            raise StoreFailed("The index did not answer.", cure="Run the ingest again.") from error
+        return [Found(point.payload["id"], float(point.score)) for point in points]
+
+    def _fetch(self, passage_ids: list[str]) -> list[Entry]:
+        points = [point_id(passage_id) for passage_id in passage_ids]
+        try:
+            records = self._shard.retrieve(points, with_payload=True, with_vector=True)
+        except Exception as error:  # the engine raises bare Exceptions
+            raise StoreFailed("The index did not answer.", cure="Run the ingest again.") from error
+        entries = {entry.passage.id: entry for entry in map(_to_entry, records)}
+        return [entries[passage_id] for passage_id in passage_ids if passage_id in entries]
+
+
+def point_id(passage_id: str) -> str:
+    """A UUID (version 8) of the first 122 bits of the hash: Qdrant takes no longer ids."""
+    bits = int(passage_id[:32], 16)
+    bits = (bits & ~(0xF << 76) & ~(0x3 << 62)) | (0x8 << 76) | (0x2 << 62)
+    return str(uuid.UUID(int=bits))
+
+
+def _config(dimension: int) -> Any:
+    best_unit = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
+    cosine = edge.Distance.Cosine
+    return edge.EdgeConfig(
+        vectors={
+            "passage": edge.EdgeVectorParams(size=dimension, distance=cosine),
+            "units": edge.EdgeVectorParams(
+                size=dimension, distance=cosine, multivector_config=best_unit
+            ),
+        },
+        sparse_vectors={"terms": edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+        wal_enabled=False,
+    )
+
+
+def _load(path: Path) -> Any:
+    try:
+        return edge.EdgeShard.load(str(path))
+    except Exception as error:  # the engine raises bare Exceptions
+        raise IndexDamaged("The index cannot be opened.", cure="Run the ingest again.") from error
+
+
+def _to_point(entry: Entry, dimension: int) -> Any:
+    units = entry.unit_vectors if len(entry.unit_vectors) else entry.vector[None, :]
+    for some in (entry.vector[None, :], units):
+        if some.shape[1] != dimension or not np.isfinite(some).all():
+            raise StoreFailed(
+                "A vector has the wrong dimension or is not finite.",
+                cure="Check the embedder; nothing was published.",
+            )
+    vectors: dict[str, Any] = {
+        "passage": entry.vector.tolist(),
+        "units": units.tolist(),
+        "terms": edge.SparseVector(list(entry.terms), list(entry.terms.values())),
+    }
+    return edge.Point(point_id(entry.passage.id), vectors, _payload(entry.passage))
+
+
+def _payload(passage: Passage) -> dict[str, Any]:
+    return {
+        **to_record(passage),
+        # The names that S0–S4 filter by.
+        "module": passage.place.module,
+        "chapter": passage.place.chapter,
+        "section": passage.place.heading,
+        "url": passage.place.url,
+        "language": passage.metadata.language,
+        "difficulty": passage.metadata.difficulty,
+        "week": passage.metadata.week,
+        "hasCode": int(passage.metadata.has_code),  # MatchValue turns a bool into a number
+    }
+
+
+def _to_entry(record: Any) -> Entry:
+    vectors = record.vector
+    sparse = vectors["terms"]
+    return Entry(
+        from_record(record.payload),
+        np.asarray(vectors["passage"], dtype=np.float32),
+        np.asarray(vectors["units"], dtype=np.float32),
+        dict(zip(sparse.indices, sparse.values, strict=True)),
+    )
+
+
+def _to_filter(filters: Filters) -> Any:
+    if not filters:
+        return None
+    return edge.Filter(
+        must=[
+            edge.FieldCondition(key=name, match=edge.MatchValue(value))
+            for name, value in filters.items()
+        ]
+    )
+
+
+def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    iterator = iter(entries)
+    while batch := list(itertools.islice(iterator, _BATCH)):
+        yield batch

@@ -1,0 +1,89 @@
+"""The schema, once, for SQLite and PostgreSQL. ``migrations/`` brings a database to it."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    DateTime,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+HEAD = "0001"  # the newest migration
+
+metadata = MetaData()
+
+_JSON = JSON().with_variant(JSONB(), "postgresql")
+
+passages = Table(
+    "passages",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("file", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("content_hash", String(64), nullable=False),
+    Column("record", _JSON, nullable=False),
+    Index("idx_passages_file", "file", "position"),
+)
+
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("embedder", String(200), primary_key=True),
+    Column("key", String(64), primary_key=True),
+    Column("vector", LargeBinary, nullable=False),
+    Column("unit_vectors", LargeBinary, nullable=False),
+)
+
+# One row: the generation that is served. Readers look here between two questions.
+served = Table(
+    "served",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("generation", String(64), nullable=False),
+    Column("embedder", String(200), nullable=False),
+    Column("dimension", Integer, nullable=False),
+    Column("passages", Integer, nullable=False),
+    Column("fingerprint", String(64), nullable=False),
+    Column("vocabulary", LargeBinary, nullable=False),
+    Column("published_at", DateTime(timezone=True), nullable=False),
+)
+
+# S4's columns and indexes; its `messages` is made from the rows below when a thread is read.
+threads = Table(
+    "conversation_threads",
+    metadata,
+    Column("thread_id", String(36), primary_key=True),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("updated_at", DateTime(timezone=True), nullable=False),
+    Column("topic_summary", Text),
+    Column("metadata", _JSON, nullable=False, server_default=text("'{}'")),
+    Index("idx_threads_updated", text("updated_at DESC")),
+    Index("idx_threads_created", text("created_at DESC")),
+)
+
+messages = Table(
+    "thread_messages",
+    metadata,
+    Column(
+        "thread_id",
+        String(36),
+        ForeignKey("conversation_threads.thread_id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("role", String(9), nullable=False),
+    Column("content", Text, nullable=False),
+    Column("timestamp", DateTime(timezone=True), nullable=False),
+    Column("confidence", Float),
+)

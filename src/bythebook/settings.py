@@ -1,0 +1,226 @@
+"""Flags, environment, ``bythebook.toml`` and presets in; one ``Settings`` out. Data only.
+
+The first of these that says something wins: flag, environment, ``bythebook.toml`` in the
+working directory, the chosen preset (``presets/*.toml``: one for each contract), default.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bythebook.errors import ConfigurationError, InvalidInput
+
+PRESETS = {
+    "book": "S0: POST /query",
+    "agent": "S1: POST /ask, POST /search, the command line",
+    "envelope": "S2: POST /api/v2/query",
+    "plain": "S3: POST /api/v1/query",
+    "chat": "S4: POST /chat/run",
+}
+
+ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
+    "BYTHEBOOK_HOME": ("home",),
+    "BYTHEBOOK_PRESET": ("preset",),
+    "BYTHEBOOK_EMBEDDER": ("embedder",),
+    "BYTHEBOOK_STORE": ("store",),
+    "BYTHEBOOK_WRITER": ("writer",),
+    "DATABASE_URL": ("database_url",),
+    "BYTHEBOOK_TOP_K": ("limits", "top_k"),
+    "BYTHEBOOK_FLOOR": ("limits", "floor"),
+    "BYTHEBOOK_SITE_URL": ("site", "url"),
+    "BYTHEBOOK_BASE_URL": ("site", "base_url"),
+    "BYTHEBOOK_HOST": ("server", "host"),
+    "BYTHEBOOK_PORT": ("server", "port"),
+}
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Limits(_Section):
+    """How much may be asked, and how sure the book must be."""
+
+    top_k: int = Field(5, ge=1, description="Passages to retrieve for a question.")
+    max_top_k: int = Field(20, ge=1, description="The most passages a question may ask for.")
+    floor: float = Field(0.5, ge=0, le=1, description="Least calibrated score of a passage used.")
+    question_chars: int | None = Field(None, ge=1, description="Longest question, in characters.")
+    question_words: int | None = Field(None, ge=1, description="Longest question, in words.")
+    selection_min_chars: int = Field(10, ge=1, description="Shortest selection, in characters.")
+    selection_chars: int = Field(5000, ge=1, description="Longest selection, in characters.")
+    selection_words: int | None = Field(None, ge=1, description="Longest selection, in words.")
+    context_tokens: int = Field(4000, ge=1, description="Evidence a writer gets, in tokens.")
+
+    def check_question(self, text: str) -> str:
+        """The question as it will be asked, or InvalidInput with what is wrong with it."""
+        question = text.strip()
+        if not question:
+            raise InvalidInput("The question is empty.", cure="Ask something about the book.")
+        if self.question_chars is not None and len(question) > self.question_chars:
+            raise InvalidInput(
+                f"The question has {len(question)} characters; {self.question_chars} are allowed.",
+                cure="Ask a shorter question.",
+            )
+        words = len(question.split())
+        if self.question_words is not None and words > self.question_words:
+            raise InvalidInput(
+                f"The question has {words} words; {self.question_words} are allowed.",
+                cure="Ask a shorter question.",
+            )
+        return question
+
+    def check_selection(self, text: str) -> str:
+        selection = text.strip()
+        words = len(selection.split())
+        if not self.selection_min_chars <= len(selection) <= self.selection_chars:
+            raise InvalidInput(
+                f"The selected text has {len(selection)} characters.",
+                cure=f"Select {self.selection_min_chars} to {self.selection_chars} characters.",
+            )
+        if self.selection_words is not None and words > self.selection_words:
+            raise InvalidInput(
+                f"The selected text has {words} words.",
+                cure=f"Select at most {self.selection_words} words.",
+            )
+        return selection
+
+    def check_top_k(self, top_k: int | None) -> int:
+        if top_k is None:
+            return min(self.top_k, self.max_top_k)
+        if not 1 <= top_k <= self.max_top_k:
+            raise InvalidInput(
+                f"top_k is {top_k}.", cure=f"Use a number from 1 to {self.max_top_k}."
+            )
+        return top_k
+
+
+class Collection(_Section):
+    """The Qdrant collection that a contract's own system used."""
+
+    name: str = Field("bythebook", min_length=1, description="Name of the Qdrant collection.")
+    dimension: int | None = Field(None, ge=1, description="Dimension of its vectors.")
+
+
+class Site(_Section):
+    """Where the book is published. What is not set is read from docusaurus.config.*."""
+
+    url: str | None = Field(None, description="Address of the site, without a path.")
+    base_url: str | None = Field(None, description="Path of the site on its host.")
+    route_base_path: str | None = Field(None, description="Path of the docs below the base URL.")
+    trailing_slash: bool | None = Field(None, description="Docusaurus' trailingSlash.")
+    locale: str | None = Field(None, description="Language of the docs folder.")
+    exclude: tuple[str, ...] = Field((), description="Globs of files that are not the book.")
+
+
+class Server(_Section):
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
+
+
+class Settings(_Section):
+    """Everything that can be chosen, with its default."""
+
+    home: Path = Field(Path(".bythebook"), description="Folder that holds the ingested book.")
+    preset: str = Field("agent", description=f"Contract to start from: {', '.join(PRESETS)}.")
+    embedder: str = Field("local:minilm", description='Embedding model, as "provider:model".')
+    store: str = Field("edge", description="Where the index lives: edge (embedded Qdrant).")
+    writer: str = Field("extractive", description="Who writes answers: extractive (offline).")
+    database_url: str | None = Field(
+        None, description="Database of the catalog and threads; SQLite in the home by default."
+    )
+    limits: Limits = Limits()
+    collection: Collection = Collection()
+    site: Site = Site()
+    server: Server = Server()
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+) -> Settings:
+    """Merge every source of settings, the strongest last."""
+    environment = _from_environment(os.environ if environ is None else environ)
+    file = _from_file((directory or Path.cwd()) / "bythebook.toml")
+    merged: dict[str, Any] = {}
+    for source in (file, environment, _without_nones(flags or {})):
+        merged = _merge(merged, source)
+    preset = str(merged.get("preset", Settings.model_fields["preset"].default))
+    merged = _merge(read_preset(preset), merged)
+    try:
+        return Settings.model_validate(merged)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise ConfigurationError(
+            f"The setting {name} cannot be used: {first['msg']}.",
+            cure="docs/settings.md lists every setting.",
+        ) from None
+
+
+def read_preset(name: str) -> dict[str, Any]:
+    if name not in PRESETS:
+        raise ConfigurationError(
+            f"There is no preset {name!r}.", cure=f"Use one of {', '.join(PRESETS)}."
+        )
+    text = resources.files("bythebook").joinpath("presets", f"{name}.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+def limits_of(contract: str) -> Limits:
+    """The limits of one contract, whatever preset the settings were made from."""
+    return Limits.model_validate(read_preset(contract)["limits"])
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for name, path in ENVIRONMENT.items():
+        if environ.get(name):
+            settings = _merge(settings, _nested(path, environ[name]))
+    return settings
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"bythebook.toml cannot be read: {error}.", cure="Correct it or move it away."
+        ) from None
+
+
+def _nested(path: tuple[str, ...], value: object) -> dict[str, Any]:
+    for name in reversed(path):
+        value = {name: value}
+    assert isinstance(value, dict)
+    return value
+
+
+def _merge(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(weak)
+    for name, value in strong.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(name), Mapping):
+            merged[name] = _merge(merged[name], value)
+        else:
+            merged[name] = value
+    return merged
+
+
+def _without_nones(flags: Mapping[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name, value in flags.items():
+        if isinstance(value, Mapping):
+            kept[name] = _without_nones(value)
+        elif value is not None:
+            kept[name] = value
+    return kept

@@ -1,0 +1,1 @@
+"""Conversations: what was said before, and what a follow-up means without it."""

@@ -1,0 +1,40 @@
+"""The extractive writer."""
+
+from bythebook.answer.extract import ExtractiveWriter
+from bythebook.index.lexicon import Vocabulary
+from bythebook.model import Evidence, Question
+from tests.samples import evidence
+
+
+async def _write(question: str, found: Evidence) -> str:
+    writer = ExtractiveWriter(Vocabulary.of([hit.passage for hit in found.hits]))
+    return "".join([piece async for piece in writer.write(Question(question), found, ())])
+
+
+async def test_it_writes_the_sentence_that_answers() -> None:
+    found = evidence("A kettle boils water. Its lid is red.", "A kite flies in the wind.")
+    assert await _write("Where does a kite fly?", found) == "A kite flies in the wind. [2]\n\n"
+
+
+async def test_a_sentence_that_leans_back_brings_what_it_leans_on() -> None:
+    found = evidence("The bimetal strip bends when hot. It switches the kettle off.")
+    text = await _write("What switches the kettle off?", found)
+    assert text.startswith("The bimetal strip bends when hot. [1]")
+    assert "It switches the kettle off. [1]" in text
+
+
+async def test_steps_come_as_the_whole_list() -> None:
+    found = evidence("To build a kite:\n\n1. Cut two sticks.\n2. Tie them.\n3. Stretch paper.")
+    text = await _write("How do I build a kite?", found)
+    assert "1. Cut two sticks. [1]" in text
+    assert "3. Stretch paper. [1]" in text
+
+
+async def test_code_is_shown_when_it_is_asked_for() -> None:
+    found = evidence("Run the kite node like this.\n\n```bash\nros2 run kite fly\n```")
+    assert "ros2 run kite fly" in await _write("Show me the command to run the kite node", found)
+    assert "```" not in await _write("What is the kite node?", found)
+
+
+async def test_no_evidence_is_no_text() -> None:
+    assert await _write("anything", Evidence()) == ""

@@ -1,0 +1,18 @@
+"""S2's planned workflow."""
+
+import pytest
+
+from bythebook.answer.plan import Mode, PlannedWorkflow, plan
+from bythebook.model import Question
+
+
+def test_a_selection_decides_the_mode() -> None:
+    assert plan(Question("q")).mode is Mode.STANDARD_RAG
+    assert plan(Question("q", selection="some text")).mode is Mode.SELECTED_TEXT_ONLY
+
+
+def test_mode_and_selection_cannot_disagree() -> None:
+    with pytest.raises(ValueError, match="selected_text"):
+        PlannedWorkflow(Mode.STANDARD_RAG, "q", 5, "text")
+    with pytest.raises(ValueError, match="selected_text"):
+        PlannedWorkflow(Mode.SELECTED_TEXT_ONLY, "q", 5, None)

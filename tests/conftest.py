@@ -1,0 +1,60 @@
+"""What every test relies on: closed sockets, and real components that may not be missing in CI."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.samples import SAMPLE_BOOK, small_book
+
+_guard = {"closed": False}
+
+
+def _audit(event: str, args: tuple[object, ...]) -> None:
+    if event == "socket.connect" and _guard["closed"] and isinstance(args[1], tuple):
+        raise RuntimeError("a unit test opens no sockets: mark it real, or use a fake")
+
+
+sys.addaudithook(_audit)
+
+
+@pytest.fixture(autouse=True)
+def _closed_sockets(request: pytest.FixtureRequest) -> Iterator[None]:
+    _guard["closed"] = request.node.get_closest_marker("real") is None
+    yield
+    _guard["closed"] = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    must_run = os.environ.get("CI") and item.get_closest_marker("real")
+    if must_run and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} is real and was skipped in CI: {report.longrepr}"
+    return report
+
+
+@pytest.fixture
+def book_folder(tmp_path: Path) -> Path:
+    return small_book(tmp_path / "docs")
+
+
+@pytest.fixture(scope="session")
+def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample book, ingested once with the real model and the real engine."""
+    import asyncio
+
+    from bythebook.assemble import open_library
+    from bythebook.book.site import read_book
+    from bythebook.settings import load_settings
+
+    home = tmp_path_factory.mktemp("sample") / "home"
+    library = open_library(load_settings({"home": home}, environ={}))
+    book = read_book(SAMPLE_BOOK / "docs")
+    asyncio.run(library.ingest(book, on_progress=lambda done, total: None))
+    return home

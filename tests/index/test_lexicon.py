@@ -1,0 +1,58 @@
+"""Terms and their weights."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bythebook.index.lexicon import Vocabulary, number_of, term_evidence, terms_of
+from tests.samples import passage
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Nodes publish messages", ["node", "publish", "messag"]),
+        ("What is a node?", ["node"]),
+        ("café Café CAFÉ", ["cafe"] * 3),
+        ("spin_once", ["spin_onc", "spin"]),
+        ("QoSProfile", ["qosprofil", "qo", "s", "profil"]),
+        ("C++ and C#", ["c++", "c#"]),
+        ("深層学習", ["深層", "層学", "学習"]),
+        ("क्षत्रिय हिन्दी", ["क्षत्रिय", "हिन्दी"]),
+        ("روبوٹ كتاب", ["روبوٹ", "کتاب"]),
+    ],
+)
+def test_words_of_every_script_become_terms(text: str, expected: list[str]) -> None:
+    assert terms_of(text) == expected
+
+
+@given(st.text(max_size=200))
+def test_no_text_is_an_error(text: str) -> None:
+    assert all(terms_of(text))
+
+
+def test_a_rare_word_weighs_more_than_a_common_one() -> None:
+    passages = [passage(f"robot number {n}", section="S") for n in range(9)] + [passage("kite")]
+    vocabulary = Vocabulary.of(passages)
+    assert vocabulary.idf(number_of("kite")) > vocabulary.idf(number_of("robot")) > 0
+
+
+def test_a_heading_counts_as_well_as_the_text() -> None:
+    vocabulary = Vocabulary.of([passage("a text", section="Kites"), passage("another")])
+    assert number_of("kite") in vocabulary.weigh(passage("a text", section="Kites"))
+
+
+def test_term_evidence_is_a_share_of_what_was_asked() -> None:
+    vocabulary = Vocabulary.of([passage("kite wind"), passage("kettle")])
+    weights = vocabulary.weigh(passage("kite wind"))
+    full = term_evidence(vocabulary.ask("kite wind"), weights)
+    half = term_evidence(vocabulary.ask("kite zeppelin"), weights)
+    assert full[1] == 1
+    assert 0 < half[1] < full[1]
+    assert 0 < half[0] < full[0] <= 1
+    assert term_evidence({}, weights) == (0.0, 0.0)
+
+
+def test_a_vocabulary_survives_being_stored() -> None:
+    vocabulary = Vocabulary.of([passage("kite wind"), passage("kettle")])
+    assert Vocabulary.from_bytes(vocabulary.to_bytes()) == vocabulary

@@ -1,0 +1,145 @@
+"""The conformance suite of Shelf and PassageStore, on every provider."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bythebook.errors import IndexDamaged, StoreFailed
+from bythebook.index.lexicon import Vocabulary
+from bythebook.model import Passage
+from bythebook.ports import Entry, Shelf
+from bythebook.providers.fake import FakeEmbedder, MemoryShelf
+from bythebook.providers.qdrant_edge import EdgeShelf
+from tests.samples import passage
+
+_EMBEDDER = FakeEmbedder()
+_PASSAGES = [
+    passage("A kite flies in the wind.", file="kites.md", section="Kites", week=1),
+    passage("A kettle boils water. It whistles.", file="kettles.md", section="Kettles", week=2),
+    passage("The wind is moving air.", file="kites.md", section="Wind", week=1, has_code=True),
+]
+
+
+@pytest.fixture(params=["fake", "edge"])
+def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Shelf:
+    if request.param == "fake":
+        return MemoryShelf(dimension=_EMBEDDER.dimension)
+    return EdgeShelf(tmp_path / "generations", dimension=_EMBEDDER.dimension)
+
+
+async def _entries(passages: list[Passage]) -> list[Entry]:
+    vocabulary = Vocabulary.of(passages)
+    entries = []
+    for one in passages:
+        units = [one.unit_text(unit) for unit in one.units]
+        vectors = await _EMBEDDER.embed([one.text, *units], role="passage")
+        entries.append(Entry(one, vectors[0], vectors[1:], vocabulary.weigh(one)))
+    return entries
+
+
+async def _ask(text: str) -> np.ndarray:
+    return (await _EMBEDDER.embed([text], role="query"))[0]
+
+
+async def test_a_published_generation_gives_back_what_went_in(shelf: Shelf) -> None:
+    entries = await _entries(_PASSAGES)
+    assert await shelf.publish("one", entries) == 3
+    store = await shelf.open("one")
+    assert await store.count() == 3
+    for before, after in zip(entries, await store.fetch([p.id for p in _PASSAGES]), strict=True):
+        assert after.passage == before.passage
+        assert np.allclose(after.vector, before.vector, atol=1e-6)
+        assert np.allclose(after.unit_vectors, before.unit_vectors, atol=1e-6)
+        assert after.terms == pytest.approx(dict(before.terms))
+
+
+async def test_fetch_keeps_the_order_and_leaves_unknown_ids_out(shelf: Shelf) -> None:
+    await shelf.publish("one", await _entries(_PASSAGES))
+    store = await shelf.open("one")
+    wanted = [_PASSAGES[2].id, "0" * 64, _PASSAGES[0].id]
+    assert [e.passage.id for e in await store.fetch(wanted)] == [wanted[0], wanted[2]]
+
+
+@pytest.mark.parametrize("by", ["passage", "unit"])
+async def test_nearest_orders_by_cosine(shelf: Shelf, by: str) -> None:
+    entries = await _entries(_PASSAGES)
+    await shelf.publish("one", entries)
+    vector = await _ask("kettle water whistles")
+    found = await (await shelf.open("one")).nearest(vector, by=by, limit=2, filters={})
+    assert found[0].passage_id == _PASSAGES[1].id
+    assert len(found) == 2
+    assert found[0].score >= found[1].score
+    vectors = entries[1].vector[None] if by == "passage" else entries[1].unit_vectors
+    assert found[0].score == pytest.approx(float((vectors @ vector).max()), abs=1e-4)
+
+
+async def test_matching_orders_by_bm25_and_knows_rare_words(shelf: Shelf) -> None:
+    await shelf.publish("one", await _entries(_PASSAGES))
+    vocabulary = Vocabulary.of(_PASSAGES)
+    store = await shelf.open("one")
+    found = await store.matching(vocabulary.ask("kite wind"), limit=5, filters={})
+    assert [f.passage_id for f in found] == [_PASSAGES[0].id, _PASSAGES[2].id]
+    assert await store.matching(vocabulary.ask("zeppelin"), limit=5, filters={}) == []
+    assert await store.matching({}, limit=5, filters={}) == []
+
+
+async def test_both_stores_give_the_same_bm25(tmp_path: Path) -> None:
+    entries = await _entries(_PASSAGES)
+    asked = Vocabulary.of(_PASSAGES).ask("kite in the wind")
+    scores = []
+    for shelf in (MemoryShelf(), EdgeShelf(tmp_path, dimension=64)):
+        await shelf.publish("one", entries)
+        found = await (await shelf.open("one")).matching(asked, limit=5, filters={})
+        scores.append([f.score for f in found])
+    assert scores[0] == pytest.approx(scores[1], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [({"week": 1}, 2), ({"week": 1, "hasCode": True}, 1), ({"chapter": "Chapter"}, 3)]
+    + [({"section": "Kettles"}, 1), ({"language": "ur"}, 0)],
+)
+async def test_filters_hold_for_every_search(
+    shelf: Shelf, filters: dict[str, str | int | bool], expected: int
+) -> None:
+    await shelf.publish("one", await _entries(_PASSAGES))
+    store = await shelf.open("one")
+    found = await store.nearest(await _ask("wind"), by="passage", limit=9, filters=filters)
+    assert len(found) == expected
+
+
+async def test_an_open_generation_does_not_change_when_another_is_published(shelf: Shelf) -> None:
+    await shelf.publish("one", await _entries(_PASSAGES))
+    old = await shelf.open("one")
+    await shelf.publish("two", await _entries(_PASSAGES[:1]))
+    await shelf.discard(keep=["two"])
+    assert await old.count() == 3
+    assert len(await old.fetch([_PASSAGES[1].id])) == 1
+    assert await (await shelf.open("two")).count() == 1
+    with pytest.raises(IndexDamaged):
+        await shelf.open("one")
+
+
+async def test_several_readers_open_one_generation(shelf: Shelf) -> None:
+    await shelf.publish("one", await _entries(_PASSAGES))
+    stores = [await shelf.open("one") for _ in range(3)]
+    assert [await store.count() for store in stores] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("poison", [np.nan, np.inf])
+async def test_a_vector_that_is_not_finite_is_refused(shelf: Shelf, poison: float) -> None:
+    entry = (await _entries(_PASSAGES[:1]))[0]
+    bad = entry.vector.copy()
+    bad[0] = poison
+    with pytest.raises(StoreFailed):
+        await shelf.publish("one", [replace(entry, vector=bad)])
+    with pytest.raises(IndexDamaged):
+        await shelf.open("one")
+
+
+async def test_a_vector_of_another_dimension_is_refused(shelf: Shelf) -> None:
+    entry = (await _entries(_PASSAGES[:1]))[0]
+    with pytest.raises(StoreFailed):
+        await shelf.publish("one", [replace(entry, vector=entry.vector[:10])])
