@@ -59,7 +59,7 @@ def main() -> None:
 
 
 async def _collect(docs: Path, files: Sequence[Path], home: Path) -> list[Case]:
-    library = open_library(load_settings({"home": home}))
+    library = open_library(load_settings({"home": home}), new=True)
     book = read_book(docs)
     await library.ingest(book, on_progress=lambda done, total: print(f"\r{done}/{total}", end=""))
     cases = []

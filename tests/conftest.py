@@ -54,7 +54,7 @@ def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from bythebook.settings import load_settings
 
     home = tmp_path_factory.mktemp("sample") / "home"
-    library = open_library(load_settings({"home": home}, environ={}))
+    library = open_library(load_settings({"home": home}, environ={}), new=True)
     book = read_book(SAMPLE_BOOK / "docs")
     asyncio.run(library.ingest(book, on_progress=lambda done, total: None))
     return home

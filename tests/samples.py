@@ -61,7 +61,9 @@ def read(folder: Path) -> Book:
     return read_book(folder)
 
 
-def passage(text: str, *, file: str = "a.md", section: str = "Section", **metadata: object) -> Passage:
+def passage(
+    text: str, *, file: str = "a.md", section: str = "Section", **metadata: object
+) -> Passage:
     place = Place(
         file=file,
         title="Title",

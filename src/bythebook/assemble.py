@@ -98,9 +98,7 @@ class Library:
     async def desk(self) -> Desk:
         generation = await asyncio.to_thread(self._catalog.current)
         if generation is None:
-            raise NotIngested(
-                "This home holds no book yet.", cure="Run: bythebook ingest path/to/docs"
-            )
+            raise not_ingested()
         async with self._opening:
             if self._desk is None or self._desk.index.generation != generation.name:
                 self._desk = await self._open(generation)
@@ -156,13 +154,22 @@ class Library:
         )
 
 
-def open_library(settings: Settings | None = None) -> Library:
-    """A library on the providers that the settings name. Nothing heavy is loaded until used."""
+def not_ingested() -> NotIngested:
+    return NotIngested("This home holds no book yet.", cure="Run: bythebook ingest path/to/docs")
+
+
+def open_library(settings: Settings | None = None, *, new: bool = False) -> Library:
+    """A library on the providers that the settings name; ``new`` may make its home.
+
+    Nothing heavy is loaded until it is used.
+    """
     from bythebook.providers.sql import SqlCatalog, SqlThreads, open_database
     from bythebook.settings import load_settings
 
     settings = settings or load_settings()
     embedder = choose(EMBEDDERS, settings.embedder)
+    if not new and settings.database_url is None and not settings.home.is_dir():
+        raise not_ingested()
     engine = open_database(settings.database_url, settings.home)
     return Library(
         embedder=embedder,

@@ -8,8 +8,8 @@
     │   ├── UnknownProvider            2      a "provider:model" nobody knows, or not installed
     │   ├── NotIngested                2      the home holds no book yet
     │   └── EmbedderMismatch           2      the index was made by another embedder
-    ├── SourceError                    1      a folder or file of the book that cannot be read
-    ├── IngestRunning                  1      another ingest is at work on the same home
+    ├── SourceError                    2      a folder or file of the book that cannot be read
+    ├── IngestRunning                  3      another ingest is at work on the same home
     ├── IndexDamaged                   3      catalog and index do not agree
     └── ServiceError                   3      something the answer needs did not answer
         ├── EmbedderFailed             3
@@ -61,13 +61,11 @@ class EmbedderMismatch(ConfigurationError):
 class SourceError(BookError):
     """A folder or file of the book that cannot be read."""
 
-    exit_code = 1
-
 
 class IngestRunning(BookError):
     """Another ingest is at work on the same home."""
 
-    exit_code = 1
+    exit_code = 3
 
 
 class IndexDamaged(BookError):

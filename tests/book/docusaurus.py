@@ -97,7 +97,9 @@ def build(name: str, sources: Mapping[str, Path | str]) -> Path:
         check=False,
     )
     if done.returncode:
-        pytest.fail(f"Docusaurus did not build {name}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+        pytest.fail(
+            f"Docusaurus did not build {name}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        )
     (site / "built").write_text(mark)
     return site
 
@@ -139,9 +141,9 @@ def pages(site: Path, base_url: str = "/") -> Iterator[BuiltPage]:
 
 
 def canonical(html: str) -> str:
-    found = re.search(r'<link[^>]*rel="?canonical"?[^>]*href="?([^"\s>]+)', html)
+    found = re.search(r'<link[^>]*rel="?canonical"?[^>]*href=(?:"([^"]*)"|([^\s>]+))', html)
     assert found, "every page of Docusaurus names its own address"
-    return unquote(found.group(1).removeprefix("https://example.org"))
+    return unquote(found.group(1) or found.group(2))
 
 
 class _Reader(HTMLParser):

@@ -65,7 +65,8 @@ class ExtractiveWriter:
                 chosen.update((pick.hit, unit) for unit in _with_company(question, hit, pick.unit))
         shown: set[str] = set()
         for hit_index, unit_index in sorted(chosen):
-            text = _line(evidence.hits[hit_index], unit_index)
+            in_list = bool({(hit_index, unit_index - 1), (hit_index, unit_index + 1)} & chosen)
+            text = _line(evidence.hits[hit_index], unit_index, in_list=in_list)
             if text not in shown:
                 shown.add(text)
                 yield hit_index + 1, text
@@ -124,13 +125,13 @@ def _whole_list(hit: Hit, inside: int) -> set[int]:
     return set(range(first, last + 1))
 
 
-def _line(hit: Hit, unit_index: int) -> str:
-    """The unit as it stands: a list item keeps its marker."""
+def _line(hit: Hit, unit_index: int, *, in_list: bool) -> str:
+    """The unit as it stands; an item that comes with its list keeps its marker."""
     unit = hit.passage.units[unit_index]
-    if unit.kind is not UnitKind.ITEM:
-        return hit.passage.unit_text(unit)
+    text = hit.passage.unit_text(unit)
+    if unit.kind is not UnitKind.ITEM or not in_list:
+        return text
     start = hit.passage.text.rfind("\n", 0, unit.start) + 1
     marker = hit.passage.text[start : unit.start].strip()
-    text = hit.passage.unit_text(unit)
     is_marker = marker == "-" or (marker.endswith(".") and marker[:-1].isdigit())
     return f"{marker} {text}" if is_marker else text

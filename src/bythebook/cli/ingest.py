@@ -32,6 +32,9 @@ def ingest(
     ] = None,
     embedder: options.Embedder = None,
     as_json: options.Json = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also print what authors should know.")
+    ] = False,
 ) -> None:
     """Read a book's sources and make them searchable. Only what changed costs time."""
     from bythebook.assemble import open_library
@@ -41,10 +44,10 @@ def ingest(
     site: dict[str, Any] = {"url": site_url, "base_url": base_url, "exclude": exclude or None}
     settings = options.load(home=home, embedder=embedder, site=site)
     book = read_book(docs, _site_options(settings))
-    library = open_library(settings)
+    library = open_library(settings, new=True)
     with _Progress(quiet=as_json) as progress:
         result = asyncio.run(library.ingest(book, on_progress=progress.show, started=started))
-    typer.echo(_json(result)) if as_json else _print(result, book, settings)
+    typer.echo(_json(result)) if as_json else _print(result, book, settings, verbose=verbose)
     raise typer.Exit(result.exit_code)
 
 
@@ -106,16 +109,23 @@ def _json(result: IngestResult) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 
-def _print(result: IngestResult, book: Book, settings: Settings) -> None:
-    for problem in book.problems:
-        typer.echo(f"{'error' if problem.fatal else 'note'}: {problem}", err=True)
+def _print(result: IngestResult, book: Book, settings: Settings, *, verbose: bool) -> None:
+    from bythebook.index.ingest import describe
+
+    for error in result.errors:
+        typer.echo(f"error: {error}", err=True)
+    notes = [describe(problem) for problem in book.problems if not problem.fatal]
+    notes += [
+        f"{page.file}: {len(page.missing)} visible words were not kept: {', '.join(page.missing)}"
+        for page in book.pages
+        if page.covered_words < 0.99 * page.visible_words
+    ]
+    for note in notes if verbose else ():
+        typer.echo(f"note: {note}", err=True)
     typer.echo(
         f"{result.files_processed} pages, {result.chunks_created} passages in {settings.home}: "
         f"{result.changed} new or changed, {result.removed} removed, "
         f"{result.unchanged} unchanged, {result.embedded} embedded."
     )
-    typer.echo(f"{result.coverage:.2%} of the visible words, {result.seconds:.1f} s.")
-    for page in book.pages:
-        if page.visible_words and page.covered_words / page.visible_words < 0.99:
-            share = page.covered_words / page.visible_words
-            typer.echo(f"note: {page.file}: only {share:.1%} of its words were kept", err=True)
+    hidden = f" {len(notes)} notes: --verbose shows them." if notes and not verbose else ""
+    typer.echo(f"{result.coverage:.2%} of the visible words, {result.seconds:.1f} s.{hidden}")

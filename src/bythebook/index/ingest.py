@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bythebook.book.site import Book
+from bythebook.book.site import Book, Problem
 from bythebook.errors import IndexDamaged
 from bythebook.index.catalog import diff, fingerprint, vector_key
 from bythebook.index.lexicon import Vocabulary
@@ -63,7 +63,7 @@ async def ingest(
     return IngestResult(
         files_processed=len(book.pages),
         chunks_created=len(passages),
-        errors=tuple(str(problem) for problem in book.problems if problem.fatal),
+        errors=tuple(describe(problem) for problem in book.problems if problem.fatal),
         embedded=embedded,
         unchanged=change.unchanged,
         changed=change.changed,
@@ -71,6 +71,11 @@ async def ingest(
         coverage=book.coverage,
         seconds=time.perf_counter() - began,
     )
+
+
+def describe(problem: Problem) -> str:
+    line = "" if problem.line is None else f":{problem.line}"
+    return f"{problem.file}{line}: {problem.reason}"
 
 
 async def _embed_missing(

@@ -1,0 +1,224 @@
+"""The command line, as a person meets it: new processes, exit codes, one clear sentence."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.samples import SAMPLE_BOOK
+
+
+def run(
+    *arguments: str, stdin: str | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """The installed command, in a fresh process with nothing but these settings."""
+    command = [str(Path(sys.executable).with_name("bythebook")), *arguments]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        input=stdin,
+        timeout=120,
+        env={"PATH": "/usr/bin:/bin", "COLUMNS": "100", **environment},
+    )
+
+
+def ask(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return run("ask", *arguments, "--home", str(home), **more)
+
+
+@pytest.fixture(scope="module")
+def small_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tests.samples import small_book
+
+    folder = tmp_path_factory.mktemp("small")
+    home = folder / "home"
+    done = run("ingest", str(small_book(folder / "docs")), "--home", str(home))
+    assert done.returncode == 0, done.stderr
+    return home
+
+
+def test_ingest_prints_the_ingest_result(book_folder: Path, tmp_path: Path) -> None:
+    first = run("ingest", str(book_folder), "--home", str(tmp_path / "home"), "--json")
+    result = json.loads(first.stdout)
+    assert first.returncode == result["exit_code"] == 0
+    assert result["files_processed"] == 2
+    assert result["chunks_created"] == result["embedded"] == result["changed"] > 2
+    assert result["errors"] == []
+    assert result["coverage"] == 1
+    second = run("ingest", str(book_folder), "--home", str(tmp_path / "home"), "--json")
+    again = json.loads(second.stdout)
+    assert (again["embedded"], again["changed"], again["removed"]) == (0, 0, 0)
+    assert again["unchanged"] == result["chunks_created"]
+
+
+def test_a_bad_file_is_named_and_the_rest_goes_on(book_folder: Path, tmp_path: Path) -> None:
+    (book_folder / "broken.md").write_bytes(b"# Broken\n\n\xff\xfe not text\n")
+    done = run("ingest", str(book_folder), "--home", str(tmp_path / "home"), "--json")
+    result = json.loads(done.stdout)
+    assert done.returncode == result["exit_code"] == 1
+    assert result["errors"][0].startswith("broken.md")
+    assert result["chunks_created"] > 2
+
+
+def test_ask_answers_in_the_books_words(small_home: Path) -> None:
+    done = ask(small_home, "At how many degrees does a kettle boil water?", "--json")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert "A kettle boils water at 100 degrees Celsius." in answer["answer"]
+    assert answer["has_relevant_context"] is True
+    assert answer["refusal_type"] is None
+    (first, *_) = answer["citations"]
+    assert first["number"] == 1
+    assert first["quote"] == "A kettle boils water at 100 degrees Celsius."
+    assert first["url"].endswith("/docs/intro#kettles")
+    assert (first["filename"], first["section"]) == ("intro.md", "Kettles")
+    assert 0.5 <= first["score"] <= 1
+    assert answer["sources"][0]["url"] == first["url"]
+
+
+def test_ask_refuses_with_the_fixed_sentence_and_exit_code_1(small_home: Path) -> None:
+    done = ask(small_home, "How do I train GPT-4?", "--json")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert answer["answer"] == (
+        "The provided book content does not contain sufficient information to answer this question"
+    )
+    assert answer["has_relevant_context"] is False
+    assert answer["refusal_type"] == "low_relevance"
+    assert (answer["sources"], answer["citations"]) == ([], [])
+    assert answer["confidence_level"] == "insufficient"
+
+
+def test_a_selection_is_a_fence(small_home: Path) -> None:
+    selection = "A kite flies because the wind pushes it upwards."
+    yes = ask(small_home, "What makes a kite fly?", "--selected-text", selection, "--json")
+    answer = json.loads(yes.stdout)
+    assert yes.returncode == 0
+    assert answer["citations"][0]["section"] == "Selected text"
+    question = "At how many degrees does a kettle boil?"
+    no = ask(small_home, question, "--selected-text", selection, "--json")
+    assert no.returncode == 1
+    refusal = json.loads(no.stdout)
+    assert refusal["answer"] == "The selected text does not contain this information"
+    assert refusal["refusal_type"] == "selected_text_missing"
+
+
+def test_plain_output_shows_numbered_sources(small_home: Path) -> None:
+    done = ask(small_home, "At how many degrees does a kettle boil water?", "-v")
+    assert "[1] Welcome › Kettles" in done.stdout
+    assert "/docs/intro#kettles" in done.stdout
+    assert " ms" in done.stdout
+
+
+def test_search_prints_a_result_set(small_home: Path) -> None:
+    done = run("search", "boiling water", "--top-k", "2", "--home", str(small_home), "--json")
+    found = json.loads(done.stdout)
+    assert found["query"] == "boiling water"
+    assert found["total_count"] == len(found["results"]) == 2
+    best = found["results"][0]
+    assert set(best) == {
+        *("score", "content", "source_url", "section_title", "chunk_id", "chapter"),
+        *("page_title", "position", "content_hash", "filename"),
+    }
+    assert best["section_title"] == "Kettles"
+    assert len(best["content_hash"]) == 32
+    assert found["total_time_ms"] == pytest.approx(found["query_time_ms"] + found["search_time_ms"])
+
+
+@pytest.mark.parametrize("verb", ["ask", "search"])
+def test_a_batch_gives_one_line_for_each_line(small_home: Path, tmp_path: Path, verb: str) -> None:
+    rows = [{"id": "a", "question": "What makes a kite fly?"}, {"id": "b", "question": "  "}]
+    batch = tmp_path / "batch.jsonl"
+    batch.write_text("\n".join(map(json.dumps, rows)) + "\nnot json\n")
+    done = run(verb, "--batch", str(batch), "--home", str(small_home))
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["id"] for line in lines] == ["a", "b", None]
+    assert "error" not in lines[0]
+    assert "empty" in lines[1]["error"]
+    assert "Line 3" in lines[2]["error"]
+    assert done.returncode == 2
+
+
+def test_a_batch_may_come_from_a_pipe(small_home: Path) -> None:
+    line = json.dumps({"id": 1, "question": "kites", "selected_text": "A kite flies in the wind."})
+    done = run("ask", "--batch", "-", "--home", str(small_home), stdin=line)
+    assert json.loads(done.stdout)["id"] == 1
+
+
+def test_bad_input_is_one_sentence_with_its_cure(small_home: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    cases = {
+        ("ask", "", "--home", str(small_home)): "The question is empty.",
+        ("ask", " \t ", "--home", str(small_home)): "The question is empty.",
+        ("ask", "x" * 2001, "--home", str(small_home)): "2000 are allowed",
+        ("ask", "--home", str(small_home)): "There is no question.",
+        ("ask", "kites", "--top-k", "21", "--home", str(small_home)): "from 1 to 20",
+        ("ask", "kites", "--selected-text", "short", "--home", str(small_home)): "Select 10",
+        ("ask", "kites", "--home", str(tmp_path / "nowhere")): "bythebook ingest",
+        ("ask", "kites", "--embedder", "acme:big", "--home", str(small_home)): "provider:model",
+        ("ask", "kites", "--embedder", "local:x", "--home", str(small_home)): "minilm",
+        ("ask", "kites", "--preset", "x", "--home", str(small_home)): "agent",
+        ("ask", "--batch", str(tmp_path / "none"), "--home", str(small_home)): "cannot be read",
+        ("ingest", str(empty), "--home", str(tmp_path / "h")): ".md",
+        ("ingest", str(tmp_path / "none"), "--home", str(tmp_path / "h")): "none",
+        ("serve", "--home", str(tmp_path / "nowhere")): "bythebook ingest",
+        ("ask", "kites", "--nonsense"): "--nonsense",
+        ("fly",): "fly",
+    }
+    for arguments, expected in cases.items():
+        done = run(*arguments)
+        assert done.returncode == 2, (arguments, done.stderr)
+        assert expected in done.stderr, (arguments, done.stderr)
+        assert "Traceback" not in done.stderr
+        assert done.stdout == ""
+
+
+def test_asking_leaves_no_home_behind(tmp_path: Path) -> None:
+    assert ask(tmp_path / "nowhere", "kites").returncode == 2
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_book_of_another_embedder_names_the_cure(small_home: Path, tmp_path: Path) -> None:
+    import shutil
+    import sqlite3
+
+    home = tmp_path / "home"
+    shutil.copytree(small_home, home)
+    with sqlite3.connect(home / "bythebook.db") as connection:
+        connection.execute("UPDATE served SET embedder = 'cohere:embed-english-v3.0'")
+    done = ask(home, "kites")
+    assert done.returncode == 2
+    assert "ingested with cohere:embed-english-v3.0" in done.stderr
+    assert "ingest the book again" in done.stderr
+
+
+def test_the_home_may_come_from_the_environment(small_home: Path) -> None:
+    done = run("search", "kites", "--json", BYTHEBOOK_HOME=str(small_home))
+    assert json.loads(done.stdout)["total_count"] > 0
+
+
+def test_two_processes_read_one_book_at_once(small_home: Path) -> None:
+    command = [str(Path(sys.executable).with_name("bythebook")), "search", "kites", "--json"]
+    both = [
+        subprocess.Popen([*command, "--home", str(small_home)], stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    outputs = [process.communicate(timeout=60)[0] for process in both]
+    assert [json.loads(output)["total_count"] for output in outputs] == [5, 5, 5]
+
+
+def test_the_sample_book_answers_the_readmes_questions(sample_home: Path) -> None:
+    done = ask(sample_home, "How do ROS 2 nodes exchange messages?", "--json")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 0
+    urls = [citation["url"] for citation in answer["citations"]]
+    assert urls[0].endswith("/docs/ros2/nodes-and-topics#topics")
+    page = (SAMPLE_BOOK / "docs" / "01-ros2" / "01-nodes-and-topics.mdx").read_text()
+    assert answer["citations"][0]["quote"].split(".")[0] in page.replace("*", "").replace("`", "")
+    refusal = ask(sample_home, "How do I train GPT-4?")
+    assert refusal.returncode == 1
+    assert "does not contain sufficient information" in refusal.stdout

@@ -1,0 +1,72 @@
+"""What is loaded when: the doors are light, and imports point one way."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.samples import ROOT
+
+_HEAVY = {
+    *("numpy", "onnxruntime", "tokenizers", "qdrant_edge", "sqlalchemy", "alembic", "fastapi"),
+    *("starlette", "granian", "pydantic", "markdown_it", "ruamel", "rich", "huggingface_hub"),
+}
+
+
+def _loaded(code: str) -> set[str]:
+    script = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    return {name.partition(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+
+
+def test_importing_the_package_loads_nothing_but_itself() -> None:
+    assert _loaded("import bythebook") & (_HEAVY | {"typer", "asyncio"}) == set()
+
+
+def test_the_help_loads_no_stage_and_no_provider() -> None:
+    code = (
+        "import contextlib, io, sys\n"
+        "sys.argv = ['bythebook', '--help']\n"
+        "from bythebook.cli.main import run\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): run()"
+    )
+    assert _loaded(code) & _HEAVY == set()
+
+
+def test_the_nouns_and_ports_load_no_vendor() -> None:
+    assert _loaded("import bythebook.ports, bythebook.errors") & _HEAVY == set()
+
+
+def test_the_ten_names_are_there() -> None:
+    import bythebook
+
+    assert len(bythebook.__all__) == 10
+    for name in bythebook.__all__:
+        assert getattr(bythebook, name) is not None
+
+
+def test_a_vendor_imported_in_a_stage_breaks_the_build(tmp_path: Path) -> None:
+    """The rules of pyproject.toml really bite: a planted import fails them."""
+    import shutil
+
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    assert _lint(tmp_path).returncode == 0
+    fuse = tmp_path / "src" / "bythebook" / "retrieve" / "fuse.py"
+    fuse.write_text(fuse.read_text() + "\nimport qdrant_edge  # noqa\n")
+    broken = _lint(tmp_path)
+    assert broken.returncode == 1
+    assert "qdrant_edge" in broken.stdout
+
+
+def _lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"],
+        cwd=folder,
+        env={"PYTHONPATH": str(folder / "src"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
