@@ -1,10 +1,11 @@
-"""Fits the calibrated score of an embedder on a book with known questions, and prints its weights.
+"""Fits the calibrated score of an embedder on books with known questions.
 
-    python bench/fit_calibration.py DOCS QA.jsonl [OFFBOOK.jsonl] --home DIR
+    python bench/fit_calibration.py --book DOCS QA.jsonl [QA2.jsonl …] --book … --homes DIR
 
 Each question's candidates are weighed as a search would weigh them; a candidate is right when it
-stands in the question's own section. Cross-validated by page: every figure is of pages that the
-weights never saw. The printed row belongs into ``src/bythebook/index/calibrate.py``.
+stands in the question's own section. Every book counts the same, however many questions it has.
+The figures are cross-validated by page: of pages whose questions the weights never saw. The last
+line belongs into ``src/bythebook/index/calibrate.py``.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,158 +30,193 @@ from bythebook.settings import load_settings
 
 NAMES = ("passage_cosine", "unit_cosine", "term_weight", "coverage")
 CANDIDATES = 20
+FOLDS = 10
+LEFT_OUT = {"adversarial_unanswerable", "selected_text"}
 
 
 @dataclass(frozen=True)
 class Case:
+    book: int
     kind: str
-    page: str  # "" for off-book questions
+    page: str
     features: np.ndarray  # (candidates, signals)
     right: np.ndarray  # (candidates,)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("docs", type=Path)
-    parser.add_argument("questions", type=Path, nargs="+")
-    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--book", type=Path, nargs="+", action="append", required=True)
+    parser.add_argument("--homes", type=Path, required=True)
     options = parser.parse_args()
-    cases = asyncio.run(_collect(options.docs, options.questions, options.home))
-    folds = sorted({case.page for case in cases if case.page})
-    scored = []
-    for number, page in enumerate(folds):
-        test = [
-            i
-            for i, case in enumerate(cases)
-            if case.page == page or (not case.page and i % len(folds) == number)
-        ]
-        fold = _fit([case for i, case in enumerate(cases) if i not in set(test)])
-        scored.extend((cases[i], _scores(cases[i].features, fold)) for i in test)
-    _report(scored)
-    print(_fit(cases))
+    cases: list[Case] = []
+    for number, (docs, *questions) in enumerate(options.book):
+        home = options.homes / str(number)
+        cases += asyncio.run(collect(number, docs, questions, home))
+    scored = cross_validate(cases)
+    for number, (docs, *_) in enumerate(options.book):
+        print(f"\n{docs}")
+        report([(case, scores) for case, scores in scored if case.book == number])
+    print(fit(cases))
 
 
-async def _collect(docs: Path, files: Sequence[Path], home: Path) -> list[Case]:
+async def collect(number: int, docs: Path, files: Sequence[Path], home: Path) -> list[Case]:
     library = open_library(load_settings({"home": home}), new=True)
-    book = read_book(docs)
-    await library.ingest(book, on_progress=lambda done, total: print(f"\r{done}/{total}", end=""))
-    cases = []
-    for file in files:
-        for line in file.read_text("utf-8").splitlines():
-            cases.append(await _case(json.loads(line), library))
-    return cases
+    await library.ingest(read_book(docs), on_progress=lambda done, total: None)
+    rows = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+    return [await _case(number, row, library) for row in rows]
 
 
-async def _case(row: dict[str, object], library: Library) -> Case:
+async def _case(number: int, row: dict[str, Any], library: Library) -> Case:
     question = Question(str(row["question"]), top_k=CANDIDATES)
     index = (await library.desk()).index
     neutral = replace(index, calibration=Calibration(4, 7, 4, 7, 0, 0.1, 0))
     hits = (await search(question, neutral)).hits
-    file = str(row.get("file") or "")
-    answerable = row.get("kind") == "answerable"
-    right = [answerable and _is_right(hit, file, str(row.get("heading"))) for hit in hits]
-    features = np.array([_features(hit.signals) for hit in hits])
-    return Case(str(row["kind"]), file, features, np.array(right, dtype=float))
+    answerable = row["kind"] == "answerable"
+    right = [answerable and _is_right(hit, row) for hit in hits]
+    features = np.array([[getattr(hit.signals, name) for name in NAMES] for hit in hits])
+    page = str(row.get("file") or f"none {len(row['question']) % FOLDS}")
+    return Case(number, str(row["kind"]), page, features, np.array(right, dtype=float))
 
 
-def _is_right(hit: Hit, file: str, heading: str) -> bool:
+def _is_right(hit: Hit, row: dict[str, Any]) -> bool:
     place = hit.passage.place
-    return file.endswith(place.file) and heading in place.section
+    heading = row.get("heading") or row.get("section")
+    return str(row["file"]).endswith(place.file) and heading in (*place.section, place.heading)
 
 
-def _features(signals: Signals) -> list[float]:
-    return [getattr(signals, name) for name in NAMES]
+def cross_validate(cases: Sequence[Case]) -> list[tuple[Case, np.ndarray]]:
+    pages = sorted({(case.book, case.page) for case in cases})
+    fold_of = {page: number % FOLDS for number, page in enumerate(pages)}
+    scored = []
+    for fold in range(FOLDS):
+        seen = [case for case in cases if fold_of[case.book, case.page] != fold]
+        test = [case for case in cases if fold_of[case.book, case.page] == fold]
+        calibration = fit(seen)
+        scored += [(case, scores_of(case.features, calibration)) for case in test]
+    return scored
 
 
-def _fit(cases: Sequence[Case]) -> Calibration:
-    """Order first, odds second; adversarial questions are left out of both."""
-    used = [case for case in cases if case.kind != "adversarial_unanswerable"]
-    order = _fit_order(used)
-    x = np.vstack([_position(case.features, order) for case in used])
-    bias, slope, behind = _fit_odds(x, np.concatenate([case.right for case in used]))
-    return Calibration(*(float(w) for w in order), bias, slope, -behind)
+def fit(cases: Sequence[Case]) -> Calibration:
+    """Order first, odds second."""
+    used = [case for case in cases if case.kind not in LEFT_OUT and len(case.features)]
+    sizes = Counter(case.book for case in used)
+    weights = [len(used) / len(sizes) / sizes[case.book] for case in used]
+    order = _fit_order(used, weights)
+    merits = [case.features @ order for case in used]
+    best = np.array([merit.max() for merit in merits])
+    right = np.array([case.right[merit.argmax()] for case, merit in zip(used, merits, strict=True)])
+    bias, slope = _logistic(np.stack([np.ones_like(best), best], 1), right, np.array(weights))
+    behind = _fit_behind(used, merits, weights, (bias, slope))
+    return Calibration(*(round(float(w), 2) for w in (*order, bias, slope, behind)))
 
 
-def _fit_order(cases: Sequence[Case], ridge: float = 1.0) -> np.ndarray:
+def _fit_order(cases: Sequence[Case], weights: Sequence[float], ridge: float = 1.0) -> np.ndarray:
     """Conditional logit: the right passage should have the most merit of its question."""
-    right = [case for case in cases if case.right.any()]
-    weights = np.zeros(len(NAMES))
+    order = np.zeros(len(NAMES))
     for _ in range(100):
-        gradient, hessian = -ridge * weights, ridge * np.eye(len(NAMES))
-        for case in right:
-            p = np.exp(case.features @ weights - (case.features @ weights).max())
+        gradient, hessian = -ridge * order, ridge * np.eye(len(NAMES))
+        for case, weight in zip(cases, weights, strict=True):
+            if not case.right.any():
+                continue
+            p = np.exp(case.features @ order - (case.features @ order).max())
             p /= p.sum()
             mean = case.features.T @ p
-            gradient = gradient + case.features.T @ (case.right / case.right.sum() - p)
-            hessian += (case.features * p[:, None]).T @ case.features - np.outer(mean, mean)
+            gradient = gradient + weight * case.features.T @ (case.right / case.right.sum() - p)
+            spread = (case.features * p[:, None]).T @ case.features - np.outer(mean, mean)
+            hessian = hessian + weight * spread
+        step = np.linalg.solve(hessian, gradient)
+        order = order + step
+        if np.abs(step).max() < 1e-8:
+            break
+    return order
+
+
+def _fit_behind(
+    cases: Sequence[Case],
+    merits: Sequence[np.ndarray],
+    weights: Sequence[float],
+    odds: tuple[float, float],
+) -> float:
+    """What falling behind the best costs, with bias and slope as the best hits have them."""
+    offset, gap, right, weight = [], [], [], []
+    for case, merit, each in zip(cases, merits, weights, strict=True):
+        for i in np.argsort(-merit)[1:]:
+            offset.append(odds[0] + odds[1] * merit[i])
+            gap.append(min(merit.max() - merit[i], MOST_BEHIND))
+            right.append(case.right[i])
+            weight.append(each)
+    fitted = _logistic(
+        np.array(gap)[:, None], np.array(right), np.array(weight), offset=np.array(offset)
+    )
+    return -float(fitted[0])
+
+
+def _logistic(
+    x: np.ndarray,
+    y: np.ndarray,
+    sample: np.ndarray,
+    *,
+    offset: np.ndarray | float = 0.0,
+    ridge: float = 1e-2,
+) -> np.ndarray:
+    weights = np.zeros(x.shape[1])
+    for _ in range(100):
+        p = 1 / (1 + np.exp(-(x @ weights + offset)))
+        gradient = x.T @ (sample * (y - p)) - ridge * weights
+        hessian = (x * (sample * p * (1 - p))[:, None]).T @ x + ridge * np.eye(len(weights))
         step = np.linalg.solve(hessian, gradient)
         weights = weights + step
-        if np.abs(step).max() < 1e-8:
+        if np.abs(step).max() < 1e-9:
             break
     return weights
 
 
-def _position(features: np.ndarray, order: np.ndarray) -> np.ndarray:
-    merit = features @ order
-    return np.stack([merit, np.minimum(merit.max() - merit, MOST_BEHIND)], axis=1)
-
-
-def _fit_odds(x: np.ndarray, y: np.ndarray, ridge: float = 1e-2) -> tuple[float, float, float]:
-    """Logistic regression by Newton's method."""
-    x = np.hstack([np.ones((len(x), 1)), x])
-    weights = np.zeros(x.shape[1])
-    for _ in range(60):
-        p = 1 / (1 + np.exp(-x @ weights))
-        gradient = x.T @ (y - p) - ridge * weights
-        hessian = (x * (p * (1 - p))[:, None]).T @ x + ridge * np.eye(len(weights))
-        step = np.linalg.solve(hessian, gradient)
-        weights += step
-        if np.abs(step).max() < 1e-9:
-            break
-    return float(weights[0]), float(weights[1]), float(weights[2])
-
-
-def _scores(features: np.ndarray, calibration: Calibration) -> np.ndarray:
+def scores_of(features: np.ndarray, calibration: Calibration) -> np.ndarray:
     return np.array(calibration.scores([Signals(*row) for row in features]))
 
 
-def _report(scored: list[tuple[Case, np.ndarray]]) -> None:
+def report(scored: Sequence[tuple[Case, np.ndarray]]) -> None:
     answerable = [(case, p) for case, p in scored if case.kind == "answerable"]
     ranks = [_rank(case, p) for case, p in answerable]
-    print(f"\nanswerable {len(ranks)}  hit@1 {np.mean([r == 1 for r in ranks]):.3f}", end="  ")
-    print(f"hit@5 {np.mean([r <= 5 for r in ranks]):.3f}", end="  ")
-    print(f"MRR@10 {np.mean([1 / r if r <= 10 else 0 for r in ranks]):.3f}")
-    best = [p.max() for _, p in answerable]
+    print(
+        f"{len(ranks)} answerable: hit@1 {np.mean([r == 1 for r in ranks]):.3f}, "
+        f"hit@5 {np.mean([r <= 5 for r in ranks]):.3f}, "
+        f"MRR@10 {np.mean([1 / r if r <= 10 else 0 for r in ranks]):.3f}"
+    )
+    best = np.array([p.max() for _, p in answerable])
     for kind in ("off_book", "adversarial_unanswerable"):
-        others = [p.max() for case, p in scored if case.kind == kind]
-        if others:
-            print(f"AUROC answerable vs {kind}: {_auroc(best, others):.3f}")
+        others = np.array([p.max() for case, p in scored if case.kind == kind])
+        if len(others):
+            print(f"{len(others)} {kind}: AUROC {_auroc(best, others):.3f}", end="; ")
             for floor in (0.4, 0.5, 0.7, 0.75):
-                kept, refused = np.mean(np.array(best) >= floor), np.mean(np.array(others) < floor)
-                print(f"  floor {floor}: answered {kept:.3f}, {kind} refused {refused:.3f}")
-    usual = [(case, p) for case, p in scored if case.kind != "adversarial_unanswerable"]
-    print(f"expected calibration error of the best hit: {_calibration_error(usual):.3f}")
+                print(
+                    f"at {floor}: {np.mean(best >= floor):.3f} answered, "
+                    f"{np.mean(others < floor):.3f} refused",
+                    end="; ",
+                )
+            print()
+    usual = [(case, p) for case, p in scored if case.kind not in LEFT_OUT]
+    print(f"expected calibration error of the best hit {_calibration_error(usual):.3f}")
 
 
 def _rank(case: Case, p: np.ndarray) -> float:
-    order = np.argsort(-p, kind="stable")
-    found = np.flatnonzero(case.right[order])
+    found = np.flatnonzero(case.right[np.argsort(-p, kind="stable")])
     return float(found[0] + 1) if len(found) else float("inf")
 
 
-def _auroc(right: Sequence[float], wrong: Sequence[float]) -> float:
-    a, b = np.array(right)[:, None], np.array(wrong)[None, :]
-    return float(np.mean((a > b) + 0.5 * (a == b)))
+def _auroc(right: np.ndarray, wrong: np.ndarray) -> float:
+    above, equal = right[:, None] > wrong[None, :], right[:, None] == wrong[None, :]
+    return float(np.mean(above + 0.5 * equal))
 
 
-def _calibration_error(scored: list[tuple[Case, np.ndarray]], bins: int = 10) -> float:
-    p = np.array([probabilities.max() for _, probabilities in scored])
-    y = np.array([case.right[probabilities.argmax()] for case, probabilities in scored])
+def _calibration_error(scored: Sequence[tuple[Case, np.ndarray]], bins: int = 10) -> float:
+    p = np.array([scores.max() for _, scores in scored])
+    y = np.array([case.right[scores.argmax()] for case, scores in scored])
     which = np.minimum((p * bins).astype(int), bins - 1)
-    gaps = [
+    gap = sum(
         abs(p[which == b].mean() - y[which == b].mean()) * (which == b).sum() for b in set(which)
-    ]
-    return float(sum(gaps) / len(p))
+    )
+    return float(gap / len(p))
 
 
 if __name__ == "__main__":

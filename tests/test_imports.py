@@ -69,4 +69,5 @@ def _lint(folder: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         timeout=120,
+        check=False,
     )

@@ -8,11 +8,11 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -23,9 +23,31 @@ VOID = frozenset(
     ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr")
 )
 # What the theme adds to a page: permalinks, buttons, line numbers, and maths drawn twice.
-CHROME = ("hash-link", "katex-html", "codeBlockLineNumber", "data-footnote-backref", "clean-btn")
+CHROME = ("hash-link", "katex", "codeBlockLineNumber", "data-footnote-backref", "clean-btn")
 BLOCKS = frozenset(
-    "p div li td th h1 h2 h3 h4 h5 h6 pre summary figcaption dt dd br tr table ul ol".split()
+    [
+        "p",
+        "div",
+        "li",
+        "td",
+        "th",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "pre",
+        "summary",
+        "figcaption",
+        "dt",
+        "dd",
+        "br",
+        "tr",
+        "table",
+        "ul",
+        "ol",
+    ]
 )
 CONFIG = """
 import remarkMath from 'remark-math';
@@ -33,8 +55,12 @@ import rehypeKatex from 'rehype-katex';
 export default {
   title: 'Site', url: 'https://example.org', baseUrl: '%(base_url)s', trailingSlash: %(trailing)s,
   onBrokenLinks: 'ignore', onBrokenAnchors: 'ignore',
-  markdown: {mermaid: true, format: '%(format)s', hooks: {onBrokenMarkdownLinks: 'ignore', onBrokenMarkdownImages: 'ignore'}},
+  markdown: {
+    mermaid: true, format: '%(format)s',
+    hooks: {onBrokenMarkdownLinks: 'ignore', onBrokenMarkdownImages: 'ignore'},
+  },
   plugins: [
+    '@docusaurus/plugin-svgr',
     ['@docusaurus/plugin-content-docs', {
       path: 'docs', routeBasePath: '%(route)s', sidebarPath: './sidebars.js',
       remarkPlugins: [%(remark)s], rehypePlugins: [%(rehype)s],
@@ -128,22 +154,23 @@ class BuiltPage:
     text: str = ""
 
 
-def pages(site: Path, base_url: str = "/") -> Iterator[BuiltPage]:
-    """The doc pages of a build: those whose HTML holds an article of Markdown."""
-    root = site / "build"
-    for file in sorted(root.rglob("*.html")):
+def pages(site: Path) -> dict[str, BuiltPage]:
+    """The doc pages of a build by address: those whose HTML holds an article of Markdown."""
+    found: dict[str, BuiltPage] = {}
+    for file in sorted((site / "build").rglob("*.html")):
+        html = file.read_text(encoding="utf-8").replace("\0", "")  # the minifier leaves some
         reader = _Reader()
-        reader.feed(file.read_text(encoding="utf-8"))
-        if not reader.found:
-            continue
-        path = canonical(file.read_text(encoding="utf-8"))
-        yield BuiltPage(path, reader.headings, reader.text)
+        reader.feed(html)
+        if reader.found:
+            found[address(html)] = BuiltPage(address(html), reader.headings, reader.text)
+    return found
 
 
-def canonical(html: str) -> str:
-    found = re.search(r'<link[^>]*rel="?canonical"?[^>]*href=(?:"([^"]*)"|([^\s>]+))', html)
+def address(html: str) -> str:
+    """The page's own address. (``canonical`` would do, but a page can set that itself.)"""
+    found = re.search(r'<meta[^>]*property="?og:url"?[^>]*content=(?:"([^"]*)"|([^\s>]+))', html)
     assert found, "every page of Docusaurus names its own address"
-    return unquote(found.group(1) or found.group(2))
+    return unquote(urlsplit(found.group(1) or found.group(2)).path)
 
 
 class _Reader(HTMLParser):

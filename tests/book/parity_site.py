@@ -73,6 +73,16 @@ setext
 
 ## Under_score and-dash
 
+## A comment {/* only a note */}
+
+## Html comment <!-- #html-id -->
+
+## An {1 + 1} expression
+
+## Vector\\<T> and a \\{brace\\}
+
+## Ends with tag <br/>
+
 :::tip[Title with `code`]
 
 ### In a tip

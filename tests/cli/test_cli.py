@@ -21,6 +21,7 @@ def run(
         text=True,
         input=stdin,
         timeout=120,
+        check=False,
         env={"PATH": "/usr/bin:/bin", "COLUMNS": "100", **environment},
     )
 

@@ -98,8 +98,13 @@ async def test_both_stores_give_the_same_bm25(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("filters", "expected"),
-    [({"week": 1}, 2), ({"week": 1, "hasCode": True}, 1), ({"chapter": "Chapter"}, 3)]
-    + [({"section": "Kettles"}, 1), ({"language": "ur"}, 0)],
+    [
+        ({"week": 1}, 2),
+        ({"week": 1, "hasCode": True}, 1),
+        ({"chapter": "Chapter"}, 3),
+        ({"section": "Kettles"}, 1),
+        ({"language": "ur"}, 0),
+    ],
 )
 async def test_filters_hold_for_every_search(
     shelf: Shelf, filters: dict[str, str | int | bool], expected: int

@@ -15,6 +15,7 @@ from bythebook.model import Evidence, Hit, Message, Question, UnitKind
 
 _MOST_CHARACTERS = 2000  # S2: GroundedAnswer.text
 _MOST_UNITS = 3
+_FEWEST_TERMS = 2
 _MARGIN = 0.25  # how much weaker than the best a second unit may be
 _COVERAGE_WEIGHT = 0.7  # of the question's words in a unit, against its cosine
 
@@ -85,6 +86,8 @@ class ExtractiveWriter:
                 merit = hit.unit_cosines[unit_index] + _COVERAGE_WEIGHT * coverage + 0.3 * hit.score
                 if unit.kind is UnitKind.CODE:
                     merit += 0.1 if wants_code else -0.5
+                elif unit.kind is UnitKind.SENTENCE and len(words) < _FEWEST_TERMS:
+                    merit -= 0.5  # a label, such as a tab's
                 picks.append(_Pick(index, unit_index, merit))
         return sorted(picks, key=lambda pick: (-pick.merit, pick.hit, pick.unit))
 

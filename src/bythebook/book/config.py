@@ -18,6 +18,7 @@ from bythebook.book.js import UNKNOWN, read_value
 NAMES = tuple(f"docusaurus.config.{ending}" for ending in ("js", "ts", "mjs", "cjs", "mts", "cts"))
 
 _OBJECT = re.compile(r"(?:=|\bdefault|\breturn|\()\s*(?=\{)")
+_MAX_CHARACTERS = 256 * 1024
 _TELLTALE = ("url", "baseUrl", "presets", "plugins", "title", "themeConfig")
 _DOCS_PLUGINS = ("@docusaurus/plugin-content-docs", "content-docs")
 _CLASSIC = ("classic", "@docusaurus/preset-classic")
@@ -46,6 +47,8 @@ class SiteConfig:
     locales: tuple[str, ...] | None = None
     format: str = "mdx"
     maths: bool = False
+    comment_ids: bool = False
+    keep_case: bool = False  # of anchors
     plugins: tuple[DocsPlugin, ...] = (DocsPlugin(),)
     unread: tuple[str, ...] = ()  # settings that are there but are not plain literals
 
@@ -79,6 +82,8 @@ def read_config(file: Path) -> SiteConfig:
         locales=_texts(locales) if isinstance(locales, list) else None,
         format=_text(markdown.get("format")) or "mdx",
         maths="remark-math" in source or "remarkMath" in source,
+        comment_ids=_mapping(markdown.get("mdx1Compat")).get("comments") is False,
+        keep_case=_mapping(markdown.get("anchors")).get("maintainCase") is True,
         plugins=tuple(_docs_plugins(values)) or (DocsPlugin(),),
         unread=tuple(unread),
     )
@@ -88,6 +93,7 @@ def _config_object(source: str) -> Mapping[str, object]:
     """The object in the file that looks most like a site's configuration."""
     best: Mapping[str, object] = {}
     place = 0
+    source = source[:_MAX_CHARACTERS]
     while (found := _OBJECT.search(source, place)) is not None:
         value, after = read_value(source, found.end())
         place = found.end()

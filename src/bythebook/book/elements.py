@@ -150,6 +150,35 @@ _FINISHERS: Mapping[str, Callable[[Frame, Frame, Span], None]] = {
 }
 
 
+# --- Markdown's own containers --------------------------------------------------------------------
+
+
+def finish_container(frame: Frame, outer: Frame, span: Span) -> None:
+    match frame.name:
+        case "item":
+            outer.items.append(tuple(frame.blocks))
+        case "list":
+            items = tuple(frame.items)
+            outer.blocks.append(Listing(frame.ordered, frame.first, items, span))
+        case "quote":
+            outer.blocks.append(Quote(tuple(frame.blocks), span))
+        case "table":
+            header, *rows = frame.rows or [()]
+            outer.blocks.append(Table(header, tuple(rows), span))
+        case _:
+            _finish_directive(frame, outer, span)
+
+
+def _finish_directive(frame: Frame, outer: Frame, span: Span) -> None:
+    kind, _, title = frame.title.partition("\n")
+    if kind in ADMONITIONS:
+        outer.blocks.append(Box(admonition_title(kind, title), tuple(frame.blocks), span))
+    elif title:
+        outer.blocks.append(Box(title, tuple(frame.blocks), span))
+    else:
+        outer.blocks.extend(frame.blocks)
+
+
 def admonition_title(kind: str, title: str) -> str:
     label = kind[:1].upper() + kind[1:]
     return f"{label} — {title}" if title else label

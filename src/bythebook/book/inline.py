@@ -19,8 +19,22 @@ _NO_VALUES: Values = {}
 
 def visible(children: Iterable[Token], values: Values = _NO_VALUES) -> str:
     """Plain text: markers gone, links as their words, images as their alternative text."""
-    text = "".join(_visible_part(child, values) for child in children)
-    return tidy(text)
+    parts: list[str] = []
+    beside_image = False
+    for child in children:
+        part = _visible_part(child, values)
+        is_image = child.type == "image"
+        if part and (is_image or beside_image) and _would_join(parts, part):
+            parts.append(" ")
+        if part:
+            parts.append(part)
+            beside_image = is_image
+    return tidy("".join(parts))
+
+
+def _would_join(parts: list[str], part: str) -> bool:
+    """Whether an image's words would run into the words beside it."""
+    return bool(parts) and parts[-1][-1].isalnum() and part[0].isalnum()
 
 
 def tidy(text: str) -> str:

@@ -216,4 +216,8 @@ def read_imports(code: str) -> dict[str, str]:
 
 def read_constants(code: str) -> dict[str, object]:
     """Name -> value, for each exported literal."""
-    return {found.group(1): read_value(code, found.end())[0] for found in _CONSTANT.finditer(code)}
+    constants: dict[str, object] = {}
+    place = 0
+    while (found := _CONSTANT.search(code, place)) is not None:
+        constants[found.group(1)], place = read_value(code, found.end())
+    return constants

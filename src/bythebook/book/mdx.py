@@ -11,6 +11,7 @@ from typing import TypeVar
 from markdown_it.token import Token
 
 from bythebook.book.blocks import Document, Paragraph, Remark, Span
+from bythebook.book.builder import Builder, Surroundings
 from bythebook.book.coverage import visible_words
 from bythebook.book.js import Budget
 from bythebook.book.jsx import (
@@ -22,12 +23,14 @@ from bythebook.book.jsx import (
     scan_tag,
 )
 from bythebook.book.letters import clean, words
+from bythebook.book.slugs import Slugger
 from bythebook.book.syntax import grammar
-from bythebook.book.tree import Builder, Surroundings
+from bythebook.book.tree import build, headings_of
 
 Value = TypeVar("Value")
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_RAW = "!!raw-loader!"
 _UNWRAPPED = {size: re.compile(rf" *`{{{size}}} *mdx-code-block\Z") for size in (3, 4)}
 
 # (path as imported, tag, place) -> the file's own block tree, or None if it is not Markdown
@@ -35,6 +38,13 @@ OpenPartial = Callable[[str, Mapping[str, object], Span], Document | None]
 
 
 def _no_partial(path: str, properties: Mapping[str, object], span: Span) -> Document | None:
+    return None
+
+
+OpenText = Callable[[str], str | None]  # path as imported -> the file's text, as it is
+
+
+def _no_text(path: str) -> str | None:
     return None
 
 
@@ -71,7 +81,10 @@ class Reading:
 
     mdx: bool = True
     maths: str = "guess"  # "on", "off" or "guess"
+    comment_ids: bool = False  # <!-- #id --> names a heading
+    keep_case: bool = False  # of anchors
     open_partial: OpenPartial = _no_partial
+    open_text: OpenText = _no_text
     values: Mapping[str, object] = field(default_factory=dict)
     place: Span | None = None  # of a partial: where the page uses it
 
@@ -89,20 +102,33 @@ def parse(source: Source, reading: Reading = _AS_MDX) -> Document:
 
 
 def _parse(source: Source, reading: Reading) -> Document:
-    parser = grammar(mdx=reading.mdx, maths=reading.maths)
+    parser = grammar(mdx=reading.mdx, maths=reading.maths, comment_ids=reading.comment_ids)
     text = "\n".join(source.lines)
     tokens = parser.parse(text, {"budget": Budget(len(text))})
     pair_tags(list(_tags(tokens)))
     code = [token.content for token in tokens if token.type == "module_code"]
-    values = {**reading.values, **_merge(read_constants(part) for part in code)}
-    builder = Builder(_surroundings(source, reading, _merge(map(read_imports, code)), values))
-    blocks = builder.build(tokens)
+    imports = _merge(map(read_imports, code))
+    values = {
+        **reading.values,
+        **_merge(map(read_constants, code)),
+        **_imported_texts(imports, reading.open_text),
+    }
+    around = _surroundings(source, reading, imports, values)
+    builder = Builder(around, slugger=Slugger(keep_case=reading.keep_case))
+    blocks = build(builder, tokens)
     return Document(
         blocks,
-        tuple(builder.headings),
+        tuple(headings_of(blocks)),
         visible_words(tokens, values, builder.inlined),
         tuple(builder.remarks),
     )
+
+
+def _imported_texts(imports: Mapping[str, str], open_text: OpenText) -> dict[str, object]:
+    """``import code from '!!raw-loader!./a.py'``: the file's text under the name."""
+    raw = {name: path.removeprefix(_RAW) for name, path in imports.items() if path.startswith(_RAW)}
+    texts = {name: open_text(path) for name, path in raw.items()}
+    return {name: text for name, text in texts.items() if text is not None}
 
 
 def _surroundings(
@@ -145,8 +171,10 @@ def _html_parts(content: str) -> list[Tag | Expression | str]:
     """An HTML block as CommonMark has it: tags, and text that is not Markdown."""
     parts: list[Tag | Expression | str] = []
     budget, place, text_start = Budget(len(content)), 0, 0
+    last_comment_end = content.rfind("-->")
     while (place := content.find("<", place)) >= 0:
-        comment_end = content.find("-->", place + 4) if content.startswith("<!--", place) else -1
+        is_comment = content.startswith("<!--", place) and place < last_comment_end
+        comment_end = content.find("-->", place + 4) if is_comment else -1
         scanned = scan_tag(content, place, len(content), budget) if comment_end < 0 else None
         if comment_end < 0 and scanned is None:
             place += 1

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from bythebook.book.blocks import Document, Heading, Span
@@ -59,11 +60,10 @@ def read_draft(root: Path, file: PurePosixPath, name: str) -> Draft:
 
 
 @dataclass(slots=True)
-class Partials:
-    """Opens the Markdown files that pages import, all of them below one root."""
+class Imports:
+    """Opens the files that pages import, all of them below one root."""
 
     root: Path
-    reading: Reading
     site_prefix: str = ""  # what stands between "@site/" and the root, if that is not the site's
     _depth: int = 0
     _inlined: int = 0
@@ -71,21 +71,26 @@ class Partials:
     def document(self, draft: Draft, folder: PurePosixPath, reading: Reading) -> Document:
         """``folder`` is the file's own, below the root."""
         self._depth, self._inlined = 0, 0
-        source = Source.of(draft.text, skip_lines=draft.front_lines)
-        return parse(source, replace(reading, open_partial=self._opener(folder)))
+        values = {f"frontMatter.{name}": value for name, value in draft.front.items()}
+        return self._parse(draft, folder, replace(reading, values=values))
 
-    def _opener(self, folder: PurePosixPath):  # type: ignore[no-untyped-def]
-        def open_partial(
-            path: str, properties: Mapping[str, object], span: Span
-        ) -> Document | None:
-            return self._open(folder, path, properties, span)
-
-        return open_partial
+    def _parse(self, draft: Draft, folder: PurePosixPath, reading: Reading) -> Document:
+        reading = replace(
+            reading,
+            open_partial=partial(self._open, folder, reading),
+            open_text=partial(self._open_text, folder),
+        )
+        return parse(Source.of(draft.text, skip_lines=draft.front_lines), reading)
 
     def _open(
-        self, folder: PurePosixPath, path: str, properties: Mapping[str, object], span: Span
+        self,
+        folder: PurePosixPath,
+        outer: Reading,
+        path: str,
+        properties: Mapping[str, object],
+        span: Span,
     ) -> Document | None:
-        file = self._resolve(folder, path)
+        file = self._resolve(folder, path) if path.endswith((".md", ".mdx")) else None
         if file is None or self._depth >= _MAX_PARTIAL_DEPTH or self._inlined > _MAX_INLINED:
             return None
         try:
@@ -94,16 +99,22 @@ class Partials:
             return None
         self._inlined += len(draft.text)
         self._depth += 1
-        reading = replace(
-            self.reading, open_partial=self._opener(file.parent), values=properties, place=span
-        )
-        document = parse(Source.of(draft.text, skip_lines=draft.front_lines), reading)
+        reading = replace(outer, mdx=True, values=properties, place=span)
+        document = self._parse(draft, file.parent, reading)
         self._depth -= 1
         return document
 
+    def _open_text(self, folder: PurePosixPath, path: str) -> str | None:
+        file = self._resolve(folder, path)
+        for ending in ("", ".js", ".jsx", ".ts", ".tsx"):
+            try:
+                if file is not None:
+                    return clean(read_text(self.root, file.with_name(file.name + ending)))
+            except UnreadableFile:
+                continue
+        return None
+
     def _resolve(self, folder: PurePosixPath, path: str) -> PurePosixPath | None:
-        if not path.endswith((".md", ".mdx")):
-            return None
         if path.startswith("@site/"):
             below = path.removeprefix("@site/")
             if not below.startswith(self.site_prefix):

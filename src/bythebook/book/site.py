@@ -16,7 +16,7 @@ from bythebook.book.files import UnreadableFile, walk
 from bythebook.book.frontmatter import UnreadableFrontMatter
 from bythebook.book.mdx import Reading
 from bythebook.book.order import Shelf
-from bythebook.book.page import Draft, Labels, Page, Partials, looks_like_mdx, make_page, read_draft
+from bythebook.book.page import Draft, Imports, Labels, Page, looks_like_mdx, make_page, read_draft
 from bythebook.book.routes import Routes, front_text
 from bythebook.errors import SourceError
 from bythebook.model import Passage
@@ -85,7 +85,7 @@ class _Site:
     root: Path  # nothing outside of it is read
     trees: list[_Tree]
     format: str
-    maths: str
+    reading: Reading
     exclude: tuple[str, ...]
     site_prefix: str = ""
     problems: list[Problem] = field(default_factory=list)
@@ -160,7 +160,7 @@ def _plain_folder(docs: Path, options: SiteOptions) -> _Site:
         root=docs,
         trees=[_Tree(PurePosixPath(), "", routes, options.locale)],
         format=options.markdown_format or "guess",
-        maths="guess",
+        reading=Reading(maths="guess"),
         exclude=options.exclude,
         site_prefix=f"{docs.name}/",
     )
@@ -184,7 +184,11 @@ def _docusaurus_site(
         root=config.root,
         trees=[_Tree(folder, "", routes, locale)],
         format=options.markdown_format or config.format,
-        maths="on" if config.maths else "off",
+        reading=Reading(
+            maths="on" if config.maths else "off",
+            comment_ids=config.comment_ids,
+            keep_case=config.keep_case,
+        ),
         exclude=(*plugin.exclude, *options.exclude),
     )
     site.trees.extend(_translations(config, plugin, folder, routes, locale))
@@ -240,10 +244,10 @@ def _read_tree(site: _Site, tree: _Tree) -> Iterator[Page]:
 
     fronts = {file: draft.front for file, draft in drafts.items()}
     shelf = Shelf(site.root / tree.folder, fronts, tree.routes, warn)
-    partials = Partials(site.root, Reading(maths=site.maths), site.site_prefix)
+    imports = Imports(site.root, site.site_prefix)
     for file in shelf.ordered():
         draft = drafts.pop(file)
-        yield _read_page(site, tree, draft, shelf, partials)
+        yield _read_page(site, tree, draft, shelf, imports)
 
 
 def _drafts(site: _Site, tree: _Tree) -> Iterator[Draft]:
@@ -274,10 +278,10 @@ def _is_page(path: PurePosixPath, exclude: tuple[str, ...]) -> bool:
     return not any(_glob(pattern).match(str(path)) for pattern in exclude)
 
 
-def _read_page(site: _Site, tree: _Tree, draft: Draft, shelf: Shelf, partials: Partials) -> Page:
-    reading = Reading(mdx=_is_mdx(site.format, draft), maths=site.maths)
+def _read_page(site: _Site, tree: _Tree, draft: Draft, shelf: Shelf, imports: Imports) -> Page:
+    reading = replace(site.reading, mdx=_is_mdx(site.format, draft))
     folder = (tree.folder / draft.file).parent
-    document = partials.document(draft, folder, reading)
+    document = imports.document(draft, folder, reading)
     for remark in document.remarks:
         site.warn(draft.name, remark.line, remark.text)
     folders = [parent for parent in reversed(draft.file.parents) if parent.parts]

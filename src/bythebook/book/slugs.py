@@ -24,18 +24,19 @@ class _Deletions(dict[int, int | None]):
 _DELETIONS = _Deletions({0x20: 0x2D})  # every space becomes its own hyphen
 
 
-def slug(text: str) -> str:
-    return text.lower().translate(_DELETIONS)
+def slug(text: str, *, keep_case: bool = False) -> str:
+    return (text if keep_case else text.lower()).translate(_DELETIONS)
 
 
 class Slugger:
     """Gives each heading of one file its own slug: ``foo``, ``foo-1``, ``foo-2`` …"""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_case: bool = False) -> None:
+        self._keep_case = keep_case
         self._seen: dict[str, int] = {}
 
     def slug(self, text: str) -> str:
-        first = result = slug(text)
+        first = result = slug(text, keep_case=self._keep_case)
         while result in self._seen:
             self._seen[first] += 1
             result = f"{first}-{self._seen[first]}"

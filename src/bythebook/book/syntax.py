@@ -8,10 +8,8 @@ between, ``maths_block``, ``maths_inline`` and ``module_code``.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, MutableMapping
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from itertools import pairwise
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -19,37 +17,44 @@ from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from mdit_py_plugins.footnote import footnote_plugin
 
-from bythebook.book.js import Budget, skip_expression
+from bythebook.book.admonitions import directive
+from bythebook.book.js import skip_expression
 from bythebook.book.jsx import Expression, Tag, scan_tag, skip_module_code, starts_module_code
+from bythebook.book.lines import budget_of, line_text
+from bythebook.book.maths import likely_maths_inline, maths_block, maths_inline
 
-MAX_LEVEL = 40  # deeper quotes, lists and boxes stay text: nothing is dropped, no stack overflows
+MAX_LEVEL = 24  # deeper quotes, lists and boxes stay text: nothing is dropped, no stack overflows
 
 _INTERRUPTS = ["paragraph", "reference", "blockquote", "list"]
-_DIRECTIVE = re.compile(r"(:{3,}) *([A-Za-z][\w-]*)")
-_COLONS = re.compile(r":{3,}[ \t]*\Z")
-_DOLLARS = re.compile(r"\$+")
+Marks = tuple[tuple[str, str], ...]
+_COMMENTS: Marks = (("{/*", "*/}"), ("<!--", "-->"))
 _CLASSIC_ID = re.compile(r"\{#([^{}]*)\}\Z")
-
-BlockRule = Callable[[StateBlock, int, int, bool], bool]
 
 
 @lru_cache(maxsize=8)
-def grammar(*, mdx: bool, maths: str) -> MarkdownIt:
-    """A parser for MDX or CommonMark; ``maths`` is "on", "off" or "guess"."""
-    parser = MarkdownIt("commonmark", {"maxNesting": 4 * MAX_LEVEL, "html": True})
+def grammar(*, mdx: bool, maths: str, comment_ids: bool = False) -> MarkdownIt:
+    """A parser for MDX or CommonMark; ``maths`` is "on", "off" or "guess".
+
+    ``comment_ids``: ``<!-- #id -->`` names a heading. Docusaurus removes such comments before it
+    looks for ids, unless the site sets ``mdx1Compat.comments`` to false.
+    """
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_LEVEL + 4, "html": True})
     parser.enable(["table", "strikethrough"])
     parser.options["tasklists"] = True
     footnote_plugin(parser, inline=False, move_to_end=False)
     _replace_paragraphs(parser)
     _add_tags(parser, mdx=mdx)
-    parser.block.ruler.before("fence", "directive", _directive, {"alt": _INTERRUPTS})
+    parser.block.ruler.before("fence", "directive", directive, {"alt": _INTERRUPTS})
     if maths != "off":
-        parser.block.ruler.before("fence", "maths_block", _maths_block, {"alt": _INTERRUPTS})
-        rule = _maths_inline if maths == "on" else _likely_maths_inline
+        parser.block.ruler.before("fence", "maths_block", maths_block, {"alt": _INTERRUPTS})
+        rule = maths_inline if maths == "on" else likely_maths_inline
         parser.inline.ruler.before("escape", "maths_inline", rule)
-    parser.core.ruler.after("block", "heading_ids", _heading_ids)
+    marks = _COMMENTS if comment_ids else _COMMENTS[:1]
+    parser.core.ruler.after("block", "heading_ids", partial(_heading_ids, marks=marks))
     for name in ("blockquote", "list", "footnote_def", "directive"):
         _limit_depth(parser, name)
+    for name in ("link", "image"):
+        _expect_bracket(parser, name)
     return parser
 
 
@@ -84,6 +89,20 @@ def _limit_depth(parser: MarkdownIt, name: str) -> None:
     ruler.at(name, limited, {"alt": rule.alt})
 
 
+def _expect_bracket(parser: MarkdownIt, name: str) -> None:
+    """Do not look for a link where no ``]`` follows: "[[[[…" would be read again and again."""
+    ruler = parser.inline.ruler
+    original = ruler.__rules__[ruler.__find__(name)].fn
+
+    def expecting(state: StateInline, silent: bool) -> bool:
+        cached = state.env.get("last_bracket")
+        if cached is None or cached[0] is not state.src:
+            cached = state.env["last_bracket"] = (state.src, state.src.rfind("]"))
+        return state.pos < cached[1] and original(state, silent)
+
+    ruler.at(name, expecting)
+
+
 # --- paragraphs -----------------------------------------------------------------------------------
 
 
@@ -116,25 +135,14 @@ def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 def _underline(state: StateBlock, line: int) -> int:
     if state.sCount[line] < state.blkIndent:
         return 0
-    text = _line(state, line).rstrip(" \t")
+    text = line_text(state, line).rstrip(" \t")
     sign = text[:1]
     if sign not in ("=", "-") or text.strip(sign):
         return 0
     return 1 if sign == "=" else 2
 
 
-def _line(state: StateBlock, line: int) -> str:
-    return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
-
-
 # --- tags, expressions, comments, module code -----------------------------------------------------
-
-
-def _budget(env: MutableMapping[str, Any], size: int) -> Budget:
-    budget = env.get("budget")
-    if not isinstance(budget, Budget):
-        budget = env["budget"] = Budget(size)
-    return budget
 
 
 def _module_code(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -189,7 +197,7 @@ def _flow(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _scan_parts(state: StateBlock, place: int, end: int, parts: list[Tag | Expression]) -> int:
-    source, budget = state.src, _budget(state.env, len(state.src))
+    source, budget = state.src, budget_of(state.env, len(state.src))
     while place < end and source[place] != "\n":
         sign = source[place]
         if sign == "<":
@@ -214,7 +222,7 @@ def _scan_parts(state: StateBlock, place: int, end: int, parts: list[Tag | Expre
 def _inline_tag(state: StateInline, silent: bool) -> bool:
     if state.src[state.pos] != "<":
         return False
-    scanned = scan_tag(state.src, state.pos, state.posMax, _budget(state.env, len(state.src)))
+    scanned = scan_tag(state.src, state.pos, state.posMax, budget_of(state.env, len(state.src)))
     if scanned is None:
         return False
     tag, after = scanned
@@ -227,7 +235,7 @@ def _inline_tag(state: StateInline, silent: bool) -> bool:
 def _inline_expression(state: StateInline, silent: bool) -> bool:
     if state.src[state.pos] != "{":
         return False
-    budget = _budget(state.env, len(state.src))
+    budget = budget_of(state.env, len(state.src))
     after = skip_expression(state.src, state.pos, state.posMax, budget)
     if after < 0:
         return False
@@ -241,7 +249,7 @@ def _inline_expression(state: StateInline, silent: bool) -> bool:
 def _inline_comment(state: StateInline, silent: bool) -> bool:
     if not state.src.startswith("<!--", state.pos):
         return False
-    budget = _budget(state.env, len(state.src))
+    budget = budget_of(state.env, len(state.src))
     if budget.left <= 0:
         return False
     close = state.src.find("-->", state.pos + 4, state.posMax)
@@ -252,160 +260,22 @@ def _inline_comment(state: StateInline, silent: bool) -> bool:
     return True
 
 
-# --- admonitions ----------------------------------------------------------------------------------
-
-
-def _directive(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    text = _line(state, start)
-    opening = _DIRECTIVE.match(text) if text.startswith(":::") else None
-    if opening is None or state.is_code_block(start):
-        return False
-    if silent:
-        return True
-    last, following = _find_close(state, start, end, len(opening.group(1)))
-    token = state.push("directive_open", "", 1)
-    token.info, token.map = opening.group(2), [start, following]
-    title = state.push("inline", "", 0)
-    title.content = _directive_title(text[opening.end() :])
-    title.map, title.children, title.meta = [start, start + 1], [], {"title": True}
-    _tokenize_inside(state, start + 1, last)
-    state.push("directive_close", "", -1)
-    state.line = following
-    return True
-
-
-def _tokenize_inside(state: StateBlock, start: int, end: int) -> None:
-    outer_end, outer_type = state.lineMax, state.parentType
-    state.lineMax, state.parentType = end, "container"
-    state.md.block.tokenize(state, start, end)
-    state.lineMax, state.parentType = outer_end, outer_type
-
-
-def _find_close(state: StateBlock, start: int, end: int, colons: int) -> tuple[int, int]:
-    """Where the content ends (at colons, or with the block around it), and what follows."""
-    for line in range(start + 1, end):
-        if state.sCount[line] < state.blkIndent and not state.isEmpty(line):
-            return line, line
-        text = _line(state, line)
-        if text.startswith(":::") and _COLONS.match(text) and text.count(":") >= colons:
-            return line, line + 1
-    return end, end
-
-
-def _directive_title(rest: str) -> str:
-    """``[Title]{attributes}`` or ``Title`` after the name."""
-    rest = rest.strip()
-    if not rest.startswith("["):
-        return "" if rest.startswith("{") and rest.endswith("}") else rest
-    depth = 0
-    for place, sign in enumerate(rest):
-        depth += (sign == "[") - (sign == "]")
-        if depth == 0:
-            return rest[1:place]
-    return rest
-
-
-# --- maths ----------------------------------------------------------------------------------------
-
-
-def _maths_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    text = _line(state, start)
-    opening = _DOLLARS.match(text)
-    if opening is None or len(opening.group()) < 2 or "$" in text[opening.end() :]:
-        return False
-    close = _maths_end(state, start, end, len(opening.group()))
-    if close is None:
-        return False
-    if silent:
-        return True
-    token = state.push("maths_block", "", 0)
-    token.content = state.getLines(start + 1, close, state.sCount[start], False)
-    state.line = close + 1
-    token.map = [start, state.line]
-    return True
-
-
-def _maths_end(state: StateBlock, start: int, end: int, dollars: int) -> int | None:
-    budget = _budget(state.env, len(state.src))
-    for line in range(start + 1, end):
-        if budget.left <= 0 or (state.sCount[line] < state.blkIndent and not state.isEmpty(line)):
-            return None
-        budget.left -= state.eMarks[line] - state.bMarks[line] + 1
-        text = _line(state, line).rstrip()
-        if len(text) >= dollars and not text.strip("$"):
-            return line
-    return None
-
-
-def _maths_inline(state: StateInline, silent: bool) -> bool:
-    return _scan_maths(state, silent, certain=True)
-
-
-def _likely_maths_inline(state: StateInline, silent: bool) -> bool:
-    return _scan_maths(state, silent, certain=False)
-
-
-def _scan_maths(state: StateInline, silent: bool, *, certain: bool) -> bool:
-    if state.src[state.pos] != "$":
-        return False
-    runs, ends = _dollar_runs(state)
-    opening = ends.get(state.pos)
-    if opening is None:
-        return False
-    size = opening - state.pos
-    same = runs[size]
-    partner = bisect_left(same, opening)
-    close = same[partner] if partner < len(same) else -1
-    if close < 0 or close + size > state.posMax:
-        if not silent:
-            state.append_pending("$" * size)
-        state.pos = opening
-        return True
-    if not certain and not _looks_like_maths(state.src, opening, close, size):
-        return False
-    if not silent:
-        token = state.push("maths_inline", "", 0)
-        token.content, token.markup = state.src[opening:close], "$" * size
-    state.pos = close + size
-    return True
-
-
-def _dollar_runs(state: StateInline) -> tuple[dict[int, list[int]], dict[int, int]]:
-    cached = state.env.get("dollars")
-    if cached is None or cached[0] is not state.src:
-        runs: dict[int, list[int]] = {}
-        ends: dict[int, int] = {}
-        for run in _DOLLARS.finditer(state.src):
-            runs.setdefault(run.end() - run.start(), []).append(run.start())
-            ends[run.start()] = run.end()
-        cached = state.env["dollars"] = (state.src, runs, ends)
-    return cached[1], cached[2]
-
-
-def _looks_like_maths(source: str, opening: int, close: int, size: int) -> bool:
-    """``$x$`` and not "$5 or $6": where nobody says that the site shows maths."""
-    if size > 1:
-        return True
-    after = source[close + 1 : close + 2]
-    return not (source[opening].isspace() or source[close - 1].isspace() or after.isdigit())
-
-
 # --- heading ids ----------------------------------------------------------------------------------
 
 
-def _heading_ids(state: StateCore) -> None:
+def _heading_ids(state: StateCore, *, marks: Marks) -> None:
     """Take ``{#id}``, ``{/* #id */}`` and ``<!-- #id -->`` off the end of each heading."""
-    for opening, inline in zip(state.tokens, state.tokens[1:], strict=False):
+    for opening, inline in pairwise(state.tokens):
         if opening.type == "heading_open":
-            text, anchor = split_heading_id(inline.content)
+            text, anchor = split_heading_id(inline.content, marks)
             if anchor:
                 inline.content = text
                 opening.meta["id"] = anchor
 
 
-def split_heading_id(text: str) -> tuple[str, str]:
+def split_heading_id(text: str, marks: Marks) -> tuple[str, str]:
     text = text.rstrip()
-    for left, right in (("{/*", "*/}"), ("<!--", "-->")):
+    for left, right in marks:
         start = text.rfind(left) if text.endswith(right) else -1
         if start >= 0:
             first = text[start + len(left) : -len(right)].split()[:1]

@@ -51,7 +51,8 @@ function answered(answer) {
   text.append(...answer.answer.split(/\n\n+(?![^`]*```\n\[)/).map(block));
   const parts = [text];
   if (answer.disclaimer) parts.push(make("p", "disclaimer", answer.disclaimer));
-  parts.push(make("h2", "", "Sources"), list("ol", answer.citations.map(source)));
+  const sources = answer.citations.map((citation, at) => source(citation, answer.sources[at]));
+  parts.push(make("h2", "", "Sources"), list("ol", sources));
   return parts;
 }
 
@@ -77,7 +78,8 @@ function block(text) {
 }
 
 function withMarkers(text) {
-  return text.split(MARKERS).flatMap((part) => {
+  // The space before a marker goes, so that no marker stands alone at the start of a line.
+  return text.split(/ ?(\[\d+\])/).flatMap((part) => {
     if (!part) return [];
     if (!MARKERS.test(part)) return part.split("\n").flatMap(lines);
     const link = make("a", "marker", part);
@@ -90,8 +92,9 @@ function lines(line, index) {
   return index ? [document.createElement("br"), line] : [line];
 }
 
-function source(citation) {
-  const where = `[${citation.number}] ${citation.filename} › ${citation.section}`;
+function source(citation, { chapter, section }) {
+  const place = chapter && chapter !== section ? `${chapter} › ${section}` : section;
+  const where = `[${citation.number}] ${place}`;
   const entry = item(where, citation.url, citation.quote);
   entry.id = `source-${citation.number}`;
   return entry;

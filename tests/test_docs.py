@@ -1,0 +1,48 @@
+"""The documentation is what the code says."""
+
+import re
+
+import pytest
+from tools.make_docs import DOCS, PAGES
+
+from tests.samples import ROOT
+
+README = ROOT / "README.md"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_made_from_the_code_is_current(name: str) -> None:
+    assert (DOCS / name).read_text("utf-8") == PAGES[name](), "run: python tools/make_docs.py"
+
+
+def test_the_readme_starts_with_the_two_commands() -> None:
+    blocks = re.findall(r"```(?:sh|bash|console)\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    assert [block.strip() for block in blocks[:2]] == ["sh demo.sh", "sh test.sh"]
+    assert (ROOT / "demo.sh").exists()
+    assert (ROOT / "test.sh").exists()
+
+
+def test_every_link_inside_the_documentation_leads_somewhere() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_error_and_setting_is_documented() -> None:
+    from bythebook import errors
+
+    page = (DOCS / "errors.md").read_text("utf-8")
+    for name, kind in vars(errors).items():
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            assert f"`{name}`" in page
+
+
+def test_decisions_are_numbered_and_say_why() -> None:
+    pages = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+    assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
+    for page in pages:
+        text = page.read_text("utf-8")
+        for heading in ("## The question", "## The decision", "## Why"):
+            assert heading in text, f"{page.name} lacks {heading}"

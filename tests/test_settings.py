@@ -1,0 +1,95 @@
+"""Settings: flag over environment over file over preset over default."""
+
+from pathlib import Path
+
+import pytest
+
+from bythebook.errors import ConfigurationError, InvalidInput
+from bythebook.settings import ENVIRONMENT, PRESETS, Settings, limits_of, load_settings
+
+
+def _load(
+    tmp_path: Path, toml: str = "", flags: dict[str, object] | None = None, **env: str
+) -> Settings:
+    if toml:
+        (tmp_path / "bythebook.toml").write_text(toml)
+    return load_settings(flags, environ=env, directory=tmp_path)
+
+
+def test_the_strongest_source_wins(tmp_path: Path) -> None:
+    toml = 'home = "from-file"\n[limits]\ntop_k = 7\n'
+    assert _load(tmp_path).limits.top_k == 5
+    assert _load(tmp_path, toml).limits.top_k == 7
+    assert _load(tmp_path, toml, BYTHEBOOK_TOP_K="8").limits.top_k == 8
+    flags = {"limits": {"top_k": 9}, "home": None}
+    settings = _load(tmp_path, toml, flags, BYTHEBOOK_TOP_K="8")
+    assert settings.limits.top_k == 9
+    assert settings.home == Path("from-file")
+
+
+def test_a_preset_is_weaker_than_the_file(tmp_path: Path) -> None:
+    settings = _load(tmp_path, 'preset = "chat"\n[limits]\nfloor = 0.6\n')
+    assert (settings.limits.floor, settings.limits.max_top_k) == (0.6, 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "top_k", "most", "floor", "collection"),
+    [
+        ("book", 5, 5, 0.75, "physical_ai_textbook"),
+        ("agent", 5, 20, 0.5, "physical-ai-textbook"),
+        ("envelope", 5, 20, 0.4, "physical-ai-textbook"),
+        ("plain", 5, 5, 0.5, "physical-ai-textbook-v1"),
+        ("chat", 5, 10, 0.7, "textbook_chunks"),
+    ],
+)
+def test_presets_hold_the_seeds_constants(
+    name: str, top_k: int, most: int, floor: float, collection: str
+) -> None:
+    settings = load_settings({"preset": name}, environ={}, directory=Path("/nonexistent"))
+    limits = settings.limits
+    assert (limits.top_k, limits.max_top_k, limits.floor) == (top_k, most, floor)
+    assert settings.collection.name == collection
+    assert limits_of(name) == limits
+
+
+def test_limits_speak_plainly() -> None:
+    with pytest.raises(InvalidInput, match="500 are allowed"):
+        limits_of("envelope").check_question("x" * 501)
+    with pytest.raises(InvalidInput, match="501 words"):
+        limits_of("plain").check_question("word " * 501)
+    with pytest.raises(InvalidInput, match="at most 200 words"):
+        limits_of("plain").check_selection("word " * 201)
+    assert limits_of("plain").check_question("word " * 500)
+
+
+@pytest.mark.parametrize(
+    ("toml", "said"),
+    [
+        ("nonsense = 1", "nonsense"),
+        ("[limits]\ntop_k = 0", "limits.top_k"),
+        ("not toml", "bythebook.toml"),
+        ('preset = "s9"', "s9"),
+    ],
+)
+def test_a_wrong_setting_is_named(tmp_path: Path, toml: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        _load(tmp_path, toml)
+
+
+def test_every_variable_names_a_setting() -> None:
+    for path in ENVIRONMENT.values():
+        model: object = Settings
+        for name in path:
+            field = model.model_fields[name]  # type: ignore[attr-defined]
+            model = field.annotation
+
+
+def test_every_preset_says_where_its_constants_come_from() -> None:
+    from bythebook import settings
+
+    folder = Path(settings.__file__).parent / "presets"
+    assert sorted(path.stem for path in folder.glob("*.toml")) == sorted(PRESETS)
+    for path in folder.glob("*.toml"):
+        for line in path.read_text().splitlines():
+            if " = " in line and not line.startswith("selection_chars"):
+                assert "#" in line, f"{path.name}: {line}"
