@@ -1,13 +1,18 @@
 #!/bin/sh
-# Sets everything up and runs lint, types, imports and tests.
+# Sets everything up and runs lint, types, import rules and tests.
+# Usage: sh test.sh [arguments of pytest]
 set -eu
 cd "$(dirname "$0")"
 sh setup.sh dev
 PATH="$PWD/.venv/bin:$PATH"
 export PATH
-step() { printf '== %s\n' "$*"; }
 
-step lint && ruff check --quiet . && ruff format --check --quiet .
-step types && mypy --no-error-summary
-step imports && lint-imports --no-cache >/dev/null || { lint-imports --no-cache; exit 1; }
-step tests && exec pytest "$@"
+echo "== lint"
+ruff check --quiet .
+ruff format --check --quiet .
+echo "== types"
+mypy --no-error-summary
+echo "== imports"
+lint-imports --no-cache >.venv/imports.log || { cat .venv/imports.log && exit 1; }
+echo "== tests"
+exec pytest "$@"

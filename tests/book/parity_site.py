@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PAGES: dict[str, str] = {
-    "docs/intro.md": "---\nslug: /\n---\n\n# Home *page*\n\nText before any heading.\n\n## Intro\n\nA.\n",
+    "docs/intro.md": "---\nslug: /\n---\n\n# Home *page*\n\nText before it.\n\n## Intro\n\nA.\n",
     "docs/01-ros2/index.md": "---\nid: custom\ntitle: Ros\n---\n\nIndex with an id.\n",
     "docs/01-ros2/01-first.md": "Body without any title.\n\n## One\n\ntext\n",
     "docs/01-ros2/02. second doc.md": "# Second\n\ntext\n",
@@ -17,7 +17,7 @@ PAGES: dict[str, str] = {
     "docs/06-np/07-keep.md": "---\nparse_number_prefixes: false\n---\n# Keep\n\ntext\n",
     "docs/UPPER_Case/Some File.md": "# Case\n\ntext\n",
     "docs/yaml.md": "---\ntitle: No\nid: 010\n---\n\ntext\n",
-    "docs/اردو.md": "# تعارف\n\n## پہلا باب: روبوٹ\n\nروبوٹ چلتا ہے۔\n\n### हिन्दी में क्या है\n\nपाठ।\n",
+    "docs/اردو.md": "# تعارف\n\n## پہلا باب: روبوٹ\n\nروبوٹ چلتا ہے۔\n\n### हिन्दी में है\n\nपाठ।\n",
     "docs/headings.mdx": """# Headings & more
 
 ## Headings & more
@@ -108,7 +108,7 @@ text
 
 <h3 id="given">Jsx heading with id</h3>
 """,
-    "docs/_part.mdx": "## Part heading\n\nHello {props.name}, from a partial.\n\n## Same\n\nMore.\n",
+    "docs/_part.mdx": "## Part heading\n\nHello {props.name}, from a part.\n\n## Same\n\nMore.\n",
     "docs/mdx.mdx": """---
 title: Mdx page
 ---

@@ -24,6 +24,9 @@ MAX_DEPTH = 20
 _INTEGER = re.compile(r"[-+]?[0-9]{1,300}\Z")
 _OCTAL_OR_HEX = re.compile(r"0o[0-7]{1,300}\Z|0x[0-9a-fA-F]{1,300}\Z")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?\Z")
+_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null")} | {
+    f"tag:yaml.org,2002:{kind}" for kind in ("seq", "map", "timestamp")
+}
 _WORDS: Mapping[str, object] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -125,7 +128,7 @@ def _refuse(event: Event, depth: int, first_line: int) -> None:
     if depth > MAX_DEPTH:
         raise UnreadableFrontMatter(f"YAML is nested deeper than {MAX_DEPTH} levels", line)
     tag = getattr(event, "tag", None)
-    if tag is not None and not str(tag).startswith("tag:yaml.org,2002:"):
+    if tag is not None and str(tag) not in _TAGS:
         raise UnreadableFrontMatter(f"YAML tag {str(tag)[:40]!r} is not allowed", line)
 
 
