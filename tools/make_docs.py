@@ -29,10 +29,17 @@ def cli_page() -> str:
         "configuration · 3 a service or the index cannot be used.\n",
         _help(group, "bythebook"),
     ]
-    for name, command in sorted(group.commands.items()):
-        parts.append(f"## bythebook {name}\n")
-        parts.append(_help(command, f"bythebook {name}"))
+    parts += _sections(group, "bythebook")
     return "\n".join(parts)
+
+
+def _sections(group: Any, path: str) -> list[str]:
+    parts = []
+    for name, command in sorted(group.commands.items()):
+        here = f"{path} {name}"
+        parts += [f"## {here}\n", _help(command, here)]
+        parts += _sections(command, here) if hasattr(command, "commands") else []
+    return parts
 
 
 def _help(command: Any, path: str) -> str:

@@ -1,6 +1,6 @@
 """Takes the pictures of the README from a running server with the sample book.
 
-    bythebook serve & python tools/make_screenshots.py http://127.0.0.1:8000/
+bythebook serve & python tools/make_screenshots.py http://127.0.0.1:8000/
 """
 
 from __future__ import annotations

@@ -83,7 +83,11 @@ class Library:
         return await search(question, (await self.desk()).index)
 
     async def ingest(
-        self, book: Book, *, on_progress: Progress, started: float | None = None
+        self,
+        book: Book,
+        *,
+        on_progress: Progress = lambda done, total: None,
+        origin: str = "",
     ) -> IngestResult:
         with self._catalog.ingesting():
             return await ingest(
@@ -92,7 +96,7 @@ class Library:
                 shelf=self._shelf,
                 embedder=self._embedder,
                 on_progress=on_progress,
-                started=started,
+                origin=origin,
             )
 
     async def desk(self) -> Desk:
@@ -163,14 +167,12 @@ def open_library(settings: Settings | None = None, *, new: bool = False) -> Libr
 
     Nothing heavy is loaded until it is used.
     """
-    from bythebook.providers.sql import SqlCatalog, SqlThreads, open_database
+    from bythebook.providers.sql import SqlCatalog, SqlThreads
     from bythebook.settings import load_settings
 
     settings = settings or load_settings()
     embedder = choose(EMBEDDERS, settings.embedder)
-    if not new and settings.database_url is None and not settings.home.is_dir():
-        raise not_ingested()
-    engine = open_database(settings.database_url, settings.home)
+    engine = _database(settings, new=new)
     return Library(
         embedder=embedder,
         shelf=_shelf(settings, embedder),
@@ -179,6 +181,21 @@ def open_library(settings: Settings | None = None, *, new: bool = False) -> Libr
         make_writer=_writer(settings),
         context_tokens=settings.limits.context_tokens,
     )
+
+
+def open_catalog(settings: Settings) -> Catalog:
+    """The catalog of an ingested book, for looking at it without asking."""
+    from bythebook.providers.sql import SqlCatalog
+
+    return SqlCatalog(_database(settings, new=False), settings.home)
+
+
+def _database(settings: Settings, *, new: bool) -> Any:
+    from bythebook.providers.sql import open_database
+
+    if not new and settings.database_url is None and not settings.home.is_dir():
+        raise not_ingested()
+    return open_database(settings.database_url, settings.home)
 
 
 def choose(table: dict[str, Provider], name: str) -> Any:

@@ -127,6 +127,7 @@ class Generation:
     passages: int
     fingerprint: str  # of everything that went into it: equal fingerprints, equal generations
     vocabulary: bytes
+    origin: str = ""  # where the book was read from, so that it can be compared with it
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ def test_an_open_expression_has_no_end(code: str) -> None:
         ("{a: 1, 'b': {c: 'd',},}", {"a": 1, "b": {"c": "d"}}),
         ("{a: f(x, y), b: 2}", {"a": UNKNOWN, "b": 2}),
         ("{...rest, /* c */ b: 2 // x\n}", {"b": 2}),
+        ("({a: 1})", {"a": 1}),
         ("{a: {b: 1} satisfies Options, c: 3}", {"a": {"b": 1}, "c": 3}),
         ("{async f() { return {x: 1}; }, b: 2}", {"b": 2}),
     ],

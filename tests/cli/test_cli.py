@@ -1,6 +1,7 @@
 """The command line, as a person meets it: new processes, exit codes, one clear sentence."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -223,3 +224,46 @@ def test_the_sample_book_answers_the_readmes_questions(sample_home: Path) -> Non
     refusal = ask(sample_home, "How do I train GPT-4?")
     assert refusal.returncode == 1
     assert "does not contain sufficient information" in refusal.stdout
+
+
+def test_a_dry_run_writes_nothing(book_folder: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    done = run("ingest", str(book_folder), "--home", str(home), "--dry-run", "--json")
+    plan = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert not home.exists()
+    assert plan["changed"] == plan["chunks_created"] == sum(p["chunks"] for p in plan["pages"])
+    assert [page["filename"] for page in plan["pages"]] == ["intro.md", "workshop/building.md"]
+    assert all(page["coverage"] == 1 for page in plan["pages"])
+    plain = run("ingest", str(book_folder), "--home", str(home), "--dry-run")
+    assert "intro.md: 3 passages" in plain.stdout
+
+
+def test_watching_ingests_again_when_a_file_changes(book_folder: Path, tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("bythebook")), "ingest", str(book_folder)]
+    home = str(tmp_path / "home")
+    with subprocess.Popen(
+        [*command, "--home", home, "--watch"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            assert "2 pages" in process.stdout.readline()
+            process.stdout.readline()
+            (book_folder / "new.md").write_text("# New\n\nA page about zeppelins.\n")
+            assert "3 pages" in process.stdout.readline()
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 130
+
+
+def test_check_links_finds_what_is_gone(book_folder: Path, tmp_path: Path) -> None:
+    home = ("--home", str(tmp_path / "home"))
+    assert run("check", "links", *home).returncode == 2
+    assert run("ingest", str(book_folder), *home).returncode == 0
+    well = run("check", "links", *home)
+    assert (well.returncode, "0 lost" in well.stdout) == (0, True)
+    (book_folder / "intro.md").unlink()
+    broken = run("check", "links", *home, "--json")
+    assert broken.returncode == 1
+    assert "/docs/intro#kites" in json.loads(broken.stdout)["sources"]
+    assert run("check", "links", *home, "--build", str(tmp_path)).returncode == 2

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from markdown_it.token import Token
 
 from bythebook.book.blocks import Document
-from bythebook.book.elements import HIDDEN_NAMES, tab_labels
+from bythebook.book.elements import BLOCK_NAMES, HIDDEN_NAMES, tab_labels
 from bythebook.book.inline import Values, shown_value, visible
 from bythebook.book.jsx import Expression, Tag
 from bythebook.book.letters import words
@@ -61,11 +61,17 @@ class _Counter:
     def _inline_words(self, children: list[Token]) -> Iterator[str]:
         start = 0
         for place, child in enumerate(children):
-            if child.type == "tag" and not child.meta["tag"].is_literal and _cuts(child):
+            if child.type == "tag" and self._cuts(child.meta["tag"]):
                 yield from self._shown(visible(children[start:place], self._values))
                 yield from self._tag_words(child.meta["tag"])
                 start = place + 1
         yield from self._shown(visible(children[start:], self._values))
+
+    def _cuts(self, tag: Tag) -> bool:
+        """Whether a tag within a line does more than format words."""
+        if tag.is_literal:
+            return False
+        return tag.name in BLOCK_NAMES or tag.name in HIDDEN_NAMES or id(tag) in self._inlined
 
     def _shown(self, text: str) -> Iterable[str]:
         return () if self._hidden else words(text)
@@ -99,16 +105,6 @@ class _Counter:
         if not tag.alone:
             self._tabs.append(bool(labels))
         return self._shown(" ".join(labels.values()))
-
-
-def _cuts(child: Token) -> bool:
-    """Whether a tag within a line does more than format words: everything but plain HTML."""
-    tag: Tag = child.meta["tag"]
-    return (
-        not tag.text_of("alt")
-        and tag.name != "br"
-        and (tag.name[:1].isupper() or tag.name in HIDDEN_NAMES)
-    )
 
 
 def compare(visible: Sequence[str], kept: Iterable[str]) -> tuple[int, tuple[str, ...]]:

@@ -105,10 +105,11 @@ def _short_sentences(text: str, limit: int) -> Iterator[tuple[int, int, int]]:
 
 def _cut_words(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int, int]]:
     """A sentence without end, cut between words, or anywhere if it has no spaces."""
+    step = max(1, limit * 5 // 6)  # no text is estimated at more than 13/12 pieces a character
     while start < end:
-        stop = min(end, start + limit)  # no text has more word pieces than characters
+        stop = min(end, start + step)
         if stop < end:
-            space = text.rfind(" ", start + limit // 2, stop)
+            space = text.rfind(" ", start + step // 2, stop)
             stop = space if space > 0 else stop
         yield start, stop, estimate_tokens(text[start:stop])
         start = stop + (1 if text[stop : stop + 1] == " " else 0)

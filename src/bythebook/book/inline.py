@@ -55,7 +55,8 @@ def _tag_part(token: Token, values: Values) -> str:
 
 
 def _expression_part(token: Token, values: Values) -> str:
-    return shown_value(token.meta["expression"], values) or ""
+    value = shown_value(token.meta["expression"], values)
+    return "…" if value is None else value  # something stands there, and only the site knows what
 
 
 def shown_value(expression: Expression, values: Values = _NO_VALUES) -> str | None:

@@ -161,6 +161,10 @@ def _read_term(source: str, place: int, depth: int) -> tuple[object, int]:
     if depth > _MAX_DEPTH or place >= len(source):
         return UNKNOWN, len(source)
     sign = source[place]
+    if sign == "(":  # the usual template: `/** @type … */ ({docs: …})`
+        value, after = read_value(source, place + 1, depth + 1)
+        after = _skip_blank(source, after)
+        return (value, after + 1) if source.startswith(")", after) else (UNKNOWN, len(source))
     if sign in "{[":
         read = _read_object if sign == "{" else _read_list
         return read(source, place + 1, depth + 1)

@@ -58,17 +58,19 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool:
-    following = text[stop.end() : min(end, stop.end() + 40)].lstrip().lstrip(_OPENERS)[:1]
+    after = text[stop.end() : min(end, stop.end() + 40)].lstrip().lstrip(_OPENERS)
+    following = after[:1]
     if not following or stop.group()[0] in "。！？｡":
         return True
     if following.islower():
         return False  # "approx. five", "(why?) because", "node.js is"
     if stop.group()[0] != "." or stop.group().startswith(".."):
         return True
-    return not _is_abbreviation(text[max(begin, stop.start() - 40) : stop.start()], following)
+    return not _is_abbreviation(text[max(begin, stop.start() - 40) : stop.start()], after)
 
 
-def _is_abbreviation(before: str, following: str) -> bool:
+def _is_abbreviation(before: str, after: str) -> bool:
+    following = after[0]
     found = _WORD_BEFORE.search(before)
     word = found.group().lower() if found else ""
     if word in _NEEDS_NUMBER:
@@ -82,9 +84,9 @@ def _is_abbreviation(before: str, following: str) -> bool:
     is_initial = len(word) == 1 and word.isalpha() and before[-1:].isupper()
     if not is_initial:
         return False
-    # "J. Smith", "George W. Bush"; but "vitamin C. It" ends.
+    # "J. Smith", "George W. Bush", "met J. R. Miller"; but "vitamin C. It" ends.
     previous = before[:-1].rstrip().rpartition(" ")[2]
-    return not previous or previous[:1].isupper() or previous.endswith(".")
+    return not previous or previous[:1].isupper() or after[1:2] == "."
 
 
 def split_units(text: str) -> tuple[Unit, ...]:

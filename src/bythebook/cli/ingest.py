@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bythebook.cli import options
+from bythebook.cli.progress import Progress
+from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
     from bythebook.book.site import Book, SiteOptions
+    from bythebook.index.catalog import Change
     from bythebook.index.ingest import IngestResult
     from bythebook.settings import Settings
+
+_POLL_SECONDS = 1.0
 
 
 def ingest(
@@ -31,24 +37,66 @@ def ingest(
         list[str] | None, typer.Option("--exclude", help="Glob of files to leave out; repeatable.")
     ] = None,
     embedder: options.Embedder = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read the book and say what would change.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Stay, and ingest again whenever a file changes.")
+    ] = False,
     as_json: options.Json = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also print what authors should know.")
     ] = False,
 ) -> None:
     """Read a book's sources and make them searchable. Only what changed costs time."""
-    from bythebook.assemble import open_library
-    from bythebook.book.site import read_book
-
-    started = time.perf_counter()
+    if dry_run and watch:
+        raise InvalidInput("--dry-run and --watch do not go together.", cure="Leave one out.")
     site: dict[str, Any] = {"url": site_url, "base_url": base_url, "exclude": exclude or None}
     settings = options.load(home=home, embedder=embedder, site=site)
-    book = read_book(docs, _site_options(settings))
-    library = open_library(settings, new=True)
-    with _Progress(quiet=as_json) as progress:
-        result = asyncio.run(library.ingest(book, on_progress=progress.show, started=started))
+    if dry_run:
+        raise typer.Exit(_dry_run(docs, settings, as_json=as_json, verbose=verbose))
+    seen = _signature(docs) if watch else {}
+    code = _ingest_once(docs, settings, as_json=as_json, verbose=verbose)
+    while watch:
+        seen = _wait_for_change(docs, seen)
+        code = _ingest_once(docs, settings, as_json=as_json, verbose=verbose)
+    raise typer.Exit(code)
+
+
+def _ingest_once(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) -> int:
+    from bythebook.assemble import open_library
+
+    started = time.perf_counter()
+    with Progress(quiet=as_json) as progress:
+        book = _read(docs, settings, progress)
+        library = open_library(settings, new=True)
+        embedding = library.ingest(
+            book,
+            on_progress=lambda done, total: progress.show("Embedding passages", done, total),
+            origin=_origin(docs, settings),
+        )
+        result = asyncio.run(embedding)
+    result = replace(result, seconds=time.perf_counter() - started)
     typer.echo(_json(result)) if as_json else _print(result, book, settings, verbose=verbose)
-    raise typer.Exit(result.exit_code)
+    return result.exit_code
+
+
+def _read(docs: Path, settings: Settings, progress: Progress) -> Book:
+    from bythebook.book.site import read_book
+
+    pages = 0
+
+    def count(page: object) -> None:
+        nonlocal pages
+        pages += 1
+        progress.show("Reading pages", pages, None)
+
+    return read_book(docs, _site_options(settings), on_page=count)
+
+
+def _origin(docs: Path, settings: Settings) -> str:
+    where = {"docs": str(docs.resolve()), "site": settings.site.model_dump(mode="json")}
+    return json.dumps(where, ensure_ascii=False, sort_keys=True)
 
 
 def _site_options(settings: Settings) -> SiteOptions:
@@ -57,40 +105,96 @@ def _site_options(settings: Settings) -> SiteOptions:
     return SiteOptions(**settings.site.model_dump())
 
 
-class _Progress:
-    """A bar on a terminal, a plain line every few seconds elsewhere."""
+# --- watching --------------------------------------------------------------------------------
 
-    _EVERY = 5.0
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._bar: Any = None
-        self._task: Any = None
-        self._said = time.perf_counter()
+def _signature(docs: Path) -> dict[Path, tuple[int, int]]:
+    """When each file was last written, and how long it is."""
+    signature = {}
+    for path in docs.rglob("*"):
+        try:
+            status = path.stat()
+        except OSError:  # removed while we look
+            continue
+        signature[path] = (status.st_mtime_ns, status.st_size)
+    return signature
 
-    def __enter__(self) -> _Progress:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-        console = Console(stderr=True)
-        if console.is_terminal and not self._quiet:
-            columns = ("Embedding", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=console, transient=True)
-            self._bar.start()
-        return self
+def _wait_for_change(docs: Path, seen: dict[Path, tuple[int, int]]) -> dict[Path, tuple[int, int]]:
+    """Return when something has changed and then been still for a moment."""
+    now = seen
+    while now == seen:
+        time.sleep(_POLL_SECONDS)
+        now = _signature(docs)
+    while (later := _signature(docs)) != now:
+        now = later
+        time.sleep(_POLL_SECONDS / 4)
+    return now
 
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
-    def show(self, done: int, total: int) -> None:
-        if self._bar is not None:
-            if self._task is None:
-                self._task = self._bar.add_task("", total=total)
-            self._bar.update(self._task, completed=done)
-        elif not self._quiet and time.perf_counter() - self._said > self._EVERY:
-            self._said = time.perf_counter()
-            typer.echo(f"embedded {done} of {total} passages", err=True)
+# --- what is said ------------------------------------------------------------------------------
+
+
+def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) -> int:
+    with Progress(quiet=as_json) as progress:
+        book = _read(docs, settings, progress)
+    change = _change(book, settings)
+    errors = [_describe(problem) for problem in book.problems if problem.fatal]
+    if as_json:
+        typer.echo(json.dumps(_dry_document(book, change, errors), ensure_ascii=False, indent=2))
+    else:
+        for page in book.pages:
+            typer.echo(
+                f"{page.file}: {len(page.passages)} passages, "
+                f"{sum(passage.tokens for passage in page.passages)} tokens, "
+                f"{_share(page.covered_words, page.visible_words):.2%} of "
+                f"{page.visible_words} words, {page.url}"
+            )
+        _print_notes(book, errors, verbose=verbose)
+        typer.echo(
+            f"{len(book.pages)} pages, {len(book.passages)} passages. Would change "
+            f"{change.changed}, remove {change.removed}, keep {change.unchanged}."
+        )
+    return 1 if errors else 0
+
+
+def _change(book: Book, settings: Settings) -> Change:
+    from bythebook.assemble import open_catalog
+    from bythebook.errors import NotIngested
+    from bythebook.index.catalog import diff
+
+    try:
+        known = open_catalog(settings).passages()
+    except NotIngested:
+        known = {}
+    return diff(known, book.passages)
+
+
+def _dry_document(book: Book, change: Change, errors: list[str]) -> dict[str, Any]:
+    return {
+        "files_processed": len(book.pages),
+        "chunks_created": len(book.passages),
+        "errors": errors,
+        "exit_code": 1 if errors else 0,
+        "unchanged": change.unchanged,
+        "changed": change.changed,
+        "removed": change.removed,
+        "coverage": round(book.coverage, 6),
+        "notes": [_describe(problem) for problem in book.problems if not problem.fatal],
+        "pages": [
+            {
+                "filename": page.file,
+                "title": page.title,
+                "url": page.url,
+                "chunks": len(page.passages),
+                "tokens": sum(passage.tokens for passage in page.passages),
+                "words": page.visible_words,
+                "coverage": round(_share(page.covered_words, page.visible_words), 6),
+                "missing": list(page.missing),
+            }
+            for page in book.pages
+        ],
+    }
 
 
 def _json(result: IngestResult) -> str:
@@ -110,22 +214,35 @@ def _json(result: IngestResult) -> str:
 
 
 def _print(result: IngestResult, book: Book, settings: Settings, *, verbose: bool) -> None:
-    from bythebook.index.ingest import describe
-
-    for error in result.errors:
-        typer.echo(f"error: {error}", err=True)
-    notes = [describe(problem) for problem in book.problems if not problem.fatal]
-    notes += [
-        f"{page.file}: {len(page.missing)} visible words were not kept: {', '.join(page.missing)}"
-        for page in book.pages
-        if page.covered_words < 0.99 * page.visible_words
-    ]
-    for note in notes if verbose else ():
-        typer.echo(f"note: {note}", err=True)
+    hidden = _print_notes(book, list(result.errors), verbose=verbose)
     typer.echo(
         f"{result.files_processed} pages, {result.chunks_created} passages in {settings.home}: "
         f"{result.changed} new or changed, {result.removed} removed, "
         f"{result.unchanged} unchanged, {result.embedded} embedded."
     )
-    hidden = f" {len(notes)} notes: --verbose shows them." if notes and not verbose else ""
     typer.echo(f"{result.coverage:.2%} of the visible words, {result.seconds:.1f} s.{hidden}")
+
+
+def _print_notes(book: Book, errors: list[str], *, verbose: bool) -> str:
+    """Errors always, notes when asked for; returns a hint at the notes that were not printed."""
+    for error in errors:
+        typer.echo(f"error: {error}", err=True)
+    notes = [_describe(problem) for problem in book.problems if not problem.fatal]
+    notes += [
+        f"{page.file}: visible words in no passage: {', '.join(page.missing)}"
+        for page in book.pages
+        if page.covered_words < 0.99 * page.visible_words
+    ]
+    for note in notes if verbose else ():
+        typer.echo(f"note: {note}", err=True)
+    return f" {len(notes)} notes: --verbose shows them." if notes and not verbose else ""
+
+
+def _describe(problem: Any) -> str:
+    from bythebook.index.ingest import describe
+
+    return describe(problem)
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 1.0

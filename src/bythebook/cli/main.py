@@ -7,7 +7,7 @@ import sys
 import typer
 
 from bythebook import __version__
-from bythebook.cli import ask, ingest, search, serve
+from bythebook.cli import ask, check, ingest, search, serve
 from bythebook.errors import BookError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("ingest")(ingest.ingest)
 app.command("ask")(ask.ask)
 app.command("search")(search.search)
 app.command("serve")(serve.serve)
+app.add_typer(check.app, name="check")
 
 
 def _print_version(wanted: bool) -> None:

@@ -38,9 +38,9 @@ def vector_key(passage: Passage) -> str:
     return hashlib.sha256(f"{passage.embedded_text}\0{units}".encode()).hexdigest()
 
 
-def fingerprint(passages: Iterable[Passage], embedder: str) -> str:
+def fingerprint(passages: Iterable[Passage], embedder: str, origin: str) -> str:
     """Equal fingerprints mean that publishing again would change nothing."""
-    digest = hashlib.sha256(embedder.encode())
+    digest = hashlib.sha256(f"{embedder}\0{origin}".encode())
     for passage in passages:
         digest.update(b"\0" + to_json(passage).encode())
     return digest.hexdigest()

@@ -53,13 +53,13 @@ async def ingest(
     shelf: Shelf,
     embedder: Embedder,
     on_progress: Progress = lambda done, total: None,
-    started: float | None = None,
+    origin: str = "",
 ) -> IngestResult:
-    began = time.perf_counter() if started is None else started
+    began = time.perf_counter()
     passages = list({passage.id: passage for passage in book.passages}.values())
     change = diff(catalog.passages(), passages)
     embedded = await _embed_missing(passages, catalog, embedder, on_progress)
-    await _publish(passages, catalog, shelf, embedder)
+    await _publish(passages, catalog, shelf, embedder, origin=origin)
     return IngestResult(
         files_processed=len(book.pages),
         chunks_created=len(passages),
@@ -106,9 +106,14 @@ async def _embed(batch: Sequence[tuple[str, Passage]], embedder: Embedder) -> li
 
 
 async def _publish(
-    passages: Sequence[Passage], catalog: Catalog, shelf: Shelf, embedder: Embedder
+    passages: Sequence[Passage],
+    catalog: Catalog,
+    shelf: Shelf,
+    embedder: Embedder,
+    *,
+    origin: str,
 ) -> None:
-    print_of_book = fingerprint(passages, embedder.name)
+    print_of_book = fingerprint(passages, embedder.name, origin)
     current = catalog.current()
     if current is not None and current.fingerprint == print_of_book:
         return
@@ -120,6 +125,7 @@ async def _publish(
         passages=len(passages),
         fingerprint=print_of_book,
         vocabulary=vocabulary.to_bytes(),
+        origin=origin,
     )
     entries = _entries(passages, catalog, embedder.name, vocabulary)
     published = await shelf.publish(generation.name, entries)

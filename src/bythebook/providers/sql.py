@@ -158,6 +158,7 @@ class SqlCatalog:
             "passages": generation.passages,
             "fingerprint": generation.fingerprint,
             "vocabulary": generation.vocabulary,
+            "origin": generation.origin,
             "published_at": datetime.now(UTC),
         }
         with self._engine.begin() as connection:
@@ -181,6 +182,7 @@ class SqlCatalog:
             passages=row.passages,
             fingerprint=row.fingerprint,
             vocabulary=row.vocabulary,
+            origin=row.origin,
         )
 
 

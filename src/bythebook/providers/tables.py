@@ -56,6 +56,7 @@ served = Table(
     Column("passages", Integer, nullable=False),
     Column("fingerprint", String(64), nullable=False),
     Column("vocabulary", LargeBinary, nullable=False),
+    Column("origin", Text, nullable=False),
     Column("published_at", DateTime(timezone=True), nullable=False),
 )
 

@@ -39,6 +39,7 @@ def upgrade() -> None:
         sa.Column("passages", sa.Integer, nullable=False),
         sa.Column("fingerprint", sa.String(64), nullable=False),
         sa.Column("vocabulary", sa.LargeBinary, nullable=False),
+        sa.Column("origin", sa.Text, nullable=False),
         sa.Column("published_at", _TIME, nullable=False),
     )
     _create_threads()

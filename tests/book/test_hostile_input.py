@@ -1,0 +1,136 @@
+"""Any text at all: no exception, no hang, nothing lost, and time in proportion to size."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bythebook.book.coverage import compare
+from bythebook.book.letters import words
+from bythebook.book.mdx import Reading, Source, parse
+from bythebook.book.passages import passages_of
+from bythebook.model import Metadata, Passage, Place
+from tests.book.parity_site import PAGES
+
+PLACE = Place("a.md", "Title", "/docs/a", "M", "C", ())
+FRAGMENTS = [
+    *"<>{}[]()|`*_~$:#\\!&^=-+.,;'\"/ \t\n\n\n",
+    "```", "````", "$$", ":::", ":::note", ":::tip[", "::::", "<div>", "</div>", "<X", "/>", "<T>",
+    "<Tabs>", "<TabItem value='a'>", "</TabItem>", "</Tabs>", "<details>", "<summary>", "</summary>",
+    "</details>", "{/*", "*/}", "<!--", "-->", "import a from 'b'\n", "export const a = {", "- ",
+    "1. ", "> ", "# ", "## ", "###### ", "| a |", "|---|", "[^1]", "[^1]: ", "[a](b)", "![a](b)",
+    "---\n", "===\n", "&amp;", "&#x41;", "a", "word", "متن", "字。", "\u200d", "\r\n", "\ufeff",
+    "{#id}", "{props.x}", "`${", "mdx-code-block", "<br/>", "<h2>", "</h2>", "<table>", "<tr>",
+    "<td>", "</table>", "    ", "http://a.b", "@", "<img alt='x'>", "<head>", "<style>", "'", '"',
+]  # fmt: skip
+TEXTS = st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join) | st.text(max_size=200)
+
+
+def read(text: str, *, mdx: bool) -> tuple[Passage, ...]:
+    """Parse and split, and check that no word the parser saw is missing."""
+    document = parse(Source.of(text), Reading(mdx=mdx))
+    passages = passages_of(document, PLACE, Metadata())
+    kept = [word for passage in passages for word in words(passage.text)]
+    carried = {heading for passage in passages for heading in passage.place.section}
+    kept += [word for heading in document.headings for word in words(heading.text) * 2
+             if heading.text in carried]  # fmt: skip
+    missing = compare(document.words, kept)[1]
+    assert not missing, (text, missing)
+    return passages
+
+
+@given(TEXTS, st.booleans())
+def test_any_text_can_be_read_and_keeps_its_words(text: str, mdx: bool) -> None:
+    for passage in read(text, mdx=mdx):
+        assert passage.text
+        for unit in passage.units:
+            assert 0 <= unit.start < unit.end <= len(passage.text)
+
+
+def mutated(source: str, dice: random.Random) -> str:
+    pieces = list(source[: dice.randrange(200, 4000)])
+    for _ in range(dice.randrange(1, 12)):
+        place = dice.randrange(len(pieces) + 1)
+        match dice.randrange(4):
+            case 0:
+                pieces[place:place] = dice.choice(FRAGMENTS)
+            case 1:
+                del pieces[place : place + dice.randrange(1, 30)]
+            case 2:
+                start = dice.randrange(len(pieces) + 1)
+                pieces[place:place] = pieces[start : start + dice.randrange(1, 60)]
+            case _:
+                pieces[place:place] = dice.choice(FRAGMENTS) * dice.randrange(1, 40)
+    return "".join(pieces)
+
+
+def test_mutated_pages_are_read_without_an_exception_or_a_hang() -> None:
+    """2,000 of them; BYTHEBOOK_FUZZ=20000 for more."""
+    seeds = [text for name, text in sorted(PAGES.items()) if name.endswith((".md", ".mdx"))]
+    seeds += [file.read_text(encoding="utf-8") for file in _real_pages()]
+    dice = random.Random(7)
+    for number in range(int(os.environ.get("BYTHEBOOK_FUZZ", "2000"))):
+        text = mutated(dice.choice(seeds), dice)
+        start = time.process_time()
+        read(text, mdx=number % 3 != 0)
+        assert time.process_time() - start < 0.25 + 0.05 * len(text) / 1024, text
+
+
+def _real_pages() -> list[Path]:
+    data = Path(__file__).parents[3] / "shared" / "data" / "docusaurus-mdx-sample"
+    return sorted(data.rglob("*.mdx"))
+
+
+HOSTILE = [
+    "<", "{", "<a ", '<a b="', "<a b={", "$a ", "$$\n", ":::note\n", ">", "> ", "- ", "- a\n", "[",
+    "![", "[a](", "*a **b ", "_a_ __", "`a ``b ", "<!-- ", "{/* ", "| a ", "|a|b|\n|-|-|\n",
+    "<div>", "<div>\n", "</div>\n", "<details>\n", "<x>", "<X>\n", "```\n", "# a {#", "export const a = {\n",
+    "{'\\'", "[^1]", "[^1]: a\n", "Mr. A. B. ", "字。", "[a]: b\n", "a\n=\n", "> a\nb\n", "<a\n",
+    "<Tabs>\n<TabItem value='a'>\n", "~~a ", "{'a'}", "{`", "`${", "/*", "\u202e", "<tr><td>", "\\",
+    "&#", " ", "\t", "\n", "import a from 'b'\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", HOSTILE)
+@pytest.mark.parametrize("mdx", [True, False])
+def test_time_grows_with_size_and_not_faster(pattern: str, mdx: bool) -> None:
+    small, large = (_seconds(pattern * (size // len(pattern)), mdx) for size in (6_000, 60_000))
+    # Ten times the text in twelve times the time, above what a busy machine blurs; and at most
+    # 50 ms a KB.
+    assert large <= max(12 * small, 0.4)
+    assert large < 0.05 * 60
+
+
+def _seconds(text: str, mdx: bool) -> float:
+    """The better of two runs, without the collector's own work."""
+    times: list[float] = []
+    for _ in range(2):
+        gc.collect()
+        gc.disable()
+        start = time.process_time()
+        passages_of(parse(Source.of(text), Reading(mdx=mdx)), PLACE, Metadata())
+        times.append(time.process_time() - start)
+        gc.enable()
+    return min(times)
+
+
+def test_a_heading_with_many_spaces_before_its_id_is_quick() -> None:
+    start = time.process_time()
+    parse(Source.of("# a" + " " * 200_000 + "{#x}"))
+    assert time.process_time() - start < 0.5
+
+
+def test_deep_nesting_is_read_to_its_end() -> None:
+    for text in ("> " * 500 + "deep", "- " * 500 + "deep", "<div>" * 500 + "deep", "*" * 999 + "deep"):
+        assert "deep" in read(text, mdx=True)[-1].text
+    boxes = ":::note\n" * 300 + "deep"
+    assert "deep" in read(boxes, mdx=True)[-1].text
+    details = "<details>\n" * 300 + "deep\n" + "</details>\n" * 300
+    assert "deep" in read(details, mdx=True)[-1].text

@@ -1,0 +1,213 @@
+"""Passages: one heading's own content, small, whole, and at their exact address."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bythebook.book.letters import words
+from bythebook.book.mdx import Source, parse
+from bythebook.book.passages import (
+    MAX_TOKENS,
+    content_hash,
+    estimate_tokens,
+    passage_of_selection,
+    passages_of,
+)
+from bythebook.model import Metadata, Passage, Place
+
+PLACE = Place("a/b.md", "Title", "/docs/a/b", "Module", "Chapter", ())
+
+
+def split(text: str, *, max_tokens: int = MAX_TOKENS) -> tuple[Passage, ...]:
+    return passages_of(parse(Source.of(text)), PLACE, Metadata(), max_tokens=max_tokens)
+
+
+def where(text: str) -> list[tuple[tuple[str, ...], str, str]]:
+    return [(p.place.section, p.place.url, p.text) for p in split(text)]
+
+
+# --- sections -------------------------------------------------------------------------------------
+
+
+def test_text_before_the_first_heading_belongs_to_the_page() -> None:
+    assert where("Before.\n\n# Title\n\nUnder.\n\n## A\n\nIn a.") == [
+        ((), "/docs/a/b", "Before.\n\nUnder."),
+        (("A",), "/docs/a/b#a", "In a."),
+    ]
+
+
+def test_a_title_that_differs_from_the_page_s_own_is_kept_as_text() -> None:
+    assert where("# Another title\n\nText.")[0][2] == "Another title\n\nText."
+
+
+def test_a_heading_followed_by_a_deeper_one_has_no_passage_and_a_lone_one_has() -> None:
+    assert where("## A\n\n### B\n\ntext\n\n## C\n") == [
+        (("A", "B"), "/docs/a/b#b", "text"),
+        (("C",), "/docs/a/b#c", "C"),
+    ]
+
+
+def test_sections_go_down_to_h4_and_deeper_headings_are_lines() -> None:
+    assert where("## A\n\n#### B\n\ntext\n\n##### C\n\nmore") == [
+        (("A", "B"), "/docs/a/b#b", "text\n\nC\n\nmore"),
+    ]
+
+
+def test_a_heading_in_a_box_opens_a_section_that_ends_with_the_box() -> None:
+    source = "## A\n\none\n\n<details>\n<summary>More</summary>\n\n### B\n\ntwo\n\n</details>\n\nthree"
+    assert where(source) == [
+        (("A",), "/docs/a/b#a", "one\n\nMore"),
+        (("A", "B"), "/docs/a/b#b", "two"),
+        (("A",), "/docs/a/b#a", "three"),
+    ]
+
+
+def test_equal_headings_lead_to_their_own_anchors() -> None:
+    urls = [url for _, url, _ in where("## A\n\nx\n\n## A\n\ny\n")]
+    assert urls == ["/docs/a/b#a", "/docs/a/b#a-1"]
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+SENTENCE = "Sentence number {} says that robots move with care. "
+
+
+def test_a_long_section_is_cut_between_blocks() -> None:
+    source = "## A\n\n" + "\n\n".join(SENTENCE.format(n) * 5 for n in range(20))
+    passages = split(source)
+    assert len(passages) > 1
+    assert all(p.tokens <= MAX_TOKENS for p in passages)
+    assert "\n\n".join(p.text for p in passages) == source.removeprefix("## A\n\n").strip().replace(
+        " \n", "\n"
+    )
+
+
+def test_a_long_paragraph_is_cut_between_sentences_that_overlap_by_one() -> None:
+    passages = split("".join(SENTENCE.format(n) for n in range(100)))
+    assert len(passages) > 1
+    assert all(p.tokens <= MAX_TOKENS for p in passages)
+    for before, after in zip(passages, passages[1:], strict=False):
+        last = before.unit_text(before.units[-1])
+        assert after.unit_text(after.units[0]) == last
+
+
+def test_code_is_never_cut_but_where_it_is_three_times_too_long() -> None:
+    code = "\n".join(f"value_{n} = compute(n={n})" for n in range(90))
+    (passage,) = [p for p in split(f"Text.\n\n```py\n{code}\n```\n\nMore.") if p.metadata.has_code]
+    assert code in passage.text
+    assert passage.tokens > MAX_TOKENS
+    long = "\n".join(f"value_{n} = compute(n={n})" for n in range(600))
+    parts = split(f"```py\n{long}\n```")
+    inside = [re.fullmatch(r"```py\n(.*)\n```", p.text, re.S) for p in parts]
+    assert "\n".join(found.group(1) for found in inside if found) == long
+
+
+def test_a_cut_table_says_its_header_again() -> None:
+    rows = "\n".join(f"| name {n} | a value that fills some space {n} |" for n in range(120))
+    passages = split(f"| head | value |\n|---|---|\n{rows}\n")
+    assert len(passages) > 1
+    assert all(p.text.startswith("| head | value |\n|---|---|\n| name") for p in passages)
+    assert sum(p.text.count("| name") for p in passages) == 120
+
+
+def test_a_title_is_not_left_behind_at_the_end_of_a_passage() -> None:
+    filler = SENTENCE.format(1) * 40
+    passages = split(f"{filler}\n\n:::note[Boxed]\n\n{SENTENCE.format(2) * 20}\n\n:::\n")
+    assert passages[-1].text.startswith("Note — Boxed\n")
+    assert "Boxed" not in passages[0].text
+
+
+def test_text_without_any_sentence_is_still_cut() -> None:
+    for text in ("word " * 3000, "字" * 3000, "x" * 9000):
+        assert all(p.tokens <= MAX_TOKENS for p in split(text))
+
+
+# --- identity -------------------------------------------------------------------------------------
+
+
+def test_ids_are_unique_and_depend_on_file_section_and_text_alone() -> None:
+    source = "## A\n\nSame.\n\n## A\n\nSame.\n"
+    first, second = split(source)
+    assert first.id != second.id
+    assert re.fullmatch("[0-9a-f]{64}", first.id)
+    assert [p.id for p in split("\r\n\r\n" + source.replace("\n", "\r\n"))] == [first.id, second.id]
+    assert first.content_hash == second.content_hash == content_hash("Same.")
+
+
+def test_the_source_of_a_passage_can_be_shown_in_place() -> None:
+    text = "# Title\n\nIntro.\n\n## A\n\nFirst *para*.\n\nSecond.\n\n## B\n\nThird."
+    assert [text[slice(*p.source)].strip() for p in split(text)] == [
+        "Intro.",
+        "First *para*.\n\nSecond.",
+        "Third.",
+    ]
+
+
+def test_code_is_told_apart() -> None:
+    plain, code = split("## A\n\n`inline` only\n\n## B\n\n```py\nx\n```\n")
+    assert (plain.metadata.has_code, code.metadata.has_code) == (False, True)
+
+
+# --- a reader's selection -------------------------------------------------------------------------
+
+
+def test_a_selection_is_a_passage_of_its_own() -> None:
+    passage = passage_of_selection("One.\u202e Two\U000e0041.\r\n\r\n- three", url="/docs/x#y")
+    assert (passage.id, passage.place.section) == ("selected_text", ("Selected text",))
+    assert (passage.place.url, passage.place.title) == ("/docs/x#y", "Selected text")
+    assert (passage.place.module, passage.place.chapter) == ("", "")
+    assert [passage.unit_text(unit) for unit in passage.units] == ["One.", "Two.", "three"]
+    assert passage_of_selection("a b", url=None).place.url == ""
+
+
+# --- estimates ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),  # as all-MiniLM-L6-v2 counts them
+    [
+        ("The robot moves its arm.", 6),
+        ("A robotics workstation is a high-performance computer dedicated to training.", 16),
+        ("Proprioception and electromechanical actuators.", 11),
+    ],
+)
+def test_the_estimate_leans_to_more(text: str, pieces: int) -> None:
+    assert 0.9 * pieces <= estimate_tokens(text) <= 2 * pieces
+
+
+# --- properties -----------------------------------------------------------------------------------
+
+MARKDOWN = st.lists(
+    st.sampled_from(
+        [
+            "## Heading\n\n",
+            "### Sub heading\n\n",
+            "A paragraph with *emphasis* and `code`. And a second sentence.\n\n",
+            "- item one\n- item two\n  - nested\n\n",
+            "1. first\n2. second\n\n",
+            "| a | b |\n|---|---|\n| c | d |\n\n",
+            "```py\nx = 1\n\n# comment\n```\n\n",
+            ":::note[Title]\n\nBody of the note.\n\n:::\n\n",
+            "> a quote\n\n",
+            "$$\nx^2\n$$\n\n",
+            "word " * 300 + "\n\n",
+            "<details>\n<summary>Sum</summary>\n\n## Inner\n\nhidden\n\n</details>\n\n",
+        ]
+    ),
+    max_size=25,
+).map("".join)
+
+
+@given(MARKDOWN)
+def test_passages_put_back_together_hold_every_word_of_the_page(source: str) -> None:
+    document = parse(Source.of(source))
+    passages = passages_of(document, PLACE, Metadata(), max_tokens=60)
+    carried = [word for p in passages for heading in p.place.section for word in words(heading)]
+    kept = {word for p in passages for word in words(p.text)} | set(carried)
+    assert set(document.words) <= kept
+    assert [p.position for p in passages] == list(range(len(passages)))
+    assert len({p.id for p in passages}) == len(passages)
