@@ -186,6 +186,7 @@ class Citation:
 class Sentence:
     text: str
     citations: tuple[int, ...]
+    lead: str = " "  # what stands before it, unless it comes first
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,30 +200,12 @@ class Answer:
     @property
     def text(self) -> str:
         """The answer with its citation markers, ready to be read."""
-        text = ""
-        for sentence in self.sentences:
-            text += _gap(text, sentence.text) + _with_markers(sentence)
-        return text
+        return "".join(s.lead + _with_markers(s) for s in self.sentences).strip()
 
 
 def _with_markers(sentence: Sentence) -> str:
     gap = "\n" if "\n" in sentence.text else " "
     return sentence.text + gap + "".join(f"[{number}]" for number in sentence.citations)
-
-
-def _gap(before: str, sentence: str) -> str:
-    """Prose runs on; list items and table rows take a line, blocks stand apart."""
-    if not before:
-        return ""
-    if "\n" in sentence or before.rsplit("\n", 1)[-1].startswith("["):
-        return "\n\n"
-    in_list = _starts_line(sentence), _starts_line(before.rsplit("\n", 1)[-1])
-    return {(True, True): "\n", (False, False): " "}.get(in_list, "\n\n")
-
-
-def _starts_line(text: str) -> bool:
-    marker = text.lstrip().partition(" ")[0]
-    return marker in {"-", "|"} or (marker[:-1].isdigit() and marker.endswith("."))
 
 
 class RefusalType(StrEnum):

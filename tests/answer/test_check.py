@@ -1,12 +1,13 @@
 """The check: what the evidence supports is shown, nothing else is."""
 
 from collections.abc import AsyncIterator, Iterable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bythebook.answer.check import Supported, Withheld, check
+from bythebook.answer.check import Splitter, Supported, Withheld, check
 from bythebook.model import Evidence
 from tests.samples import evidence
 
@@ -102,3 +103,49 @@ async def test_whatever_is_written_every_quote_is_in_the_evidence(pieces: list[s
     for verdict in await _check(pieces, of=known):
         if isinstance(verdict, Supported):
             assert any(verdict.quote in text for text in texts)
+
+
+def _split(pieces: Iterable[str]) -> list[tuple[str, str]]:
+    splitter = Splitter()
+    claims = [claim for piece in pieces for claim in splitter.feed(piece)]
+    return [*claims, *splitter.finish()]
+
+
+_DRAFT = (
+    "First one. [1] Second, e.g. this. [2]\n- item one [1]\n- item two. More of it. [1]\n\n"
+    "````md\n```sh\nls\n```\n\n````\n[3]\nLast"
+)
+
+
+def test_the_layout_of_a_draft_survives() -> None:
+    assert _split([_DRAFT]) == [
+        ("", "First one. [1]"),
+        (" ", "Second, e.g. this. [2]"),
+        ("\n", "- item one [1]"),
+        ("\n", "- item two."),
+        (" ", "More of it. [1]"),
+        ("\n\n", "````md\n```sh\nls\n```\n\n````"),
+        ("\n", "[3]"),
+        ("\n", "Last"),
+    ]
+
+
+@given(st.lists(st.integers(0, len(_DRAFT)), max_size=12))
+def test_it_does_not_matter_how_a_draft_is_cut_into_pieces(cuts: list[int]) -> None:
+    edges = [0, *sorted(cuts), len(_DRAFT)]
+    pieces = [_DRAFT[a:b] for a, b in pairwise(edges)]
+    assert _split(pieces) == _split([_DRAFT])
+
+
+@given(st.lists(st.text(alphabet="ab. \n`[1]-", max_size=20), max_size=8))
+def test_splitting_loses_no_word(pieces: list[str]) -> None:
+    def letters(text: str) -> str:
+        return "".join(char for char in text if char in "ab")
+
+    assert letters("".join(claim for _, claim in _split(pieces))) == letters("".join(pieces))
+
+
+async def test_a_sentence_is_released_as_soon_as_the_next_one_begins() -> None:
+    splitter = Splitter()
+    assert list(splitter.feed("A kite flies. [1] ")) == []
+    assert list(splitter.feed("The kett")) == [("", "A kite flies. [1]")]

@@ -13,7 +13,7 @@ async def _write(question: str, found: Evidence) -> str:
 
 async def test_it_writes_the_sentence_that_answers() -> None:
     found = evidence("A kettle boils water. Its lid is red.", "A kite flies in the wind.")
-    assert await _write("Where does a kite fly?", found) == "A kite flies in the wind. [2]\n\n"
+    assert await _write("Where does a kite fly?", found) == "A kite flies in the wind. [2]"
 
 
 async def test_a_sentence_that_leans_back_brings_what_it_leans_on() -> None:
@@ -38,3 +38,16 @@ async def test_code_is_shown_when_it_is_asked_for() -> None:
 
 async def test_no_evidence_is_no_text() -> None:
     assert await _write("anything", Evidence()) == ""
+
+
+async def test_code_between_steps_stays_with_them_and_labels_do_not() -> None:
+    text = "To fly:\n\n1. Start the tool:\n\nTerminal\n\n```sh\nfly\n```\n\n2. Let go of the kite."
+    shown = await _write("How do I fly a kite?", evidence(text))
+    assert shown.index("1. Start the tool:") < shown.index("fly\n```") < shown.index("2. Let go")
+    assert "Terminal" not in shown
+
+
+async def test_only_the_best_place_gives_its_whole_list() -> None:
+    exercises = "- Look at a kite.\n- Sing a song.\n- Dance."
+    found = evidence("To build a kite:\n\n1. Cut sticks.\n2. Build the kite.", exercises)
+    assert "Dance" not in await _write("How do I build a kite?", found)

@@ -15,6 +15,9 @@ from bythebook.index.lexicon import terms_of
 from bythebook.model import Evidence, Hit
 
 _MARKER = re.compile(r"\s*\[(\d{1,3})\]")
+_MARKERS = re.compile(r"(?:\[\d{1,3}\]\s*)+")
+_HALF_MARKER = re.compile(r"\[\d{0,3}")
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)|\b(?:https?|ftp)://\S+|\bwww\.\S+")
 _LIST_MARKER = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -32,6 +35,7 @@ class Supported:
     text: str
     hit: Hit
     quote: str
+    lead: str = " "  # what stood before it in the draft: a blank, a line break, an empty line
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,81 +49,115 @@ async def check(
     draft: AsyncIterator[str], evidence: Evidence
 ) -> AsyncIterator[Supported | Withheld]:
     """Each sentence as soon as it is complete and has been checked."""
-    async for claim in _claims(draft):
+    async for lead, claim in _claims(draft):
         cited = [int(number) for number in _MARKER.findall(claim)]
         text = _LINK.sub(r"\1", _MARKER.sub("", claim)).strip()
         if any(char.isalnum() for char in text):
-            yield judge(text, cited, evidence)
+            yield judge(text, cited, evidence, lead=lead)
 
 
-def judge(text: str, cited: list[int], evidence: Evidence) -> Supported | Withheld:
+def judge(
+    text: str, cited: list[int], evidence: Evidence, *, lead: str = " "
+) -> Supported | Withheld:
     named = [evidence.hits[n - 1] for n in cited if 1 <= n <= len(evidence.hits)]
     others = [hit for hit in evidence.hits if hit not in named]
     for hit in (*named, *others):
         quote = _verbatim(text, hit)
         if quote is not None:
-            return Supported(text, hit, quote)
+            return Supported(text, hit, quote, lead)
     for hit in (*named, *others):
         quote = _paraphrased(text, hit)
         if quote is not None:
-            return Supported(text, hit, quote)
+            return Supported(text, hit, quote, lead)
     return Withheld(text)
 
 
-async def _claims(draft: AsyncIterator[str]) -> AsyncIterator[str]:
-    """Sentences, list items and fenced blocks, released when the text goes on after them."""
-    buffer = ""
+async def _claims(draft: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
+    splitter = Splitter()
     async for piece in draft:
-        buffer += piece
-        *complete, buffer = _blocks(buffer)
-        for block in complete:
-            for claim in _sentences(block):
-                yield claim
-    for claim in _sentences(buffer):
+        for claim in splitter.feed(piece):
+            yield claim
+    for claim in splitter.finish():
         yield claim
 
 
-def _blocks(text: str) -> list[str]:
-    """Split at blank lines that are not inside a fence; the last block may be unfinished."""
-    blocks, lines, fence = [], [], ""
-    for line in text.splitlines(keepends=True):
-        mark = re.match(r"\s*(`{3,}|~{3,})", line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and mark[1].startswith(fence):
-            fence = ""
-        lines.append(line)
-        if not fence and not line.strip():
-            blocks.append("".join(lines))
-            lines = []
-    return [*blocks, "".join(lines)]
+class Splitter:
+    """A stream of text in; sentences, list items and fenced blocks out, each once it is complete.
+
+    Each comes with the space that stood before it (a blank, a line break or an empty line), so
+    that the layout of the draft survives.
+    """
+
+    def __init__(self) -> None:
+        self._rest = ""
+        self._lead = ""
+
+    def feed(self, piece: str) -> Iterator[tuple[str, str]]:
+        self._rest += piece
+        yield from self._take(final=False)
+
+    def finish(self) -> Iterator[tuple[str, str]]:
+        yield from self._take(final=True)
+
+    def _take(self, *, final: bool) -> Iterator[tuple[str, str]]:
+        while True:
+            self._skip_space()
+            fence = _FENCE.match(self._rest)
+            end = _fence_end(self._rest, fence[1]) if fence else self._rest.find("\n")
+            if end < 0 and not final:
+                break
+            block = self._rest if end < 0 else self._rest[:end]
+            self._rest = self._rest[len(block) :]
+            if not block.strip():
+                return
+            for claim in [block.strip()] if fence else _sentences(block):
+                yield self._with_lead(claim)
+        if not _FENCE.match(self._rest):
+            yield from self._take_whole_sentences()
+
+    def _take_whole_sentences(self) -> Iterator[tuple[str, str]]:
+        """Of an unfinished line, the sentences that another one has already followed."""
+        *whole, unfinished = _sentences(self._rest) or [""]
+        if _HALF_MARKER.fullmatch(unfinished):
+            return  # it may still belong to the sentence before it
+        if whole:
+            self._rest = self._rest[self._rest.rindex(unfinished) :]
+        for claim in whole:
+            yield self._with_lead(claim)
+
+    def _skip_space(self) -> None:
+        stripped = self._rest.lstrip()
+        breaks = self._rest[: len(self._rest) - len(stripped)].count("\n")
+        if breaks:
+            self._lead = "\n\n" if breaks > 1 or self._lead.startswith("\n") else "\n"
+        self._rest = stripped
+
+    def _with_lead(self, claim: str) -> tuple[str, str]:
+        lead, self._lead = self._lead, " "
+        return lead, claim
 
 
-def _sentences(block: str) -> Iterator[str]:
-    stripped = block.strip()
-    if "```" in stripped or "~~~" in stripped or "$$" in stripped:
-        yield stripped
-        return
-    for line in stripped.splitlines():
-        yield from _sentences_of_line(line)
+def _fence_end(text: str, fence: str) -> int:
+    """Where a fenced block ends, with the markers after it; -1 while that is not known."""
+    closing = re.compile(
+        rf"\n[ \t]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*(?:\[\d+\])*[ \t]*\n"
+    )
+    found = closing.search(text)
+    return -1 if found is None else found.end() - 1
 
 
-def _sentences_of_line(line: str) -> Iterator[str]:
+def _sentences(line: str) -> list[str]:
     """Sentences with the markers that follow them."""
-    held = ""
+    sentences: list[str] = []
     for start, end in split_sentences(line):
         sentence = line[start:end].strip()
-        leading = re.match(r"(?:\[\d{1,3}\]\s*)+", sentence)
-        if held and leading:
-            held = f"{held} {leading[0].strip()}"
+        leading = _MARKERS.match(sentence)
+        if sentences and leading:
+            sentences[-1] = f"{sentences[-1]} {leading[0].strip()}"
             sentence = sentence[leading.end() :]
-        if held and sentence:
-            yield held
-            held = sentence
-        elif sentence:
-            held = sentence
-    if held:
-        yield held
+        if sentence:
+            sentences.append(sentence)
+    return sentences
 
 
 def _verbatim(text: str, hit: Hit) -> str | None:

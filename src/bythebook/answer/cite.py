@@ -30,4 +30,5 @@ class Citations:
                 score=supported.hit.score,
             )
         citation = self._known[key]
-        return Sentence(supported.text, (citation.number,)), citation, new
+        sentence = Sentence(supported.text, (citation.number,), supported.lead)
+        return sentence, citation, new

@@ -15,7 +15,7 @@ from bythebook.model import Evidence, Hit, Message, Question, UnitKind
 
 _MOST_CHARACTERS = 2000  # S2: GroundedAnswer.text
 _MOST_UNITS = 3
-_FEWEST_TERMS = 2
+_LONGEST_LABEL = 2  # words
 _MARGIN = 0.25  # how much weaker than the best a second unit may be
 _COVERAGE_WEIGHT = 0.7  # of the question's words in a unit, against its cosine
 
@@ -25,6 +25,7 @@ _ASKS_CODE = re.compile(
     re.IGNORECASE,
 )
 _ASKS_STEPS = re.compile(r"\b(how (do|can|should) (i|we|you)|how to|steps?|procedure)\b", re.I)
+_LIST_MARKER = re.compile(r"(?:-|\d{1,3}\.) ")
 _LEANS_BACK = re.compile(
     r"(it|its|they|their|them|this|these|that|those|he|she|his|her|such|both|here|there)\b", re.I
 )
@@ -48,29 +49,33 @@ class ExtractiveWriter:
     ) -> AsyncIterator[str]:
         del history  # the question already stands alone
         written = 0
-        for hit_number, text in self._choose(question, evidence):
-            piece = f"{text} [{hit_number}]\n\n"
+        for lead, hit_number, text in self._choose(question, evidence):
             if written and written + len(text) > _MOST_CHARACTERS:
                 return
-            written += len(piece)
-            yield piece
+            written += len(text)
+            yield f"{lead}{text} [{hit_number}]"
 
-    def _choose(self, question: Question, evidence: Evidence) -> Iterator[tuple[int, str]]:
+    def _choose(self, question: Question, evidence: Evidence) -> Iterator[tuple[str, int, str]]:
+        """(what stands before it, number of the hit, text), in reading order."""
         picks = self._rank(question, evidence)
-        if not picks:
-            return
         chosen: set[tuple[int, int]] = set()
         for pick in picks[:_MOST_UNITS]:
             if pick.merit >= picks[0].merit - _MARGIN:
                 hit = evidence.hits[pick.hit]
-                chosen.update((pick.hit, unit) for unit in _with_company(question, hit, pick.unit))
+                company = _company(hit, pick.unit)
+                if pick.hit == 0 and _ASKS_STEPS.search(question.text):
+                    company |= _steps(hit, pick.unit)
+                chosen.update((pick.hit, unit) for unit in company)
         shown: set[str] = set()
+        before = ""
         for hit_index, unit_index in sorted(chosen):
-            in_list = bool({(hit_index, unit_index - 1), (hit_index, unit_index + 1)} & chosen)
-            text = _line(evidence.hits[hit_index], unit_index, in_list=in_list)
+            hit = evidence.hits[hit_index]
+            items = [u for h, u in chosen if h == hit_index and _is_item(hit, u)]
+            text = _line(hit, unit_index, in_list=len(items) > 1)
             if text not in shown:
                 shown.add(text)
-                yield hit_index + 1, text
+                yield _lead(before, text), hit_index + 1, text
+                before = text
 
     def _rank(self, question: Question, evidence: Evidence) -> list[_Pick]:
         asked = self._vocabulary.ask(question.text)
@@ -86,13 +91,13 @@ class ExtractiveWriter:
                 merit = hit.unit_cosines[unit_index] + _COVERAGE_WEIGHT * coverage + 0.3 * hit.score
                 if unit.kind is UnitKind.CODE:
                     merit += 0.1 if wants_code else -0.5
-                elif unit.kind is UnitKind.SENTENCE and len(words) < _FEWEST_TERMS:
-                    merit -= 0.5  # a label, such as a tab's
+                elif _is_label(hit, unit_index):
+                    merit -= 0.5
                 picks.append(_Pick(index, unit_index, merit))
         return sorted(picks, key=lambda pick: (-pick.merit, pick.hit, pick.unit))
 
 
-def _with_company(question: Question, hit: Hit, chosen: int) -> set[int]:
+def _company(hit: Hit, chosen: int) -> set[int]:
     """The unit and the neighbours without which it says nothing."""
     units = hit.passage.units
     company = {chosen}
@@ -100,41 +105,74 @@ def _with_company(question: Question, hit: Hit, chosen: int) -> set[int]:
     if chosen and units[chosen].kind is UnitKind.SENTENCE and _LEANS_BACK.match(text):
         company.add(chosen - 1)
     if text.rstrip().endswith(":"):
-        company |= _run(hit, chosen + 1)
-    if units[chosen].kind is UnitKind.ITEM and _ASKS_STEPS.search(question.text):
-        company |= _whole_list(hit, chosen)
+        company |= _announced(hit, chosen + 1)
     if units[chosen].kind is UnitKind.CODE and chosen:
         company.add(chosen - 1)
     return company
 
 
-def _run(hit: Hit, start: int) -> set[int]:
-    """What a colon announces: the list, the table or the block that follows."""
+def _announced(hit: Hit, start: int) -> set[int]:
+    """What a colon announces: the list, or the block below its label."""
     units = hit.passage.units
-    if start >= len(units):
+    after = start
+    while after < len(units) and _is_label(hit, after):
+        after += 1
+    if after == len(units):
         return set()
-    if units[start].kind is not UnitKind.ITEM:
-        return {start}
-    return _whole_list(hit, start)
+    if _is_item(hit, after):
+        return _steps(hit, after)
+    return {after}
 
 
-def _whole_list(hit: Hit, inside: int) -> set[int]:
+def _steps(hit: Hit, inside: int) -> set[int]:
+    """The whole list around an item, with the code between its steps."""
     units = hit.passage.units
+    if not _is_item(hit, inside):
+        return set()
     first = last = inside
-    while first > 0 and units[first - 1].kind is UnitKind.ITEM:
+    while first > 0 and _belongs_to_list(hit, first - 1):
         first -= 1
-    while last + 1 < len(units) and units[last + 1].kind is UnitKind.ITEM:
+    while last + 1 < len(units) and _belongs_to_list(hit, last + 1):
         last += 1
-    return set(range(first, last + 1))
+    steps = [unit for unit in range(first, last + 1) if not _is_label(hit, unit)]
+    while not _is_item(hit, steps[0]):
+        steps.pop(0)
+    return set(steps)
+
+
+def _belongs_to_list(hit: Hit, unit: int) -> bool:
+    kind = hit.passage.units[unit].kind
+    return kind in (UnitKind.ITEM, UnitKind.CODE) or _is_label(hit, unit)
+
+
+def _is_item(hit: Hit, unit: int) -> bool:
+    return hit.passage.units[unit].kind is UnitKind.ITEM
+
+
+def _is_label(hit: Hit, unit: int) -> bool:
+    """A tab's or a listing's title rather than a sentence."""
+    text = hit.passage.unit_text(hit.passage.units[unit])
+    return hit.passage.units[unit].kind is UnitKind.SENTENCE and len(text.split()) <= _LONGEST_LABEL
 
 
 def _line(hit: Hit, unit_index: int, *, in_list: bool) -> str:
     """The unit as it stands; an item that comes with its list keeps its marker."""
     unit = hit.passage.units[unit_index]
     text = hit.passage.unit_text(unit)
-    if unit.kind is not UnitKind.ITEM or not in_list:
+    if not _is_item(hit, unit_index) or not in_list:
         return text
     start = hit.passage.text.rfind("\n", 0, unit.start) + 1
     marker = hit.passage.text[start : unit.start].strip()
     is_marker = marker == "-" or (marker.endswith(".") and marker[:-1].isdigit())
     return f"{marker} {text}" if is_marker else text
+
+
+def _lead(before: str, text: str) -> str:
+    """Prose runs on, list items take a line each, blocks stand apart."""
+    if not before:
+        return ""
+    if "\n" in before or "\n" in text:
+        return "\n\n"
+    if _LIST_MARKER.match(text):
+        return "\n" if _LIST_MARKER.match(before) else "\n\n"
+    return " "

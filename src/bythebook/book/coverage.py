@@ -30,7 +30,7 @@ class _Counter:
         self._values = values
         self._inlined = inlined
         self._hidden = 0
-        self._tabs: list[bool] = []  # whether each open <Tabs> names its tabs itself
+        self._tabs: list[dict[str, str]] = []  # the labels that each open <Tabs> gives
 
     def count(self, tokens: Sequence[Token]) -> Iterator[str]:
         skipped_note = False
@@ -89,22 +89,21 @@ class _Counter:
         if tag.name in HIDDEN_NAMES and tag.paired and not tag.alone:
             self._hidden += -1 if tag.closing else 1
         if tag.name == "Tabs":
-            return self._tabs_words(tag)
-        if tag.name == "TabItem" and not (self._tabs and self._tabs[-1]):
-            return self._shown(tag.text_of("label") or tag.text_of("value"))
+            self._note_tabs(tag)
+            return ()
+        if tag.name == "TabItem":
+            value = tag.text_of("value")
+            given = self._tabs[-1].get(value) if self._tabs else None
+            return self._shown(given or tag.text_of("label") or value)
         names = {"Admonition": ("title",), "CodeBlock": ("title",), "Mermaid": ("value",)}
         texts = [tag.text_of(name) for name in ("alt", *names.get(tag.name, ()))]
         return self._shown(" ".join(texts))
 
-    def _tabs_words(self, tag: Tag) -> Iterable[str]:
-        if tag.closing:
-            if self._tabs:
-                self._tabs.pop()
-            return ()
-        labels = tab_labels(tag)
-        if not tag.alone:
-            self._tabs.append(bool(labels))
-        return self._shown(" ".join(labels.values()))
+    def _note_tabs(self, tag: Tag) -> None:
+        if tag.closing and self._tabs:
+            self._tabs.pop()
+        elif tag.paired and not tag.closing and not tag.alone:
+            self._tabs.append(tab_labels(tag))
 
 
 def compare(visible: Sequence[str], kept: Iterable[str]) -> tuple[int, tuple[str, ...]]:
