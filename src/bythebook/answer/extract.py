@@ -67,15 +67,15 @@ class ExtractiveWriter:
                     company |= _steps(hit, pick.unit)
                 chosen.update((pick.hit, unit) for unit in company)
         shown: set[str] = set()
-        before = ""
+        before: tuple[Hit, int, str] | None = None
         for hit_index, unit_index in sorted(chosen):
             hit = evidence.hits[hit_index]
             items = [u for h, u in chosen if h == hit_index and _is_item(hit, u)]
             text = _line(hit, unit_index, in_list=len(items) > 1)
             if text not in shown:
                 shown.add(text)
-                yield _lead(before, text), hit_index + 1, text
-                before = text
+                yield _lead(before, (hit, unit_index, text)), hit_index + 1, text
+                before = hit, unit_index, text
 
     def _rank(self, question: Question, evidence: Evidence) -> list[_Pick]:
         asked = self._vocabulary.ask(question.text)
@@ -167,12 +167,20 @@ def _line(hit: Hit, unit_index: int, *, in_list: bool) -> str:
     return f"{marker} {text}" if is_marker else text
 
 
-def _lead(before: str, text: str) -> str:
+def _lead(before: tuple[Hit, int, str] | None, now: tuple[Hit, int, str]) -> str:
     """Prose runs on, list items take a line each, blocks stand apart."""
-    if not before:
+    if before is None:
         return ""
-    if "\n" in before or "\n" in text:
+    text, earlier = now[2], before[2]
+    if "\n" in earlier or "\n" in text:
         return "\n\n"
     if _LIST_MARKER.match(text):
-        return "\n" if _LIST_MARKER.match(before) else "\n\n"
-    return " "
+        return "\n" if _is_item(*before[:2]) else "\n\n"
+    return "\n\n" if _LIST_MARKER.match(earlier) and not _same_line(before, now) else " "
+
+
+def _same_line(before: tuple[Hit, int, str], now: tuple[Hit, int, str]) -> bool:
+    (hit, first, _), (other, second, _) = before, now
+    units = hit.passage.units
+    between = slice(units[first].end, units[second].start) if hit is other else slice(0)
+    return hit is other and "\n" not in hit.passage.text[between]
