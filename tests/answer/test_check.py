@@ -93,6 +93,7 @@ async def test_code_is_checked_as_one_piece() -> None:
     (verdict,) = await _check(f"{code} [1]", of=evidence(f"Do this:\n\n{code}"))
     assert isinstance(verdict, Supported)
     assert verdict.text == code
+    assert verdict.quote == "x = 1\n\n# a comment\ny = 2"
 
 
 @settings(max_examples=200)

@@ -161,8 +161,13 @@ def _sentences(line: str) -> list[str]:
 
 
 def _verbatim(text: str, hit: Hit) -> str | None:
-    words = _plain(_LIST_MARKER.sub("", text))
-    return words if words and words in _plain(hit.passage.text) else None
+    """The passage's own words, if they are the sentence's; of a fenced block, what is inside."""
+    words = _LIST_MARKER.sub("", text).split()
+    if not words or " ".join(words) not in _plain(hit.passage.text):
+        return None
+    found = re.search(r"\s+".join(map(re.escape, words)), hit.passage.text)
+    quote = found[0] if found else " ".join(words)
+    return quote.partition("\n")[2].rpartition("\n")[0] if _FENCE.match(quote) else quote
 
 
 def _plain(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from markdown_it.token import Token
 
@@ -40,17 +41,22 @@ class _Counter:
             for child in token.children or ()
             if child.type == "footnote_ref"
         }
-        for token in tokens:
+        for before, token in pairwise((Token("", "", 0), *tokens)):
             if token.type == "footnote_reference_open":
                 skipped_note = token.meta.get("label") not in referenced
             elif token.type == "footnote_reference_close":
                 skipped_note = False
             elif not skipped_note:
-                yield from self._words_of(token)
+                yield from self._words_of(token, before)
 
-    def _words_of(self, token: Token) -> Iterator[str]:
+    def _words_of(self, token: Token, before: Token) -> Iterator[str]:
         if token.type == "inline":
-            yield from self._inline_words(token.children or [])
+            children = token.children or []
+            one_line = before.type in ("heading_open", "directive_open", "th_open", "td_open")
+            if one_line:
+                yield from self._shown(visible(children, self._values))
+            else:
+                yield from self._inline_words(children)
         elif token.type == "flow":
             for part in token.meta["parts"]:
                 yield from self._part_words(part)

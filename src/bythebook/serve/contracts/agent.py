@@ -67,6 +67,12 @@ class NumberedCitation(BaseModel):
     score: Share
 
 
+class CitedSentence(BaseModel):
+    text: str
+    citations: list[int]
+    lead: str  # what stands before it: a blank, a line break or an empty line
+
+
 class NearbyTopic(BaseModel):
     title: str
     url: str
@@ -82,6 +88,7 @@ class AgentResponse(BaseModel):
     # Beside S1's own fields:
     refusal_type: str | None
     citations: list[NumberedCitation]
+    sentences: list[CitedSentence]
     confidence: Share
     confidence_level: Level
     disclaimer: str | None
@@ -133,6 +140,10 @@ def show(reply: Reply) -> AgentResponse:
                 score=citation.score,
             )
             for citation in citations
+        ],
+        sentences=[
+            CitedSentence(text=s.text, citations=list(s.citations), lead=s.lead)
+            for s in (outcome.sentences if isinstance(outcome, Answer) else ())
         ],
         confidence=confidence.average if isinstance(outcome, Answer) else 0.0,
         confidence_level=confidence.level,

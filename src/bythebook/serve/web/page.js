@@ -3,7 +3,6 @@
 const form = document.querySelector("#ask");
 const reply = document.querySelector("#reply");
 const button = form.querySelector("button");
-const MARKERS = /(\[\d+\])/;
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -46,10 +45,7 @@ function show(answer) {
 }
 
 function answered(answer) {
-  const text = make("div", "answer");
-  text.dir = "auto";
-  text.append(...answer.answer.split(/\n\n+(?![^`]*```\n\[)/).map(block));
-  const parts = [text];
+  const parts = [written(answer.sentences)];
   if (answer.disclaimer) parts.push(make("p", "disclaimer", answer.disclaimer));
   const sources = answer.citations.map((citation, at) => source(citation, answer.sources[at]));
   parts.push(make("h2", "", "Sources"), list("ol", sources));
@@ -65,31 +61,31 @@ function refused(answer) {
   return parts;
 }
 
-function block(text) {
-  const code = /^(`{3,})[^\n]*\n([\s\S]*?)\n\1\s*((?:\[\d+\])*)$/.exec(text.trim());
-  if (!code) {
-    const paragraph = make("p", "");
-    paragraph.append(...withMarkers(text));
-    return paragraph;
+function written(sentences) {
+  const answer = make("div", "answer");
+  answer.dir = "auto";
+  let paragraph = null;
+  for (const { text, citations, lead } of sentences) {
+    if (paragraph === null || lead === "\n\n") {
+      paragraph = make("p", "");
+      answer.append(paragraph);
+    } else {
+      paragraph.append(lead === "\n" ? document.createElement("br") : " ");
+    }
+    paragraph.append(code(text) ?? text, ...citations.map(marker));
   }
-  const figure = make("div", "");
-  figure.append(make("pre", "", code[2]), ...withMarkers(code[3]));
-  return figure;
+  return answer;
 }
 
-function withMarkers(text) {
-  // The space before a marker goes, so that no marker stands alone at the start of a line.
-  return text.split(/ ?(\[\d+\])/).flatMap((part) => {
-    if (!part) return [];
-    if (!MARKERS.test(part)) return part.split("\n").flatMap(lines);
-    const link = make("a", "marker", part);
-    link.href = `#source-${part.slice(1, -1)}`;
-    return [link];
-  });
+function code(text) {
+  const fenced = /^(`{3,}|~{3,})[^\n]*\n([\s\S]*?)\n?[ \t]*\1$/.exec(text);
+  return fenced && make("code", "listing", fenced[2]);
 }
 
-function lines(line, index) {
-  return index ? [document.createElement("br"), line] : [line];
+function marker(number) {
+  const link = make("a", "marker", `[${number}]`);
+  link.href = `#source-${number}`;
+  return link;
 }
 
 function source(citation, { chapter, section }) {
