@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,20 +15,25 @@ from bythebook.answer.respond import Desk, Event, respond
 from bythebook.errors import (
     BookError,
     ConfigurationError,
+    DatabaseFailed,
     EmbedderMismatch,
+    IndexDamaged,
     NotIngested,
     UnknownProvider,
 )
 from bythebook.index.calibrate import calibration_for
 from bythebook.index.ingest import IngestResult, Progress, ingest
 from bythebook.index.lexicon import Vocabulary
-from bythebook.model import Answer, Message, Question, Reply, Role, Thread
+from bythebook.model import Answer, Message, Question, Reply, Role
 from bythebook.retrieve.search import Findings, Index, search
 
 if TYPE_CHECKING:
     from bythebook.book.site import Book
     from bythebook.ports import Catalog, Embedder, Generation, Shelf, ThreadStore, Writer
     from bythebook.settings import Settings
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,27 +141,44 @@ class Library:
                 f"but the settings say {self._embedder.name}.",
                 cure=f"Set embedder to {generation.embedder}, or ingest the book again.",
             )
-        vocabulary = Vocabulary.from_bytes(generation.vocabulary)
+        store = await self._shelf.open(generation.name)
+        if await store.count() != generation.passages:
+            raise IndexDamaged(
+                "The index does not hold what the catalog says.", cure="Run the ingest again."
+            )
+        vocabulary = _vocabulary(generation)
         index = Index(
             generation=generation.name,
             embedder=self._embedder,
-            store=await self._shelf.open(generation.name),
+            store=store,
             vocabulary=vocabulary,
             calibration=calibration_for(generation.embedder),
         )
         return Desk(index, self._make_writer(vocabulary), self._context_tokens)
 
-    async def _remember(self, thread_id: str, reply: Reply) -> Thread:
+    async def _remember(self, thread_id: str, reply: Reply) -> None:
         now = datetime.now(UTC)
         said = reply.outcome.text
         confidence = reply.evidence.confidence.average if isinstance(reply.outcome, Answer) else 0.0
-        return await self.threads.append(
-            thread_id,
-            [
-                Message(Role.USER, reply.question.text, now),
-                Message(Role.ASSISTANT, said, now, confidence),
-            ],
-        )
+        exchange = [
+            Message(Role.USER, reply.question.text, now),
+            Message(Role.ASSISTANT, said, now, confidence),
+        ]
+        try:
+            await self.threads.append(thread_id, exchange)
+        except DatabaseFailed:
+            # The answer does not fail with the notebook.
+            _log.warning("a message of a conversation could not be kept")
+
+
+def _vocabulary(generation: Generation) -> Vocabulary:
+    try:
+        return Vocabulary.from_bytes(generation.vocabulary)
+    except ValueError:
+        raise IndexDamaged(
+            "The catalog's vocabulary is damaged.",
+            cure="Move the home folder away and ingest the book again.",
+        ) from None
 
 
 def not_ingested() -> NotIngested:
@@ -193,7 +216,12 @@ def open_catalog(settings: Settings) -> Catalog:
 def _database(settings: Settings, *, new: bool) -> Any:
     from bythebook.providers.sql import open_database
 
-    if not new and settings.database_url is None and not settings.home.is_dir():
+    embedded = settings.database_url is None
+    if embedded and settings.home.exists() and not settings.home.is_dir():
+        raise ConfigurationError(
+            f"The home {settings.home} is not a folder.", cure="Choose another with --home."
+        )
+    if embedded and not new and not (settings.home / "bythebook.db").is_file():
         raise not_ingested()
     return open_database(settings.database_url, settings.home)
 

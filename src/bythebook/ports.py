@@ -8,7 +8,7 @@ suite in ``tests/ports/`` that every provider must pass.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -156,8 +156,13 @@ class Catalog(Protocol):
 
     def vectors(self, embedder: str, keys: Sequence[str]) -> dict[str, StoredVectors]: ...
 
-    def commit(self, passages: Sequence[Passage], generation: Generation) -> None:
-        """In one transaction: these are the book's passages, and this generation serves them."""
+    def commit(
+        self, passages: Sequence[Passage], generation: Generation, *, keep_vectors: Set[str]
+    ) -> None:
+        """In one transaction: these are the book's passages, and this generation serves them.
+
+        Of the generation's embedder, only the vectors with these keys are still needed.
+        """
         ...
 
     def current(self) -> Generation | None: ...

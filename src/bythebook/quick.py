@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from bythebook.assemble import open_library
+from bythebook.errors import InvalidInput
 from bythebook.model import Question, Reply
 from bythebook.serve.contracts import agent
 from bythebook.settings import Settings, load_settings
 
+T = TypeVar("T")
+
 
 def ask(
-    text: str, *, top_k: int | None = None, settings: Settings | None = None, **flags: Any
+    text: str,
+    *,
+    selected_text: str | None = None,
+    top_k: int | None = None,
+    settings: Settings | None = None,
+    **flags: Any,
 ) -> Reply:
     """Ask the book in ``home=…``: a reply whose outcome is an Answer or a Refusal."""
     settings = settings or load_settings(flags)
-    question = question_for(text, settings, top_k=top_k)
-    return asyncio.run(open_library(settings).reply(question))
+    question = question_for(text, settings, top_k=top_k, selection=selected_text)
+    return _run(open_library(settings).reply(question))
 
 
 def semantic_search(
@@ -26,13 +36,25 @@ def semantic_search(
     """S1's ResultSet for a query, without an answer."""
     settings = settings or load_settings(flags)
     question = question_for(query, settings, top_k=top_k)
-    return agent.show_results(question, asyncio.run(open_library(settings).search(question)))
+    return agent.show_results(question, _run(open_library(settings).search(question)))
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for it, on a thread of its own where a loop already runs, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 def question_for(
     text: str, settings: Settings, *, top_k: int | None = None, selection: str | None = None
 ) -> Question:
     """A question within the limits of the settings."""
+    if not isinstance(text, str):
+        raise InvalidInput("The question is not a text.", cure="Ask in words.")
     limits = settings.limits
     return Question(
         text=limits.check_question(text),

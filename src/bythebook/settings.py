@@ -7,13 +7,14 @@ working directory, the chosen preset (``presets/*.toml``: one for each contract)
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from bythebook.errors import ConfigurationError, InvalidInput
 
@@ -60,7 +61,7 @@ class Limits(_Section):
 
     def check_question(self, text: str) -> str:
         """The question as it will be asked, or InvalidInput with what is wrong with it."""
-        question = text.strip()
+        question = _usable(text, "question").strip()
         if not question:
             raise InvalidInput("The question is empty.", cure="Ask something about the book.")
         if self.question_chars is not None and len(question) > self.question_chars:
@@ -77,7 +78,7 @@ class Limits(_Section):
         return question
 
     def check_selection(self, text: str) -> str:
-        selection = text.strip()
+        selection = _usable(text, "selected text").strip()
         words = len(selection.split())
         if not self.selection_min_chars <= len(selection) <= self.selection_chars:
             raise InvalidInput(
@@ -101,10 +102,19 @@ class Limits(_Section):
         return top_k
 
 
-class Collection(_Section):
-    """The Qdrant collection that a contract's own system used."""
+def _usable(text: str, what: str) -> str:
+    """Unpaired surrogates (bytes that were no UTF-8) and NULs are in no language."""
+    if any("\ud800" <= char <= "\udfff" or char == "\0" for char in text):
+        raise InvalidInput(f"The {what} holds characters that are no text.", cure="Send UTF-8.")
+    return text
 
-    name: str = Field("bythebook", min_length=1, description="Name of the Qdrant collection.")
+
+class Collection(_Section):
+    """The Qdrant collection that a contract's own system used; the embedded store has none."""
+
+    name: str = Field(
+        "bythebook", min_length=1, description="Name of the collection on a Qdrant server."
+    )
     dimension: int | None = Field(None, ge=1, description="Dimension of its vectors.")
 
 
@@ -117,6 +127,13 @@ class Site(_Section):
     trailing_slash: bool | None = Field(None, description="Docusaurus' trailingSlash.")
     locale: str | None = Field(None, description="Language of the docs folder.")
     exclude: tuple[str, ...] = Field((), description="Globs of files that are not the book.")
+
+    @field_validator("url")
+    @classmethod
+    def _is_web_address(cls, url: str | None) -> str | None:
+        if url is not None and not re.fullmatch(r"https?://[^\s/?#]+/?", url):
+            raise ValueError("it should look like https://example.org")
+        return url
 
 
 class Server(_Section):

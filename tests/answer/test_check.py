@@ -150,3 +150,21 @@ async def test_a_sentence_is_released_as_soon_as_the_next_one_begins() -> None:
     splitter = Splitter()
     assert list(splitter.feed("A kite flies. [1] ")) == []
     assert list(splitter.feed("The kett")) == [("", "A kite flies. [1]")]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The first loaf is at loaves[0] and the second at loaves[1].",
+        "Clone it with git clone https://example.org/kite.git and wait.",
+        "See the table [3]",
+        "```python\nfx, fy = k[0], k[4]\n```",
+    ],
+)
+async def test_the_books_own_brackets_and_addresses_are_kept(sentence: str) -> None:
+    for marker in (" [1]", ""):
+        (verdict,) = await _check(
+            sentence + marker, of=evidence(f"Before.\n\n{sentence}\n\nAfter.")
+        )
+        assert isinstance(verdict, Supported)
+        assert verdict.text == sentence

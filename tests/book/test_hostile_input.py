@@ -21,14 +21,14 @@ from tests.book.parity_site import PAGES
 
 PLACE = Place("a.md", "Title", "/docs/a", "M", "C", ())
 FRAGMENTS = [
-    *"<>{}[]()|`*_~$:#\\!&^=-+.,;'\"/ \t\n\n\n",
-    "```", "````", "$$", ":::", ":::note", ":::tip[", "::::", "<div>", "</div>", "<X", "/>", "<T>",
-    "<Tabs>", "<TabItem value='a'>", "</TabItem>", "</Tabs>", "<details>", "<summary>", "</summary>",
-    "</details>", "{/*", "*/}", "<!--", "-->", "import a from 'b'\n", "export const a = {", "- ",
-    "1. ", "> ", "# ", "## ", "###### ", "| a |", "|---|", "[^1]", "[^1]: ", "[a](b)", "![a](b)",
-    "---\n", "===\n", "&amp;", "&#x41;", "a", "word", "متن", "字。", "\u200d", "\r\n", "\ufeff",
-    "{#id}", "{props.x}", "`${", "mdx-code-block", "<br/>", "<h2>", "</h2>", "<table>", "<tr>",
-    "<td>", "</table>", "    ", "http://a.b", "@", "<img alt='x'>", "<head>", "<style>", "'", '"',
+    *"<>{}[]()|`*_~$:#\\!&^=-+.,;'\"/ \t\n\n\n", "```", "````", "$$", ":::", ":::note", ":::tip[",
+    "::::", "<div>", "</div>", "<X", "/>", "<T>", "<Tabs>", "<TabItem value='a'>", "</TabItem>",
+    "</Tabs>", "<details>", "<summary>", "</summary>", "</details>", "{/*", "*/}", "<!--", "-->",
+    "import a from 'b'\n", "export const a = {", "- ", "1. ", "> ", "# ", "## ", "###### ",
+    "| a |", "|---|", "[^1]", "[^1]: ", "[a](b)", "![a](b)", "---\n", "===\n", "&amp;", "&#x41;",
+    "a", "word", "متن", "字。", "\u200d", "\r\n", "\ufeff", "{#id}", "{props.x}", "`${",
+    "mdx-code-block", "<br/>", "<h2>", "</h2>", "<table>", "<tr>", "<td>", "</table>", "    ",
+    "http://a.b", "@", "<img alt='x'>", "<head>", "<style>", "'", '"',
 ]  # fmt: skip
 TEXTS = st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join) | st.text(max_size=200)
 
@@ -91,7 +91,8 @@ def _real_pages() -> list[Path]:
 HOSTILE = [
     "<", "{", "<a ", '<a b="', "<a b={", "$a ", "$$\n", ":::note\n", ">", "> ", "- ", "- a\n", "[",
     "![", "[a](", "*a **b ", "_a_ __", "`a ``b ", "<!-- ", "{/* ", "| a ", "|a|b|\n|-|-|\n",
-    "<div>", "<div>\n", "</div>\n", "<details>\n", "<x>", "<X>\n", "```\n", "# a {#", "export const a = {\n",
+    "<div>", "<div>\n", "</div>\n", "<details>\n", "<x>", "<X>\n", "```\n", "# a {#",
+    "export const a = {\n",
     "{'\\'", "[^1]", "[^1]: a\n", "Mr. A. B. ", "字。", "[a]: b\n", "a\n=\n", "> a\nb\n", "<a\n",
     "<Tabs>\n<TabItem value='a'>\n", "~~a ", "{'a'}", "{`", "`${", "/*", "\u202e", "<tr><td>", "\\",
     "&#", " ", "\t", "\n", "import a from 'b'\n",
@@ -128,7 +129,12 @@ def test_a_heading_with_many_spaces_before_its_id_is_quick() -> None:
 
 
 def test_deep_nesting_is_read_to_its_end() -> None:
-    for text in ("> " * 500 + "deep", "- " * 500 + "deep", "<div>" * 500 + "deep", "*" * 999 + "deep"):
+    for text in (
+        "> " * 500 + "deep",
+        "- " * 500 + "deep",
+        "<div>" * 500 + "deep",
+        "*" * 999 + "deep",
+    ):
         assert "deep" in read(text, mdx=True)[-1].text
     boxes = ":::note\n" * 300 + "deep"
     assert "deep" in read(boxes, mdx=True)[-1].text

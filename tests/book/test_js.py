@@ -58,7 +58,9 @@ def test_literals_are_read(code: str, value: object) -> None:
     assert read_literal(code) == value
 
 
-@pytest.mark.parametrize("code", ["x", "f()", "`a${b}`", "'a'.length", "a ? 'b' : 'c'", "1 + 1", ""])
+@pytest.mark.parametrize(
+    "code", ["x", "f()", "`a${b}`", "'a'.length", "a ? 'b' : 'c'", "1 + 1", ""]
+)
 def test_what_must_be_computed_is_unknown(code: str) -> None:
     assert read_literal(code) is UNKNOWN
 

@@ -107,7 +107,9 @@ def test_a_fence_inside_a_fence_stays_inside() -> None:
 
 
 def test_code_in_a_list_keeps_its_own_columns() -> None:
-    assert "```sh\n  indented\nflush\n```" in shown("- a\n\n  ```sh\n    indented\n  flush\n  ```\n")
+    assert "```sh\n  indented\nflush\n```" in shown(
+        "- a\n\n  ```sh\n    indented\n  flush\n  ```\n"
+    )
 
 
 def test_admonitions_say_their_kind_and_title() -> None:
@@ -201,7 +203,9 @@ def test_mdx_code_blocks_are_unwrapped() -> None:
 
 
 def test_the_head_and_styles_of_a_page_are_not_read() -> None:
-    assert shown("<head>\n<title>No</title>\n</head>\n\n<style>{`a {b: c}`}</style>\n\nYes") == "Yes"
+    assert (
+        shown("<head>\n<title>No</title>\n</head>\n\n<style>{`a {b: c}`}</style>\n\nYes") == "Yes"
+    )
 
 
 def test_alternative_text_of_image_elements_is_kept() -> None:
@@ -290,7 +294,9 @@ def test_mdx_has_no_indented_code() -> None:
 
 
 def test_every_block_knows_its_place_in_the_file() -> None:
-    text = "---\r\na: 1\r\n---\r\n# T\r\n\r\nFirst para.\r\n\r\n```mdx-code-block\r\nSecond\r\n```\r\n"
+    text = (
+        "---\r\na: 1\r\n---\r\n# T\r\n\r\nFirst para.\r\n\r\n```mdx-code-block\r\nSecond\r\n```\r\n"
+    )
     document = parse(Source.of(text, skip_lines=3))
     places = [text[slice(*block.span)].strip() for block in document.blocks]
     assert places == ["# T", "First para.", "Second\r\n```"]

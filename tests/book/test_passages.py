@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
@@ -58,7 +59,9 @@ def test_sections_go_down_to_h4_and_deeper_headings_are_lines() -> None:
 
 
 def test_a_heading_in_a_box_opens_a_section_that_ends_with_the_box() -> None:
-    source = "## A\n\none\n\n<details>\n<summary>More</summary>\n\n### B\n\ntwo\n\n</details>\n\nthree"
+    source = (
+        "## A\n\none\n\n<details>\n<summary>More</summary>\n\n### B\n\ntwo\n\n</details>\n\nthree"
+    )
     assert where(source) == [
         (("A",), "/docs/a/b#a", "one\n\nMore"),
         (("A", "B"), "/docs/a/b#b", "two"),
@@ -90,7 +93,7 @@ def test_a_long_paragraph_is_cut_between_sentences_that_overlap_by_one() -> None
     passages = split("".join(SENTENCE.format(n) for n in range(100)))
     assert len(passages) > 1
     assert all(p.tokens <= MAX_TOKENS for p in passages)
-    for before, after in zip(passages, passages[1:], strict=False):
+    for before, after in itertools.pairwise(passages):
         last = before.unit_text(before.units[-1])
         assert after.unit_text(after.units[0]) == last
 

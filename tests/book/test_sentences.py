@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,13 +108,15 @@ def test_a_fence_without_an_end_is_code_to_the_end() -> None:
     assert [unit.kind for unit in split_units(text)] == [UnitKind.SENTENCE, UnitKind.CODE]
 
 
-TEXTS = st.text(alphabet=st.sampled_from("ab1 .!?\n|-`$\"')(۔।。ß؟A*_\t#"), max_size=200) | st.text()
+TEXTS = (
+    st.text(alphabet=st.sampled_from("ab1 .!?\n|-`$\"')(۔।。ß؟A*_\t#"), max_size=200) | st.text()
+)
 
 
 @given(TEXTS)
 def test_sentences_lose_no_word_and_do_not_overlap(text: str) -> None:
     spans = split_sentences(text)
-    assert all(before[1] <= after[0] for before, after in zip(spans, spans[1:], strict=False))
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
     kept = " ".join(text[start:end] for start, end in spans)
     assert words(kept) == words(text)
 
@@ -120,6 +124,6 @@ def test_sentences_lose_no_word_and_do_not_overlap(text: str) -> None:
 @given(TEXTS)
 def test_units_lose_no_word_but_the_numbers_of_items_and_do_not_overlap(text: str) -> None:
     units = split_units(text)
-    assert all(a.end <= b.start for a, b in zip(units, units[1:], strict=False))
+    assert all(a.end <= b.start for a, b in itertools.pairwise(units))
     kept = set(words(" ".join(text[unit.start : unit.end] for unit in units)))
     assert {word for word in words(text) if not word.isdigit()} <= kept

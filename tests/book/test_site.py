@@ -86,7 +86,9 @@ def test_options_win_over_the_configuration(tmp_path: Path) -> None:
 def test_a_second_docs_plugin_has_its_own_route(tmp_path: Path) -> None:
     config = """export default {
       presets: [['classic', {docs: {path: 'docs'}}]],
-      plugins: [['@docusaurus/plugin-content-docs', {id: 'labs', path: 'labs', routeBasePath: 'l'}]],
+      plugins: [
+        ['@docusaurus/plugin-content-docs', {id: 'labs', path: 'labs', routeBasePath: 'l'}],
+      ],
     };"""
     write(tmp_path, {"docusaurus.config.js": config, "labs/a.md": "x", "docs/b.md": "y"})
     assert read_book(tmp_path / "labs").pages[0].url == "/l/a"
@@ -404,7 +406,10 @@ def test_pages_are_told_one_by_one(tmp_path: Path) -> None:
 
 
 def test_ids_do_not_depend_on_path_line_ends_marks_or_the_hash_seed(tmp_path: Path) -> None:
-    files = {"a/b.md": "# T\n\nText.\n\n## H\n\n- x\n- y\n", "c.mdx": "<B>z</B>\n\n```\ncode\n```\n"}
+    files = {
+        "a/b.md": "# T\n\nText.\n\n## H\n\n- x\n- y\n",
+        "c.mdx": "<B>z</B>\n\n```\ncode\n```\n",
+    }
     one = write(tmp_path / "one", files)
     two = write(tmp_path / "elsewhere" / "two", {})
     for name, text in files.items():

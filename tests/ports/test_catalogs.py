@@ -36,14 +36,14 @@ def test_an_empty_catalog_serves_nothing(catalog: Catalog) -> None:
 
 
 def test_a_commit_is_read_back_whole(catalog: Catalog) -> None:
-    catalog.commit(_PASSAGES, _generation())
+    catalog.commit(_PASSAGES, _generation(), keep_vectors=set())
     assert catalog.passages() == {p.id: p for p in _PASSAGES}
     assert catalog.current() == _generation()
 
 
 def test_a_commit_replaces_the_one_before(catalog: Catalog) -> None:
-    catalog.commit(_PASSAGES, _generation())
-    catalog.commit(_PASSAGES[:1], _generation("two"))
+    catalog.commit(_PASSAGES, _generation(), keep_vectors=set())
+    catalog.commit(_PASSAGES[:1], _generation("two"), keep_vectors=set())
     assert list(catalog.passages()) == [_PASSAGES[0].id]
     current = catalog.current()
     assert current is not None

@@ -15,6 +15,7 @@ from bythebook.index.lexicon import terms_of
 from bythebook.model import Evidence, Hit
 
 _MARKER = re.compile(r"\s*\[(\d{1,3})\]")
+_LAST_MARKER = re.compile(r"\s*\[\d{1,3}\]\s*\Z")
 _MARKERS = re.compile(r"(?:\[\d{1,3}\]\s*)+")
 _HALF_MARKER = re.compile(r"\[\d{0,3}")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
@@ -50,26 +51,36 @@ async def check(
 ) -> AsyncIterator[Supported | Withheld]:
     """Each sentence as soon as it is complete and has been checked."""
     async for lead, claim in _claims(draft):
-        cited = [int(number) for number in _MARKER.findall(claim)]
-        text = _LINK.sub(r"\1", _MARKER.sub("", claim)).strip()
-        if any(char.isalnum() for char in text):
-            yield judge(text, cited, evidence, lead=lead)
+        if any(char.isalnum() for char in _MARKER.sub("", claim)):
+            yield judge(claim, evidence, lead=lead)
 
 
-def judge(
-    text: str, cited: list[int], evidence: Evidence, *, lead: str = " "
-) -> Supported | Withheld:
+def judge(claim: str, evidence: Evidence, *, lead: str = " ") -> Supported | Withheld:
+    """First whether the book says just this; then whether it says as much."""
+    cited = [int(number) for number in _MARKER.findall(claim)]
     named = [evidence.hits[n - 1] for n in cited if 1 <= n <= len(evidence.hits)]
-    others = [hit for hit in evidence.hits if hit not in named]
-    for hit in (*named, *others):
-        quote = _verbatim(text, hit)
-        if quote is not None:
-            return Supported(text, hit, quote, lead)
-    for hit in (*named, *others):
+    hits = [*named, *(hit for hit in evidence.hits if hit not in named)]
+    for text in _without_markers(claim):
+        for hit in hits:
+            quote = _verbatim(text, hit)
+            if quote is not None:
+                return Supported(text, hit, quote, lead)
+    # A writer's own words carry no addresses and no markers.
+    text = _LINK.sub(r"\1", _MARKER.sub("", claim)).strip()
+    for hit in hits:
         quote = _paraphrased(text, hit)
         if quote is not None:
             return Supported(text, hit, quote, lead)
     return Withheld(text)
+
+
+def _without_markers(claim: str) -> Iterator[str]:
+    """The claim, less one marker at its end, less two …: brackets of the book's own are kept."""
+    text = claim
+    yield text
+    while (last := _LAST_MARKER.search(text)) is not None:
+        text = text[: last.start()].rstrip()
+        yield text
 
 
 async def _claims(draft: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:

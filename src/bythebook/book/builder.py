@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from markdown_it.token import Token
 
 from bythebook.book.blocks import Document, Heading, Listing, Paragraph, Remark, Span
-from bythebook.book.elements import BLOCK_NAMES, Frame, finish_container, finish_element
+from bythebook.book.elements import (
+    BLOCK_NAMES,
+    HIDDEN_NAMES,
+    Frame,
+    TabLabels,
+    finish_container,
+    finish_element,
+    settle_rows,
+)
 from bythebook.book.inline import Values, shown_value, slug_text, tidy, visible
 from bythebook.book.jsx import Expression, Tag
 from bythebook.book.slugs import Slugger
@@ -39,6 +47,7 @@ class Builder:
     notes: dict[str, Frame] = field(default_factory=dict)
     note_order: dict[str, None] = field(default_factory=dict)
     slugger: Slugger = field(default_factory=Slugger)
+    tabs: TabLabels = field(default_factory=TabLabels)
     line: int = 0
     line_end: int = 0
 
@@ -59,15 +68,21 @@ class Builder:
     def close(self) -> None:
         frame = self.frames.pop()
         span = self.around.span_of(frame.start, max(frame.start + 1, self.line_end))
+        settle_rows(frame, span)
         if frame.tag is None and frame.name == "note":
-            self.notes.setdefault(frame.title, frame)
+            self._keep_note(frame)
         elif len(self.frames) > _MAX_FRAMES:
             self.top.blocks.extend(frame.blocks)
         elif frame.tag is None:
             finish_container(frame, self.top, span)
         else:
-            enclosing = next((f for f in reversed(self.frames) if f.name == "Tabs"), None)
-            finish_element(frame, self.top, enclosing, span)
+            finish_element(frame, self.top, span)
+
+    def _keep_note(self, frame: Frame) -> None:
+        """A footnote waits for its place at the end; one that is said twice keeps both texts."""
+        known = self.notes.setdefault(frame.title, frame)
+        if known is not frame:
+            known.blocks.extend(frame.blocks)
 
     def close_markdown(self, name: str) -> None:
         """Close a Markdown container and any element that was left open inside it."""
@@ -117,6 +132,7 @@ class Builder:
     # --- tags ---
 
     def add_tag(self, tag: Tag) -> None:
+        self.tabs.note(tag)
         if tag.is_literal:
             self.top.blocks.append(Paragraph(tag.raw, self.span))
         elif tag.closing:
@@ -129,19 +145,28 @@ class Builder:
             if tag.text_of("alt"):
                 self.top.blocks.append(Paragraph(tidy(tag.text_of("alt")), self.span))
             if tag.paired or tag.alone:
-                self.open(tag.name, tag)
+                title = self.tabs.label(tag) if tag.name == "TabItem" else ""
+                self.open(tag.name, tag).title = title
             if tag.alone:
                 self.close()
 
     def _close_tag(self, tag: Tag) -> None:
         for frame in reversed(self.frames):
             if frame.tag is None:
+                self._reveal(tag.name)
                 return  # the element began outside this list, quote or box
             if frame.name == tag.name:
                 break
         while self.top.name != tag.name:
             self.close()
         self.close()
+
+    def _reveal(self, name: str) -> None:
+        """A hidden element whose end stands in another block: rather show it than lose the rest."""
+        for frame in reversed(self.frames):
+            if frame.tag is not None and frame.name == name and name in HIDDEN_NAMES:
+                frame.name = ""
+                return
 
     def add_expression(self, expression: Expression) -> None:
         text = shown_value(expression, self.around.values)

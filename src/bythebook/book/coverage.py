@@ -13,7 +13,7 @@ from itertools import pairwise
 from markdown_it.token import Token
 
 from bythebook.book.blocks import Document
-from bythebook.book.elements import BLOCK_NAMES, HIDDEN_NAMES, tab_labels
+from bythebook.book.elements import BLOCK_NAMES, HIDDEN_NAMES, TabLabels
 from bythebook.book.inline import Values, shown_value, visible
 from bythebook.book.jsx import Expression, Tag
 from bythebook.book.letters import words
@@ -30,11 +30,11 @@ class _Counter:
     def __init__(self, values: Values, inlined: Mapping[int, Document]) -> None:
         self._values = values
         self._inlined = inlined
-        self._hidden = 0
-        self._tabs: list[dict[str, str]] = []  # the labels that each open <Tabs> gives
+        self._hidden: list[str] = []  # the open elements that the page does not show
+        self._tabs = TabLabels()
 
     def count(self, tokens: Sequence[Token]) -> Iterator[str]:
-        skipped_note = False
+        skipped: list[bool] = []  # of the open footnotes: whether nothing refers to them
         referenced = {
             child.meta.get("label")
             for token in tokens
@@ -43,10 +43,10 @@ class _Counter:
         }
         for before, token in pairwise((Token("", "", 0), *tokens)):
             if token.type == "footnote_reference_open":
-                skipped_note = token.meta.get("label") not in referenced
+                skipped.append(token.meta.get("label") not in referenced)
             elif token.type == "footnote_reference_close":
-                skipped_note = False
-            elif not skipped_note:
+                skipped.pop()
+            elif not (skipped and skipped[-1]):
                 yield from self._words_of(token, before)
 
     def _words_of(self, token: Token, before: Token) -> Iterator[str]:
@@ -61,8 +61,8 @@ class _Counter:
             for part in token.meta["parts"]:
                 yield from self._part_words(part)
         elif token.type in ("fence", "code_block", "maths_block"):
-            yield from words(read_info(token.info)[1])
-            yield from words(token.content)
+            yield from self._shown(read_info(token.info)[1])
+            yield from self._shown(token.content)
 
     def _inline_words(self, children: list[Token]) -> Iterator[str]:
         start = 0
@@ -93,23 +93,22 @@ class _Counter:
         if id(tag) in self._inlined:
             return self._inlined[id(tag)].words
         if tag.name in HIDDEN_NAMES and tag.paired and not tag.alone:
-            self._hidden += -1 if tag.closing else 1
-        if tag.name == "Tabs":
-            self._note_tabs(tag)
+            self._hide(tag)
+        self._tabs.note(tag)
+        if tag.closing:
             return ()
         if tag.name == "TabItem":
-            value = tag.text_of("value")
-            given = self._tabs[-1].get(value) if self._tabs else None
-            return self._shown(given or tag.text_of("label") or value)
+            return self._shown(self._tabs.label(tag))
         names = {"Admonition": ("title",), "CodeBlock": ("title",), "Mermaid": ("value",)}
         texts = [tag.text_of(name) for name in ("alt", *names.get(tag.name, ()))]
         return self._shown(" ".join(texts))
 
-    def _note_tabs(self, tag: Tag) -> None:
-        if tag.closing and self._tabs:
-            self._tabs.pop()
-        elif tag.paired and not tag.closing and not tag.alone:
-            self._tabs.append(tab_labels(tag))
+    def _hide(self, tag: Tag) -> None:
+        if not tag.closing:
+            self._hidden.append(tag.name)
+        elif tag.name in self._hidden:
+            while self._hidden.pop() != tag.name:
+                pass
 
 
 def compare(visible: Sequence[str], kept: Iterable[str]) -> tuple[int, tuple[str, ...]]:

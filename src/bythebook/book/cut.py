@@ -18,45 +18,49 @@ class Chunk:
     text: str
     span: Span
     has_code: bool
+    tokens: int
+
+
+Sized = tuple[Piece, int]  # with its tokens
 
 
 def pack(pieces: Sequence[Piece], limit: int) -> list[Chunk]:
     """Fill each chunk with whole pieces; cut a piece only if it is too long by itself."""
     chunks: list[Chunk] = []
-    pending: list[Piece] = []
+    pending: list[Sized] = []
     size = 0
     for piece, tokens in _cut_all(pieces, limit):
         if pending and size + tokens > limit:
             kept, pending = _split_off_titles(pending)
-            if kept:
-                chunks.append(_chunk(kept))
-            size = sum(estimate_tokens(title.text) for title in pending)
-            if piece.kind is Kind.ROW and not (pending and pending[-1].text == piece.header):
-                pending.append(Piece(piece.header, piece.span, Kind.TITLE))
-                size += estimate_tokens(piece.header)
-        pending.append(piece)
+            chunks.append(_chunk(kept))
+            if piece.kind is Kind.ROW and not (pending and pending[-1][0].text == piece.header):
+                header = Piece(piece.header, piece.span, Kind.TITLE)
+                pending.append((header, estimate_tokens(piece.header)))
+            size = sum(size_of for _, size_of in pending)
+        pending.append((piece, tokens))
         size += tokens
     if pending:
         chunks.append(_chunk(pending))
     return [chunk for chunk in chunks if chunk.text]
 
 
-def _split_off_titles(pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
+def _split_off_titles(pieces: list[Sized]) -> tuple[list[Sized], list[Sized]]:
     """A title that would end a chunk goes with what it is the title of."""
     end = len(pieces)
-    while end and pieces[end - 1].kind is Kind.TITLE:
+    while end and pieces[end - 1][0].kind is Kind.TITLE:
         end -= 1
     return (pieces[:end], pieces[end:]) if end else (pieces, [])
 
 
-def _chunk(pieces: Sequence[Piece]) -> Chunk:
+def _chunk(sized: Sequence[Sized]) -> Chunk:
+    pieces = [piece for piece, _ in sized]
     text = "".join((piece.gap if place else "") + piece.text for place, piece in enumerate(pieces))
     span = min(piece.span[0] for piece in pieces), max(piece.span[1] for piece in pieces)
     has_code = any(piece.kind is Kind.CODE for piece in pieces)
-    return Chunk(text.strip("\n"), span, has_code)
+    return Chunk(text.strip("\n"), span, has_code, sum(tokens for _, tokens in sized))
 
 
-def _cut_all(pieces: Sequence[Piece], limit: int) -> Iterator[tuple[Piece, int]]:
+def _cut_all(pieces: Sequence[Piece], limit: int) -> Iterator[Sized]:
     """Pieces with their sizes, the over-long ones in parts."""
     for piece in pieces:
         tokens = estimate_tokens(piece.text)
@@ -105,14 +109,22 @@ def _short_sentences(text: str, limit: int) -> Iterator[tuple[int, int, int]]:
 
 def _cut_words(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int, int]]:
     """A sentence without end, cut between words, or anywhere if it has no spaces."""
-    step = max(1, limit * 5 // 6)  # no text is estimated at more than 13/12 pieces a character
     while start < end:
-        stop = min(end, start + step)
+        stop = min(end, start + limit)  # no text has more word pieces than characters
         if stop < end:
-            space = text.rfind(" ", start + step // 2, stop)
-            stop = space if space > 0 else stop
+            stop = _word_border(text, start + limit // 2, stop)
         yield start, stop, estimate_tokens(text[start:stop])
         start = stop + (1 if text[stop : stop + 1] == " " else 0)
+
+
+def _word_border(text: str, least: int, most: int) -> int:
+    space = text.rfind(" ", least, most)
+    if space >= 0:
+        return space
+    place = most
+    while place > least and text[place - 1].isalnum() and text[place].isalnum():
+        place -= 1
+    return place if place > least else most
 
 
 def _cut_code(piece: Piece, limit: int) -> Iterator[Piece]:

@@ -17,6 +17,7 @@ BLOCK_NAMES = word_set(
 )
 HIDDEN_NAMES = word_set("head Head style script template title noscript")
 ADMONITIONS = word_set("note tip info warning danger caution important success secondary")
+_ROW_GROUPS = frozenset(("table", "thead", "tbody", "tfoot"))
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 
@@ -39,7 +40,7 @@ class Frame:
         return self.tag.text_of(name) if self.tag else ""
 
 
-def finish_element(frame: Frame, outer: Frame, enclosing: Frame | None, span: Span) -> None:
+def finish_element(frame: Frame, outer: Frame, span: Span) -> None:
     """Put what an element became into the block around it."""
     finish = _FINISHERS.get(frame.name)
     if frame.name in HIDDEN_NAMES:
@@ -49,7 +50,7 @@ def finish_element(frame: Frame, outer: Frame, enclosing: Frame | None, span: Sp
         text = plain_text(frame.blocks).replace("\n", " ")
         outer.blocks.append(Heading(_HEADINGS[frame.name], text, anchor, span))
     elif frame.name == "TabItem":
-        outer.blocks.append(Box(tab_label(frame, enclosing), tuple(frame.blocks), span))
+        outer.blocks.append(Box(frame.title, tuple(frame.blocks), span))
     elif finish is not None:
         finish(frame, outer, span)
     else:
@@ -103,13 +104,24 @@ def _finish_item(frame: Frame, outer: Frame, span: Span) -> None:
 
 
 def _finish_table(frame: Frame, outer: Frame, span: Span) -> None:
+    _settle(frame, span)
     outer.blocks.extend(frame.blocks)
+
+
+def settle_rows(frame: Frame, span: Span) -> None:
+    """Rows that stand in no table make one of their own."""
+    if frame.rows and frame.name not in _ROW_GROUPS:
+        _settle(frame, span)
+
+
+def _settle(frame: Frame, span: Span) -> None:
     if not frame.rows:
         return
     width = max(len(row) for row in frame.rows)
     rows = [row + ("",) * (width - len(row)) for row in frame.rows]
     header = rows.pop(0) if frame.header else ("",) * width
-    outer.blocks.append(Table(header, tuple(rows), span))
+    frame.rows = []
+    frame.blocks.append(Table(header, tuple(rows), span))
 
 
 def _finish_row(frame: Frame, outer: Frame, span: Span) -> None:
@@ -184,20 +196,31 @@ def admonition_title(kind: str, title: str) -> str:
     return f"{label} — {title}" if title else label
 
 
-def tab_label(frame: Frame, tabs: Frame | None) -> str:
-    """``values`` of the tabs, then the tab's own label, then its value."""
-    value = frame.attribute("value")
-    labels = tab_labels(tabs.tag) if tabs and tabs.tag else {}
-    return labels.get(value) or frame.attribute("label") or value
+class TabLabels:
+    """What each tab is called: by ``values`` of its ``<Tabs>``, its own label, or its value."""
+
+    def __init__(self) -> None:
+        self._given: list[dict[str, str]] = []
+
+    def note(self, tag: Tag) -> None:
+        if tag.name != "Tabs" or not tag.paired or tag.alone:
+            return
+        if not tag.closing:
+            self._given.append(_labels(tag.value_of("values")))
+        elif self._given:
+            self._given.pop()
+
+    def label(self, tab: Tag) -> str:
+        value = tab.text_of("value")
+        given = self._given[-1].get(value) if self._given else None
+        return given or tab.text_of("label") or value
 
 
-def tab_labels(tabs: Tag) -> dict[str, str]:
-    values = tabs.value_of("values")
-    if not isinstance(values, list):
-        return {}
-    pairs = [
-        (value.get("value"), value.get("label")) for value in values if isinstance(value, dict)
-    ]
+def _labels(values: object) -> dict[str, str]:
+    entries = (
+        [entry for entry in values if isinstance(entry, dict)] if isinstance(values, list) else []
+    )
+    pairs = [(entry.get("value"), entry.get("label")) for entry in entries]
     return {str(value): label for value, label in pairs if isinstance(label, str)}
 
 

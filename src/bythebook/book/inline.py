@@ -39,7 +39,11 @@ def _would_join(parts: list[str], part: str) -> bool:
 
 def tidy(text: str) -> str:
     """One space where the page shows one; line ends only where the page breaks the line."""
-    return _AROUND_BREAK.sub("\n", _SPACES.sub(" ", text)).strip(" \t\n")
+    if "  " in text or "\t" in text:
+        text = _SPACES.sub(" ", text)
+    if "\n" in text:
+        text = _AROUND_BREAK.sub("\n", text)
+    return text.strip(" \n")
 
 
 def _visible_part(token: Token, values: Values) -> str:

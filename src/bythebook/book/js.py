@@ -161,12 +161,8 @@ def _read_term(source: str, place: int, depth: int) -> tuple[object, int]:
     if depth > _MAX_DEPTH or place >= len(source):
         return UNKNOWN, len(source)
     sign = source[place]
-    if sign == "(":  # the usual template: `/** @type … */ ({docs: …})`
-        value, after = read_value(source, place + 1, depth + 1)
-        after = _skip_blank(source, after)
-        return (value, after + 1) if source.startswith(")", after) else (UNKNOWN, len(source))
-    if sign in "{[":
-        read = _read_object if sign == "{" else _read_list
+    if sign in "{[(":
+        read = {"{": _read_object, "[": _read_list, "(": _read_group}[sign]
         return read(source, place + 1, depth + 1)
     if found := _STRING.match(source, place) or _TEMPLATE.match(source, place):
         computed = sign == "`" and "${" in found.group()
@@ -202,6 +198,13 @@ def _skip_value(source: str, place: int) -> int:
         if place < 0:
             return end
     return place
+
+
+def _read_group(source: str, place: int, depth: int) -> tuple[object, int]:
+    """``({…})``, as the usual configuration has it: `/** @type … */ ({docs: …})`."""
+    value, after = read_value(source, place, depth)
+    after = _skip_blank(source, after)
+    return (value, after + 1) if source.startswith(")", after) else (UNKNOWN, len(source))
 
 
 def _read_list(source: str, place: int, depth: int) -> tuple[object, int]:

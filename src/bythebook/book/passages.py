@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from bythebook.book.blocks import Block, Box, Document, Heading, Paragraph
 from bythebook.book.cut import Chunk, pack
+from bythebook.book.elements import plain_text
 from bythebook.book.letters import clean
 from bythebook.book.render import render
 from bythebook.book.routes import with_anchor
@@ -65,7 +66,7 @@ def _passage(chunk: Chunk, place: Place, metadata: Metadata, position: int, copy
         metadata=replace(metadata, has_code=chunk.has_code),
         units=split_units(chunk.text),
         source=chunk.span,
-        tokens=estimate_tokens(chunk.text),
+        tokens=chunk.tokens,
     )
 
 
@@ -135,6 +136,8 @@ class _Collector:
         self._sections[-1][1].append(block)
 
     def visit(self, block: Block) -> None:
+        if isinstance(block, Heading) and not block.text:
+            return
         if isinstance(block, Heading) and block.level <= _DEEPEST_SECTION:
             above = tuple(heading for heading in self._path if heading.level < block.level)
             self._path = (*above, block)
@@ -163,7 +166,7 @@ def _has_heading(box: Box) -> bool:
 def _with_words(sections: Sequence[Section]) -> Iterator[Section]:
     """Drop a heading whose words stand in its children's path; keep a lone one as its own text."""
     for place, section in enumerate(sections):
-        if section.blocks:
+        if plain_text(section.blocks):
             yield section
             continue
         following = sections[place + 1].path if place + 1 < len(sections) else ()

@@ -9,7 +9,7 @@ from markdown_it.token import Token
 
 from bythebook.book.blocks import Block, Box, Code, Heading, Listing, Maths, Paragraph, Quote
 from bythebook.book.builder import Builder
-from bythebook.book.elements import HIDDEN_NAMES
+from bythebook.book.elements import HIDDEN_NAMES, settle_rows
 from bythebook.book.inline import tidy, visible
 from bythebook.book.jsx import Expression, Tag
 
@@ -27,6 +27,7 @@ def build(builder: Builder, tokens: Sequence[Token]) -> tuple[Block, ...]:
         before = token
     while len(builder.frames) > 1:
         builder.close()
+    settle_rows(builder.frames[0], builder.span)
     builder.add_notes()
     return tuple(builder.frames[0].blocks)
 
@@ -51,6 +52,7 @@ def _on_inline(builder: Builder, token: Token, before: Token) -> None:
     if before.type == "heading_open":
         builder.add_heading(int(before.tag[1]), children, before.meta.get("id", ""))
     elif before.type == "directive_open":
+        builder.refer(children)
         builder.top.title += visible(children, builder.around.values).replace("\n", " ")
     elif before.type in ("th_open", "td_open"):
         _add_cell(builder, children)

@@ -35,6 +35,10 @@ def ask(
     """Ask the book. Exit code 0: answered; 1: the book does not say."""
     settings = options.load(home=home, preset=preset, embedder=embedder)
     if batch is not None:
+        if question is not None or selected_text is not None:
+            raise InvalidInput(
+                "--batch brings its own questions.", cure="Leave QUESTION and --selected-text out."
+            )
         raise typer.Exit(_ask_batch(batch, settings, top_k))
     if question is None:
         raise InvalidInput("There is no question.", cure='Run: bythebook ask "…"')
@@ -93,14 +97,16 @@ def _print(reply: Reply, *, verbose: bool) -> None:
         if reply.outcome.nearby:
             console.print("\nNearby, the book covers:", style="dim")
         for topic in reply.outcome.nearby:
-            console.print(f"  {topic.title}\n  [dim]{topic.url}[/]")
+            console.print(f"  {topic.title}", markup=False)
+            console.print(f"  {topic.url}", markup=False, style="dim")
     if verbose:
         times, confidence = reply.timings, reply.evidence.confidence
         console.print(
             f"\nretrieval {times.retrieval_ms:.0f} ms, writing {times.generation_ms:.0f} ms, "
             f"total {times.total_ms:.0f} ms; confidence {confidence.level} "
-            f"({confidence.average:.2f} over {confidence.count} passages)",
+            f"({confidence.average:.2f}; passages used: {confidence.count})",
             style="dim",
+            markup=False,
         )
 
 
@@ -115,5 +121,6 @@ def _print_answer(answer: Answer, console: Any) -> None:
             quote = quote[: _LONGEST_QUOTE - 1].rstrip() + "…"
         where = f"[{citation.number}] {citation.place.path}"
         console.print(f"{where}  ({citation.score:.2f})", markup=False, style="cyan")
-        console.print(f"    {citation.url}", markup=False)
+        if citation.url:
+            console.print(f"    {citation.url}", markup=False)
         console.print(f"    “{quote}”", markup=False, style="dim")

@@ -27,7 +27,7 @@ async def _run(path: Path, answer: Answer) -> int:
             row = _parse(line, number)
             identity = row.get("id")
             result = await answer(row)
-        except InvalidInput as error:
+        except BookError as error:
             code = error.exit_code
             result = {"error": str(error)}
         print(json.dumps({"id": identity, **result}, ensure_ascii=False), flush=True)
@@ -36,10 +36,11 @@ async def _run(path: Path, answer: Answer) -> int:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
-        text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
+        text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
-    for number, line in enumerate(text.splitlines(), 1):
+    # Not splitlines(): JSON strings may hold U+2028 and its like.
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield number, line
 
@@ -54,6 +55,10 @@ def _parse(line: str, number: int) -> dict[str, Any]:
         row = json.loads(line)
     except json.JSONDecodeError as error:
         raise InvalidInput(f"Line {number} is not JSON: {error.msg}.") from None
+    except RecursionError:
+        raise InvalidInput(f"Line {number} is nested too deeply.") from None
     if not isinstance(row, dict) or not isinstance(row.get("question"), str):
         raise InvalidInput(f'Line {number} has no "question".')
+    if not isinstance(row.get("selected_text", ""), str | None):
+        raise InvalidInput(f'The "selected_text" of line {number} is not a text.')
     return row

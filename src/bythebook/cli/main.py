@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 
 import typer
@@ -42,15 +44,48 @@ def main(
 
 
 def run() -> None:
+    """The door: whatever happens inside leaves as one sentence and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a letter gets "?" instead of a crash.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
-        app()
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+    except typer.Exit as done:
+        code = done.exit_code
+    except typer.Abort:
+        code = _say("stopped.", 130)
     except BookError as error:
-        typer.echo(f"bythebook: {error}", err=True)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        typer.echo("bythebook: stopped.", err=True)
-        sys.exit(130)
+        code = _say(str(error), error.exit_code)
     except BrokenPipeError:
-        # The reader of our output went away, as `head` does.
-        sys.stderr.close()
-        sys.exit(0)
+        code = _leave_quietly()
+    except Exception as error:
+        code = _last_resort(error)
+    sys.exit(code)
+
+
+def _say(sentence: str, code: int) -> int:
+    typer.echo(f"bythebook: {sentence}", err=True)
+    return code
+
+
+def _leave_quietly() -> int:
+    """The reader of our output went away, as `head` does; Python must not flush into it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _last_resort(error: Exception) -> int:
+    if hasattr(error, "exit_code") and hasattr(error, "show"):  # typer's own: a wrong option
+        error.show()
+        return int(error.exit_code)
+    if os.environ.get("BYTHEBOOK_DEBUG"):
+        raise error
+    if isinstance(error, OSError):
+        return _say(f"{error.strerror or error}. Check space and rights.", 3)
+    return _say(
+        f"something unexpected went wrong ({type(error).__name__}). "
+        "BYTHEBOOK_DEBUG=1 shows where; please report it.",
+        3,
+    )

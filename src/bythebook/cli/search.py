@@ -30,6 +30,8 @@ def search(
     """Find passages without writing an answer. Exit code 1: nothing was found."""
     settings = options.load(home=home, preset=preset, embedder=embedder)
     if batch is not None:
+        if query is not None:
+            raise InvalidInput("--batch brings its own questions.", cure="Leave QUERY out.")
         raise typer.Exit(_search_batch(batch, settings, top_k))
     if query is None:
         raise InvalidInput("There is no query.", cure='Run: bythebook search "…"')
@@ -71,10 +73,9 @@ def _print(results: ResultSet) -> None:
         excerpt = " ".join(result.content.split())
         if len(excerpt) > _LONGEST_EXCERPT:
             excerpt = excerpt[: _LONGEST_EXCERPT - 1].rstrip() + "…"
-        where = f"{result.page_title} › {result.section_title}"
+        titles = dict.fromkeys((result.page_title, result.section_title))
+        where = " › ".join(titles)
         console.print(f"\n{number}. {where}  ({result.score:.2f})", style="cyan", markup=False)
         console.print(f"   {result.source_url}", markup=False)
         console.print(f"   {excerpt}", style="dim", markup=False)
-    console.print(
-        f"\n{results.total_count} passages in {results.total_time_ms:.0f} ms", style="dim"
-    )
+    console.print(f"\nfound {results.total_count} in {results.total_time_ms:.0f} ms", style="dim")

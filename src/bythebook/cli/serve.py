@@ -19,11 +19,12 @@ def serve(
     import asyncio
 
     from bythebook.assemble import open_library
-    from bythebook.serve.run import run
+    from bythebook.serve.run import check_free, run
 
     server = {"host": host, "port": port}
     settings = options.load(home=home, embedder=embedder, server=server)
     asyncio.run(open_library(settings).desk())  # a book that cannot be opened is said so now
+    check_free(settings.server)
     address = f"http://{settings.server.host}:{settings.server.port}/"
     typer.echo(f"The book is open at {address} (Ctrl+C closes it).", err=True)
     run(settings)

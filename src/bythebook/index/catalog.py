@@ -13,6 +13,8 @@ from typing import Any
 
 from bythebook.model import Metadata, Passage, Place, Unit, UnitKind
 
+LAYOUT = 1  # of what an index holds: raise it when lexicon or store change what they write
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -40,7 +42,7 @@ def vector_key(passage: Passage) -> str:
 
 def fingerprint(passages: Iterable[Passage], embedder: str, origin: str) -> str:
     """Equal fingerprints mean that publishing again would change nothing."""
-    digest = hashlib.sha256(f"{embedder}\0{origin}".encode())
+    digest = hashlib.sha256(f"{LAYOUT}\0{embedder}\0{origin}".encode())
     for passage in passages:
         digest.update(b"\0" + to_json(passage).encode())
     return digest.hexdigest()

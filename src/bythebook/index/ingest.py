@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bythebook.book.site import Book, Problem
-from bythebook.errors import IndexDamaged
+from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.index.catalog import diff, fingerprint, vector_key
 from bythebook.index.lexicon import Vocabulary
 from bythebook.model import Passage
@@ -115,7 +115,7 @@ async def _publish(
 ) -> None:
     print_of_book = fingerprint(passages, embedder.name, origin)
     current = catalog.current()
-    if current is not None and current.fingerprint == print_of_book:
+    if current is not None and current.fingerprint == print_of_book and await whole(shelf, current):
         return
     vocabulary = Vocabulary.of(passages)
     generation = Generation(
@@ -134,8 +134,17 @@ async def _publish(
             f"The new index holds {published} passages instead of {len(passages)}.",
             cure="The old book is still served; run the ingest again.",
         )
-    catalog.commit(passages, generation)
+    catalog.commit(passages, generation, keep_vectors={vector_key(p) for p in passages})
     await shelf.discard(keep=[generation.name, *([current.name] if current else [])])
+
+
+async def whole(shelf: Shelf, generation: Generation) -> bool:
+    """Whether a generation can be opened and holds what the catalog says."""
+    try:
+        store = await shelf.open(generation.name)
+        return await store.count() == generation.passages
+    except (IndexDamaged, StoreFailed):
+        return False
 
 
 def _entries(

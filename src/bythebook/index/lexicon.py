@@ -147,7 +147,10 @@ class Vocabulary:
 
     @classmethod
     def from_bytes(cls, packed: bytes) -> Vocabulary:
-        passages, average_length, frequencies = json.loads(zlib.decompress(packed))
+        try:
+            passages, average_length, frequencies = json.loads(zlib.decompress(packed))
+        except (zlib.error, json.JSONDecodeError) as error:
+            raise ValueError("not a vocabulary") from error
         return cls(passages, average_length, {int(term): n for term, n in frequencies.items()})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
@@ -154,8 +154,15 @@ class MemoryCatalog:
         wanted = ((key, self._vectors.get((embedder, key))) for key in keys)
         return {key: stored for key, stored in wanted if stored is not None}
 
-    def commit(self, passages: Sequence[Passage], generation: Generation) -> None:
+    def commit(
+        self, passages: Sequence[Passage], generation: Generation, *, keep_vectors: Set[str]
+    ) -> None:
         self._passages = {passage.id: passage for passage in passages}
+        self._vectors = {
+            (name, key): stored
+            for (name, key), stored in self._vectors.items()
+            if name != generation.embedder or key in keep_vectors
+        }
         self._current = generation
 
     def current(self) -> Generation | None:

@@ -12,13 +12,14 @@ import itertools
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import qdrant_edge as edge
 
-from bythebook.errors import IndexDamaged, StoreFailed
+from bythebook.errors import BookError, IndexDamaged, StoreFailed
 from bythebook.index.catalog import from_record, to_record
 from bythebook.ports import Entry, Filters, Found
 
@@ -104,27 +105,27 @@ class EdgeStore:
         return await asyncio.to_thread(self._fetch, list(passage_ids))
 
     async def count(self) -> int:
-        return int(await asyncio.to_thread(self._shard.count, edge.CountRequest(exact=True)))
+        return await asyncio.to_thread(self._count)
 
     async def close(self) -> None:
         """Nothing to do: a question may still be reading; the engine lets go with the last one."""
+
+    def _count(self) -> int:
+        with _translated(StoreFailed, "The index did not answer."):
+            return int(self._shard.count(edge.CountRequest(exact=True)))
 
     def _query(self, query: Any, limit: int, filters: Filters) -> list[Found]:
         request = edge.QueryRequest(
             limit=limit, query=query, filter=_to_filter(filters), with_payload=["id"]
         )
-        try:
+        with _translated(StoreFailed, "The index did not answer."):
             points = self._shard.query(request)
-        except Exception as error:  # the engine raises bare Exceptions
-            raise StoreFailed("The index did not answer.", cure="Run the ingest again.") from error
         return [Found(point.payload["id"], float(point.score)) for point in points]
 
     def _fetch(self, passage_ids: list[str]) -> list[Entry]:
         points = [point_id(passage_id) for passage_id in passage_ids]
-        try:
+        with _translated(StoreFailed, "The index did not answer."):
             records = self._shard.retrieve(points, with_payload=True, with_vector=True)
-        except Exception as error:  # the engine raises bare Exceptions
-            raise StoreFailed("The index did not answer.", cure="Run the ingest again.") from error
         entries = {entry.passage.id: entry for entry in map(_to_entry, records)}
         return [entries[passage_id] for passage_id in passage_ids if passage_id in entries]
 
@@ -151,11 +152,20 @@ def _config(dimension: int) -> Any:
     )
 
 
-def _load(path: Path) -> Any:
+@contextmanager
+def _translated(kind: type[BookError], message: str) -> Iterator[None]:
+    """The engine raises bare Exceptions, and Rust's panics, which are BaseExceptions."""
     try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        raise kind(message, cure="Run the ingest again.") from error
+
+
+def _load(path: Path) -> Any:
+    with _translated(IndexDamaged, "The index cannot be opened."):
         return edge.EdgeShard.load(str(path))
-    except Exception as error:  # the engine raises bare Exceptions
-        raise IndexDamaged("The index cannot be opened.", cure="Run the ingest again.") from error
 
 
 def _to_point(entry: Entry, dimension: int) -> Any:

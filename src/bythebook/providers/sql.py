@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import wraps
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from urllib.parse import quote
 
 import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from bythebook.errors import DatabaseFailed, IngestRunning
+from bythebook.errors import ConfigurationError, DatabaseFailed, IngestRunning, UnknownProvider
 from bythebook.index.catalog import from_record, to_record
 from bythebook.model import Message, Passage, Role, Thread
 from bythebook.ports import Generation, StoredVectors
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_CHECK = "Check DATABASE_URL or the home folder."
 _LIVE_MESSAGES = 50  # S4: "messages limited to last 50 messages"
 _IN_CLAUSE = 500  # SQLite takes a limited number of variables
 
@@ -37,26 +40,65 @@ def _translated(method: Callable[P, T]) -> Callable[P, T]:
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return method(*args, **kwargs)
-        except SQLAlchemyError as error:
-            raise DatabaseFailed(
-                "The database did not answer.", cure="Check DATABASE_URL or the home folder."
-            ) from error
+        except sa.exc.DatabaseError as error:
+            raise _failure(error) from error
+        except (SQLAlchemyError, ValueError) as error:
+            raise DatabaseFailed("The database did not answer.", cure=_CHECK) from error
 
     return call
+
+
+def _failure(error: sa.exc.DatabaseError) -> DatabaseFailed:
+    damaged = ("not a database", "malformed", "no such table", "no such column")
+    if any(sign in str(error.orig) for sign in damaged):
+        return DatabaseFailed(
+            "The database is damaged.", cure="Move the home folder away and ingest the book again."
+        )
+    return DatabaseFailed("The database did not answer.", cure=_CHECK)
 
 
 @_translated
 def open_database(url: str | None, home: Path) -> sa.Engine:
     """An engine on a database that has the newest schema."""
-    if url is None:
-        home.mkdir(parents=True, exist_ok=True)
-        url = f"sqlite:///{home / 'bythebook.db'}"
-    engine = sa.create_engine(url)
-    if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _prepare_sqlite)
-    if _revision(engine) != tables.HEAD:
+    engine = _embedded(home) if url is None else _engine(url)
+    revision = _revision(engine)
+    if revision is not None and revision > tables.HEAD:
+        raise ConfigurationError(
+            "The database was made by a newer version.", cure="Update bythebook, or use its home."
+        )
+    if revision != tables.HEAD:
         _migrate(engine)
     return engine
+
+
+def _embedded(home: Path) -> sa.Engine:
+    file = home / "bythebook.db"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The home {home} cannot be made: {error.strerror}.", cure="Choose another with --home."
+        ) from None
+    if file.exists() and not os.access(home, os.W_OK):
+        # A book on a read-only disk can still be asked; nothing there can change under us.
+        return _engine(f"sqlite:///file:{quote(str(file.resolve()))}?immutable=1&uri=true")
+    engine = _engine(f"sqlite:///{file}")
+    sa.event.listen(engine, "connect", _prepare_sqlite)
+    return engine
+
+
+def _engine(url: str) -> sa.Engine:
+    try:
+        return sa.create_engine(url)
+    except sa.exc.ArgumentError:
+        raise ConfigurationError(
+            "DATABASE_URL is not the address of a database.",
+            cure="Write it as sqlite:///file or postgresql+psycopg://user@host/name.",
+        ) from None
+    except ModuleNotFoundError as error:
+        raise UnknownProvider(
+            f"This database needs the package {error.name}.", cure=f"Run: pip install {error.name}"
+        ) from None
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:
@@ -149,7 +191,9 @@ class SqlCatalog:
         return found
 
     @_translated
-    def commit(self, passages: Sequence[Passage], generation: Generation) -> None:
+    def commit(
+        self, passages: Sequence[Passage], generation: Generation, *, keep_vectors: Set[str]
+    ) -> None:
         served = {
             "id": 1,
             "generation": generation.name,
@@ -168,6 +212,7 @@ class SqlCatalog:
                 connection.execute(sa.insert(tables.passages), rows)
             connection.execute(sa.delete(tables.served))
             connection.execute(sa.insert(tables.served), [served])
+            _forget_vectors(connection, generation.embedder, keep_vectors)
 
     @_translated
     def current(self) -> Generation | None:
@@ -184,6 +229,15 @@ class SqlCatalog:
             vocabulary=row.vocabulary,
             origin=row.origin,
         )
+
+
+def _forget_vectors(connection: sa.Connection, embedder: str, keep: Set[str]) -> None:
+    column = tables.vectors.c
+    known = connection.execute(sa.select(column.key).where(column.embedder == embedder)).scalars()
+    stale = sorted(set(known) - keep)
+    for start in range(0, len(stale), _IN_CLAUSE):
+        some = column.key.in_(stale[start : start + _IN_CLAUSE])
+        connection.execute(sa.delete(tables.vectors).where(column.embedder == embedder, some))
 
 
 def _passage_row(passage: Passage) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from importlib import resources
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
@@ -118,6 +118,8 @@ def _route(fail: Fail) -> type[APIRoute]:
                     failure: BookError = _invalid(error)
                 except BookError as error:
                     failure = error
+                except HTTPException:  # a body that is no text, or no end of brackets
+                    failure = InvalidInput("The body is not JSON.", cure="Send UTF-8 JSON.")
                 status, body = fail(failure)
                 return JSONResponse(body.model_dump(mode="json"), status_code=status)
 
@@ -128,6 +130,8 @@ def _route(fail: Fail) -> type[APIRoute]:
 
 def _invalid(error: RequestValidationError) -> InvalidInput:
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return InvalidInput("The body is not JSON.", cure="Send UTF-8 JSON.")
     where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
     return InvalidInput(f"{where}: {first['msg']}.", cure="Correct the request.")
 

@@ -14,7 +14,7 @@ from granian.log import LogLevels
 from bythebook.assemble import open_library
 from bythebook.errors import ConfigurationError
 from bythebook.serve.app import create_app
-from bythebook.settings import Settings
+from bythebook.settings import Server, Settings
 
 _SETTINGS = "BYTHEBOOK_SERVER_SETTINGS"  # how a worker process learns them
 
@@ -26,7 +26,6 @@ def from_environment() -> FastAPI:
 
 def run(settings: Settings) -> None:
     host, port = settings.server.host, settings.server.port
-    _check_free(host, port)
     os.environ[_SETTINGS] = settings.model_dump_json()
     Granian(
         "bythebook.serve.run:from_environment",
@@ -42,7 +41,9 @@ def run(settings: Settings) -> None:
     ).serve()
 
 
-def _check_free(host: str, port: int) -> None:
+def check_free(server: Server) -> None:
+    """Say now, in a sentence, that an address cannot be used."""
+    host, port = server.host, server.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

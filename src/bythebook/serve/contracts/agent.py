@@ -20,7 +20,7 @@ Milliseconds = Annotated[float, Field(ge=0)]
 
 class AgentQuery(BaseModel):
     text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
-    top_k: int = Field(5, ge=1, le=20)
+    top_k: int = Field(5, ge=1, le=20, strict=True)
     relevance_threshold: Share = 0.5
     selected_text: (
         Annotated[str, StringConstraints(strip_whitespace=True, min_length=10, max_length=5000)]

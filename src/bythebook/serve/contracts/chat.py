@@ -20,7 +20,7 @@ class ChatRequest(BaseModel):
     message: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
     session_id: UUID4 = Field(default_factory=uuid.uuid4)
     stream: bool = False
-    top_k: int = Field(5, ge=1, le=10)
+    top_k: int = Field(5, ge=1, le=10, strict=True)
     similarity_threshold: Share = 0.7
 
 
