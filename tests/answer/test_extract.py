@@ -12,8 +12,8 @@ async def _write(question: str, found: Evidence) -> str:
 
 
 async def test_it_writes_the_sentence_that_answers() -> None:
-    found = evidence("A kettle boils water. Its lid is red.", "A kite flies in the wind.")
-    assert await _write("Where does a kite fly?", found) == "A kite flies in the wind. [2]"
+    found = evidence("Its lid is red. A kite flies in the wind.", "A kettle boils water.")
+    assert await _write("Where does a kite fly?", found) == "A kite flies in the wind. [1]"
 
 
 async def test_a_sentence_that_leans_back_brings_what_it_leans_on() -> None:
@@ -51,3 +51,26 @@ async def test_only_the_best_place_gives_its_whole_list() -> None:
     exercises = "- Look at a kite.\n- Sing a song.\n- Dance."
     found = evidence("To build a kite:\n\n1. Cut sticks.\n2. Build the kite.", exercises)
     assert "Dance" not in await _write("How do I build a kite?", found)
+
+
+async def test_the_best_passage_always_has_its_say() -> None:
+    found = evidence("It rises on warm air.", *["A balloon is a balloon balloon."] * 3)
+    assert "It rises on warm air. [1]" in await _write("What is a balloon?", found)
+
+
+async def test_a_row_comes_with_the_names_of_its_columns() -> None:
+    found = evidence("| cloth | weight |\n|---|---|\n| nylon | 40 grams |\n| paper | 60 grams |")
+    assert await _write("What is the weight of paper?", found) == (
+        "cloth | weight [1]\npaper | 60 grams [1]"
+    )
+
+
+async def test_exercises_answer_nothing() -> None:
+    from dataclasses import replace
+
+    found = evidence("Explain why a kite flies.", "The wind lifts a kite, so it flies.")
+    task = found.hits[0]
+    place = replace(task.passage.place, section=("Exercises",))
+    task = replace(task, passage=replace(task.passage, place=place))
+    found = replace(found, hits=(found.hits[1], task))
+    assert "Explain" not in await _write("Explain why a kite flies", found)

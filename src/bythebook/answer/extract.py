@@ -16,8 +16,13 @@ from bythebook.model import Evidence, Hit, Message, Question, UnitKind
 _MOST_CHARACTERS = 2000  # S2: GroundedAnswer.text
 _MOST_UNITS = 3
 _LONGEST_LABEL = 2  # words
-_MARGIN = 0.25  # how much weaker than the best a second unit may be
-_COVERAGE_WEIGHT = 0.7  # of the question's words in a unit, against its cosine
+# How a unit's merit is made up, beside its cosine with the question; a wide, flat optimum on
+# both question sets of bench/RESULTS.md.
+_OWN_WORDS = 0.5  # share of the question's words that the unit has
+_PLACED_WORDS = 0.3  # … that it or the headings above it have
+_SCORE = 0.5  # of the passage it stands in
+_UNLIKELY = -0.5  # labels, table headers, code that nobody asked for, exercises
+_MARGIN = 0.4  # how much weaker than the best a second unit may be
 
 _ASKS_CODE = re.compile(
     r"\b(code|command|snippet|script|syntax|show me|example of|how (do|can) (i|you) "
@@ -25,6 +30,7 @@ _ASKS_CODE = re.compile(
     re.IGNORECASE,
 )
 _ASKS_STEPS = re.compile(r"\b(how (do|can|should) (i|we|you)|how to|steps?|procedure)\b", re.I)
+_EXERCISES = re.compile(r"\b(exercises?|quiz(zes)?|self-check|self-assessment|practice)\b", re.I)
 _LIST_MARKER = re.compile(r"(?:-|\d{1,3}\.) ")
 _LEANS_BACK = re.compile(
     r"(it|its|they|their|them|this|these|that|those|he|she|his|her|such|both|here|there)\b", re.I
@@ -58,14 +64,14 @@ class ExtractiveWriter:
     def _choose(self, question: Question, evidence: Evidence) -> Iterator[tuple[str, int, str]]:
         """(what stands before it, number of the hit, text), in reading order."""
         picks = self._rank(question, evidence)
+        asks_steps = _ASKS_STEPS.search(question.text)
         chosen: set[tuple[int, int]] = set()
-        for pick in picks[:_MOST_UNITS]:
-            if pick.merit >= picks[0].merit - _MARGIN:
-                hit = evidence.hits[pick.hit]
-                company = _company(hit, pick.unit)
-                if pick.hit == 0 and _ASKS_STEPS.search(question.text):
-                    company |= _steps(hit, pick.unit)
-                chosen.update((pick.hit, unit) for unit in company)
+        for pick in _few(picks):
+            hit = evidence.hits[pick.hit]
+            if pick.hit == 0 and asks_steps and (steps := _steps(hit, pick.unit)):
+                chosen = {(0, unit) for unit in steps}  # the steps are the answer
+                break
+            chosen.update((pick.hit, unit) for unit in _company(hit, pick.unit))
         shown: set[str] = set()
         before: tuple[Hit, int, str] | None = None
         for hit_index, unit_index in sorted(chosen):
@@ -82,19 +88,27 @@ class ExtractiveWriter:
         wants_code = bool(_ASKS_CODE.search(question.text))
         picks: list[_Pick] = []
         for index, hit in enumerate(evidence.hits):
+            is_exercise = bool(_EXERCISES.search(hit.passage.place.heading))
             headings = {number_of(term) for term in terms_of(hit.passage.place.path)}
             for unit_index, unit in enumerate(hit.passage.units):
                 words = {number_of(term) for term in terms_of(hit.passage.unit_text(unit))}
                 _, own = term_evidence(asked, dict.fromkeys(words, 1.0))
                 _, placed = term_evidence(asked, dict.fromkeys(words | headings, 1.0))
-                coverage = 0.6 * own + 0.4 * placed
-                merit = hit.unit_cosines[unit_index] + _COVERAGE_WEIGHT * coverage + 0.3 * hit.score
-                if unit.kind is UnitKind.CODE:
-                    merit += 0.1 if wants_code else -0.5
-                elif _is_label(hit, unit_index):
-                    merit -= 0.5
+                merit = hit.unit_cosines[unit_index] + _SCORE * hit.score
+                merit += _OWN_WORDS * own + _PLACED_WORDS * placed
+                unasked = unit.kind is UnitKind.CODE and not wants_code
+                if unasked or is_exercise or _is_label(hit, unit_index):
+                    merit += _UNLIKELY
                 picks.append(_Pick(index, unit_index, merit))
         return sorted(picks, key=lambda pick: (-pick.merit, pick.hit, pick.unit))
+
+
+def _few(picks: Sequence[_Pick]) -> list[_Pick]:
+    """The strongest units; the best passage always has its say."""
+    few = [pick for pick in picks[:_MOST_UNITS] if pick.merit >= picks[0].merit - _MARGIN]
+    if few and all(pick.hit for pick in few):
+        few[_MOST_UNITS - 1 :] = [next(pick for pick in picks if pick.hit == 0)]
+    return few
 
 
 def _company(hit: Hit, chosen: int) -> set[int]:
@@ -106,9 +120,26 @@ def _company(hit: Hit, chosen: int) -> set[int]:
         company.add(chosen - 1)
     if text.rstrip().endswith(":"):
         company |= _announced(hit, chosen + 1)
-    if units[chosen].kind is UnitKind.CODE and chosen:
+    if units[chosen].kind is UnitKind.CODE and chosen and not _is_label(hit, chosen - 1):
         company.add(chosen - 1)
+    if units[chosen].kind is UnitKind.ROW:
+        company.add(_header(hit, chosen))
     return company
+
+
+def _header(hit: Hit, row: int) -> int:
+    """The row that names the columns of this one."""
+    first = row
+    while first and hit.passage.units[first - 1].kind is UnitKind.ROW:
+        if _is_header(hit, first):
+            break
+        first -= 1
+    return first
+
+
+def _is_header(hit: Hit, unit: int) -> bool:
+    following = hit.passage.text[hit.passage.units[unit].end :].split("\n", 2)
+    return len(following) > 1 and following[1].startswith("|--")
 
 
 def _announced(hit: Hit, start: int) -> set[int]:
@@ -150,9 +181,12 @@ def _is_item(hit: Hit, unit: int) -> bool:
 
 
 def _is_label(hit: Hit, unit: int) -> bool:
-    """A tab's or a listing's title rather than a sentence."""
+    """A tab's or a listing's title, or the head of a table, rather than a sentence."""
+    kind = hit.passage.units[unit].kind
+    if kind is UnitKind.ROW:
+        return _is_header(hit, unit)
     text = hit.passage.unit_text(hit.passage.units[unit])
-    return hit.passage.units[unit].kind is UnitKind.SENTENCE and len(text.split()) <= _LONGEST_LABEL
+    return kind is UnitKind.SENTENCE and len(text.split()) <= _LONGEST_LABEL
 
 
 def _line(hit: Hit, unit_index: int, *, in_list: bool) -> str:
@@ -176,6 +210,8 @@ def _lead(before: tuple[Hit, int, str] | None, now: tuple[Hit, int, str]) -> str
         return "\n\n"
     if _LIST_MARKER.match(text):
         return "\n" if _is_item(*before[:2]) else "\n\n"
+    if now[0].passage.units[now[1]].kind is UnitKind.ROW:
+        return "\n"
     return "\n\n" if _LIST_MARKER.match(earlier) and not _same_line(before, now) else " "
 
 
