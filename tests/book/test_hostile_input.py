@@ -99,14 +99,18 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+SIZES = (6_000, 60_000)
+
+
 @pytest.mark.parametrize("pattern", HOSTILE)
 @pytest.mark.parametrize("mdx", [True, False])
 def test_time_grows_with_size_and_not_faster(pattern: str, mdx: bool) -> None:
-    small, large = (_seconds(pattern * (size // len(pattern)), mdx) for size in (6_000, 60_000))
-    # Ten times the text in twelve times the time, above what a busy machine blurs; and at most
-    # 50 ms a KB.
-    assert large <= max(12 * small, 0.4)
-    assert large < 0.05 * 60
+    """Ten times the text in twelve times the time, in the calmest of four moments."""
+    for _ in range(4):
+        small, large = (_seconds(pattern * (size // len(pattern)), mdx) for size in SIZES)
+        if large <= max(12 * small, 0.4) and large < 0.05 * SIZES[1] / 1024:
+            return
+    pytest.fail(f"{SIZES[0]} signs took {small:.3f} s, {SIZES[1]} took {large:.3f} s")
 
 
 def _seconds(text: str, mdx: bool) -> float:
@@ -138,5 +142,8 @@ def test_deep_nesting_is_read_to_its_end() -> None:
         assert "deep" in read(text, mdx=True)[-1].text
     boxes = ":::note\n" * 300 + "deep"
     assert "deep" in read(boxes, mdx=True)[-1].text
+    inside = "| a | b |\n|---|---|\n| c | deep |\n\n<TabItem label='Tab'>\nx\n</TabItem>\n\ndeep"
+    divs = "<div>\n\n" * 200 + inside + "\n\n</div>" * 200
+    assert "deep" in read(divs, mdx=True)[-1].text
     details = "<details>\n" * 300 + "deep\n" + "</details>\n" * 300
     assert "deep" in read(details, mdx=True)[-1].text

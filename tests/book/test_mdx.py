@@ -286,6 +286,16 @@ def test_commonmark_keeps_braces_indented_code_and_html() -> None:
     assert shown(source, mdx=False) == "raw *text*\n\nS\nBody"
 
 
+def test_loose_markdown_reads_markdown_after_an_html_tag() -> None:
+    source = "<details>\n<summary>S</summary>\nText:\n```py\nx = {1}\n```\n</details>\n\n{a}"
+    document = parse(Source.of(source), Reading(mdx=False, loose=True))
+    box, after = document.blocks
+    assert isinstance(box, Box)
+    assert isinstance(box.blocks[1], Code)
+    assert isinstance(after, Paragraph)
+    assert after.text == "{a}"
+
+
 def test_mdx_has_no_indented_code() -> None:
     assert shown("    text") == "text"
 

@@ -236,6 +236,15 @@ def test_metadata_comes_from_front_matter_and_the_letters_of_the_text(tmp_path: 
     assert found["d.md"].keywords == ("eins", "zwei")
 
 
+def test_a_site_that_names_no_language_is_judged_by_its_letters(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {"docusaurus.config.js": "export default {url: ''};", "docs/a.md": "روبوٹ چلتا ہے۔"},
+    )
+    assert read_book(tmp_path).passages[0].metadata.language == "ur"
+    assert read_book(tmp_path, SiteOptions(locale="ps")).passages[0].metadata.language == "ps"
+
+
 # --- translations and partials --------------------------------------------------------------------
 
 
@@ -438,3 +447,10 @@ def test_invisible_characters_are_gone_and_spelling_stays(tmp_path: Path) -> Non
     text = f"a\u202eb\u2066c\ufeffd\u200be\U000e0041f {urdu} क्\u200dष 👩\u200d🚀 x\u200dy"
     write(tmp_path, {"a.md": text})
     assert read_book(tmp_path).passages[0].text == f"abcdef {urdu} क्\u200dष 👩\u200d🚀 xy"
+
+
+def test_partials_nested_as_deeply_as_they_may_are_still_split(tmp_path: Path) -> None:
+    inside = "<details>\n" * 60 + "<P/>\n" + "</details>\n" * 60
+    files = {f"_p{n}.mdx": f"import P from './_p{n + 1}.mdx';\n\n{inside}" for n in range(7)}
+    write(tmp_path, {**files, "_p7.mdx": "end", "a.mdx": files["_p0.mdx"] + "\n\nlast"})
+    assert "last" in read_book(tmp_path).passages[-1].text

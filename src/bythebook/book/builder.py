@@ -21,7 +21,7 @@ from bythebook.book.inline import Values, shown_value, slug_text, tidy, visible
 from bythebook.book.jsx import Expression, Tag
 from bythebook.book.slugs import Slugger
 
-_MAX_FRAMES = 80  # elements nested deeper are read for their text alone
+_MAX_FRAMES = 40  # elements nested deeper are read for their text alone
 
 Partial = Callable[[Tag, Span], Document | None]  # the file a tag stands for, if it is one
 
@@ -71,12 +71,18 @@ class Builder:
         settle_rows(frame, span)
         if frame.tag is None and frame.name == "note":
             self._keep_note(frame)
-        elif len(self.frames) > _MAX_FRAMES:
-            self.top.blocks.extend(frame.blocks)
+        elif len(self.frames) > _MAX_FRAMES and frame.name != "table":
+            self._flatten(frame, span)
         elif frame.tag is None:
             finish_container(frame, self.top, span)
         else:
             finish_element(frame, self.top, span)
+
+    def _flatten(self, frame: Frame, span: Span) -> None:
+        title = frame.title.rpartition("\n")[2]
+        if title:
+            self.top.blocks.append(Paragraph(title, span))
+        self.top.blocks.extend(frame.blocks)
 
     def _keep_note(self, frame: Frame) -> None:
         """A footnote waits for its place at the end; one that is said twice keeps both texts."""

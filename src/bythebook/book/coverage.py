@@ -19,6 +19,8 @@ from bythebook.book.jsx import Expression, Tag
 from bythebook.book.letters import words
 from bythebook.book.tree import read_info
 
+_WORDY = frozenset(("inline", "flow", "fence", "code_block", "maths_block"))
+
 
 def visible_words(
     tokens: Sequence[Token], values: Values, inlined: Mapping[int, Document]
@@ -46,7 +48,7 @@ class _Counter:
                 skipped.append(token.meta.get("label") not in referenced)
             elif token.type == "footnote_reference_close":
                 skipped.pop()
-            elif not (skipped and skipped[-1]):
+            elif token.type in _WORDY and not (skipped and skipped[-1]):
                 yield from self._words_of(token, before)
 
     def _words_of(self, token: Token, before: Token) -> Iterator[str]:
@@ -60,7 +62,7 @@ class _Counter:
         elif token.type == "flow":
             for part in token.meta["parts"]:
                 yield from self._part_words(part)
-        elif token.type in ("fence", "code_block", "maths_block"):
+        else:
             yield from self._shown(read_info(token.info)[1])
             yield from self._shown(token.content)
 

@@ -132,15 +132,21 @@ def _cut_code(piece: Piece, limit: int) -> Iterator[Piece]:
     start = 0
     gap = piece.gap
     while start < len(lines):
-        end, size = start, 0
-        while end < len(lines):
-            size += estimate_tokens(lines[end])
-            if size > limit and end > start:
-                break
-            end += 1
+        end = _code_border(lines, start, limit)
         text = "\n".join([*title, fence_line, *lines[start:end], fence])
         yield replace(piece, text=text, gap=gap)
         start, title, gap = end, [], "\n\n"
+
+
+def _code_border(lines: Sequence[str], start: int, limit: int) -> int:
+    """How far a part may reach; if it must end early, rather after a blank line."""
+    size = 0
+    for end in range(start, len(lines)):
+        size += estimate_tokens(lines[end])
+        if size > limit and end > start:
+            half = range(end, (start + end) // 2, -1)
+            return next((place for place in half if not lines[place - 1].strip()), end)
+    return len(lines)
 
 
 def _code_lines(text: str) -> tuple[list[str], str, list[str], str]:

@@ -16,11 +16,14 @@ _JOINERS = re.compile(
     "(?<![\u0590-\u08ff\u0900-\u0fff\u1000-\u109f\u1780-\u18af\ufb1d-\ufdff\ufe70-\ufefc"
     "\u2190-\u2bff\u3030\ufe0f\U0001f000-\U0001faff])[\u200c\u200d]"
 )
+_SUSPECT = re.compile(
+    "[\u200b-\u200d\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
+)
 _WORD = re.compile(r"\w+")
 
 
 def clean(text: str) -> str:
-    if text.isascii():
+    if text.isascii() or not _SUSPECT.search(text):
         return text
     return _JOINERS.sub("", _SELECTORS.sub("", _HIDDEN.sub("", text)))
 

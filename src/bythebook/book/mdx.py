@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TypeVar
 
 from markdown_it.token import Token
@@ -23,7 +24,7 @@ from bythebook.book.jsx import (
     scan_tag,
 )
 from bythebook.book.letters import clean, words
-from bythebook.book.slugs import Slugger
+from bythebook.book.slugs import Slugger, slug
 from bythebook.book.syntax import grammar
 from bythebook.book.tree import build, headings_of
 
@@ -58,8 +59,12 @@ class Source:
 
     @classmethod
     def of(cls, text: str, *, skip_lines: int = 0) -> Source:
-        starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
-        lines = clean(_LINE_END.sub("\n", text)).split("\n")
+        if "\r" in text:
+            starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+            lines = clean(_LINE_END.sub("\n", text)).split("\n")
+        else:
+            starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))][:-1]
+            lines = clean(text).split("\n")
         numbers = range(1, len(lines) + 1)
         return cls(
             tuple(lines[skip_lines:]),
@@ -80,9 +85,10 @@ class Reading:
     """How to read a file."""
 
     mdx: bool = True
+    loose: bool = False  # not MDX, and Markdown inside HTML is Markdown too
     maths: str = "guess"  # "on", "off" or "guess"
     comment_ids: bool = False  # <!-- #id --> names a heading
-    keep_case: bool = False  # of anchors
+    slug: Callable[[str], str] = slug  # a heading's text to its anchor
     open_partial: OpenPartial = _no_partial
     open_text: OpenText = _no_text
     values: Mapping[str, object] = field(default_factory=dict)
@@ -102,7 +108,8 @@ def parse(source: Source, reading: Reading = _AS_MDX) -> Document:
 
 
 def _parse(source: Source, reading: Reading) -> Document:
-    parser = grammar(mdx=reading.mdx, maths=reading.maths, comment_ids=reading.comment_ids)
+    flavour = "mdx" if reading.mdx else "loose" if reading.loose else "md"
+    parser = grammar(flavour, maths=reading.maths, comment_ids=reading.comment_ids)
     text = "\n".join(source.lines)
     tokens = parser.parse(text, {"budget": Budget(len(text))})
     pair_tags(list(_tags(tokens)))
@@ -114,7 +121,7 @@ def _parse(source: Source, reading: Reading) -> Document:
         **_imported_texts(imports, reading.open_text),
     }
     around = _surroundings(source, reading, imports, values)
-    builder = Builder(around, slugger=Slugger(keep_case=reading.keep_case))
+    builder = Builder(around, slugger=Slugger(reading.slug))
     blocks = build(builder, tokens)
     return Document(
         blocks,

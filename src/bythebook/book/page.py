@@ -20,7 +20,7 @@ from bythebook.book.passages import passages_of
 from bythebook.book.routes import front_text
 from bythebook.model import Metadata, Passage, Place
 
-_MAX_PARTIAL_DEPTH = 8
+_MAX_PARTIAL_DEPTH = 5
 _MAX_INLINED = 2 * 1024 * 1024  # characters of partials in one page
 _MDX_SIGNS = re.compile(
     r"^(?:import\s[^\n]{0,200}\sfrom\s*['\"]|export\s+(?:const|default|function)\s)|^\{/\*", re.M
@@ -54,8 +54,10 @@ class Draft:
 def read_draft(root: Path, file: PurePosixPath, name: str) -> Draft:
     """Raises UnreadableFile or UnreadableFrontMatter."""
     text = read_text(root, file)
-    head = clean(text.replace("\r\n", "\n").replace("\r", "\n"))
-    front, lines = read_front_matter(head)
+    front: dict[str, object] = {}
+    lines = 0
+    if text.startswith(("---", "\ufeff---")):
+        front, lines = read_front_matter(clean(text.replace("\r\n", "\n").replace("\r", "\n")))
     return Draft(file, name, text, front, lines)
 
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 
 from bythebook.book.config import DocsPlugin, SiteConfig, find_config, read_config, read_versions
-from bythebook.book.files import UnreadableFile, walk
+from bythebook.book.files import UnreadableFile, read_text, walk
 from bythebook.book.frontmatter import UnreadableFrontMatter
+from bythebook.book.mdbook import MdBook, find_mdbook, mdbook_slug, with_includes
 from bythebook.book.mdx import Reading
 from bythebook.book.order import Shelf
 from bythebook.book.page import Draft, Imports, Labels, Page, looks_like_mdx, make_page, read_draft
 from bythebook.book.routes import Routes, front_text
+from bythebook.book.slugs import slug
 from bythebook.errors import SourceError
 from bythebook.model import Passage
 
@@ -103,13 +105,13 @@ def read_book(
             f"There is no folder {docs.name!r}.",
             cure="Name the folder that holds the book's pages.",
         )
-    site = _locate(docs.resolve(), options)
+    mdbook = find_mdbook(docs.resolve())
+    site = _locate(docs.resolve(), options) if mdbook is None else _mdbook_site(mdbook, options)
     pages: list[Page] = []
-    for tree in site.trees:
-        for page in _read_tree(site, tree):
-            pages.append(page)
-            if on_page is not None:
-                on_page(page)
+    for page in _read_trees(site) if mdbook is None else _read_mdbook(site, mdbook, options):
+        pages.append(page)
+        if on_page is not None:
+            on_page(page)
     _name_doubles(site, pages)
     if not pages and not any(problem.fatal for problem in site.problems):
         raise SourceError(
@@ -179,7 +181,7 @@ def _docusaurus_site(
         trailing_slash=config.trailing_slash if trailing is None else trailing,
         strip_numbers=plugin.strip_numbers,
     )
-    locale = options.locale or config.default_locale or "en"
+    locale = options.locale or config.default_locale
     site = _Site(
         root=config.root,
         trees=[_Tree(folder, "", routes, locale)],
@@ -187,11 +189,11 @@ def _docusaurus_site(
         reading=Reading(
             maths="on" if config.maths else "off",
             comment_ids=config.comment_ids,
-            keep_case=config.keep_case,
+            slug=partial(slug, keep_case=config.keep_case),
         ),
         exclude=(*plugin.exclude, *options.exclude),
     )
-    site.trees.extend(_translations(config, plugin, folder, routes, locale))
+    site.trees.extend(_translations(config, plugin, folder, routes, locale or "en"))
     for name in config.unread:
         site.warn("docusaurus.config", None, f"{name} is not a plain literal and was not read")
     return site
@@ -233,7 +235,55 @@ def _translations(
             yield _Tree(tree, f"i18n/{entry.name}/", moved, entry.name)
 
 
+# --- an mdBook ------------------------------------------------------------------------------------
+
+
+def _mdbook_site(book: MdBook, options: SiteOptions) -> _Site:
+    reading = Reading(mdx=False, maths="guess", slug=mdbook_slug)
+    return _Site(root=book.folder, trees=[], format="md", reading=reading, exclude=options.exclude)
+
+
+def _read_mdbook(site: _Site, book: MdBook, options: SiteOptions) -> Iterator[Page]:
+    imports = Imports(site.root)
+    for chapter in book.chapters():
+        name = str(chapter.file)
+        if any(_glob(pattern).match(name) for pattern in site.exclude):
+            continue
+        try:
+            draft = read_draft(site.root, chapter.file, name)
+        except (UnreadableFile, UnreadableFrontMatter) as error:
+            site.warn(name, error.line, error.reason, fatal=True)
+            continue
+        text = with_includes(draft.text, chapter.file.parent, _reader(site.root))
+        draft = replace(draft, file=chapter.file, text=text)
+        document = imports.document(draft, chapter.file.parent, site.reading)
+        for remark in document.remarks:
+            site.warn(name, remark.line, remark.text)
+        labels = Labels(
+            module=chapter.part or chapter.above,
+            chapter=chapter.above,
+            language=options.locale or book.language,
+        )
+        url = book.url(chapter.file, options.url or "", options.base_url)
+        yield make_page(draft, document, url, chapter.title, labels)
+
+
+def _reader(root: Path) -> Callable[[PurePosixPath], str | None]:
+    def read(file: PurePosixPath) -> str | None:
+        try:
+            return read_text(root, file)
+        except UnreadableFile:
+            return None
+
+    return read
+
+
 # --- reading --------------------------------------------------------------------------------------
+
+
+def _read_trees(site: _Site) -> Iterator[Page]:
+    for tree in site.trees:
+        yield from _read_tree(site, tree)
 
 
 def _read_tree(site: _Site, tree: _Tree) -> Iterator[Page]:
@@ -273,13 +323,13 @@ def _drafts(site: _Site, tree: _Tree) -> Iterator[Draft]:
 def _is_page(path: PurePosixPath, exclude: tuple[str, ...]) -> bool:
     if path.suffix not in (".md", ".mdx"):
         return False
-    if any(part.startswith("_") for part in path.parts):
+    if any(part.startswith(("_", ".")) or part == "node_modules" for part in path.parts):
         return False
     return not any(_glob(pattern).match(str(path)) for pattern in exclude)
 
 
 def _read_page(site: _Site, tree: _Tree, draft: Draft, shelf: Shelf, imports: Imports) -> Page:
-    reading = replace(site.reading, mdx=_is_mdx(site.format, draft))
+    reading = replace(site.reading, mdx=_is_mdx(site.format, draft), loose=site.format == "guess")
     folder = (tree.folder / draft.file).parent
     document = imports.document(draft, folder, reading)
     for remark in document.remarks:

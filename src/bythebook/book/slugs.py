@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 
 from bythebook.book.slug_table import DELETED
 
@@ -31,12 +32,12 @@ def slug(text: str, *, keep_case: bool = False) -> str:
 class Slugger:
     """Gives each heading of one file its own slug: ``foo``, ``foo-1``, ``foo-2`` …"""
 
-    def __init__(self, *, keep_case: bool = False) -> None:
-        self._keep_case = keep_case
+    def __init__(self, rule: Callable[[str], str] = slug) -> None:
+        self._rule = rule
         self._seen: dict[str, int] = {}
 
     def slug(self, text: str) -> str:
-        first = result = slug(text, keep_case=self._keep_case)
+        first = result = self._rule(text)
         while result in self._seen:
             self._seen[first] += 1
             result = f"{first}-{self._seen[first]}"

@@ -32,8 +32,9 @@ _CLASSIC_ID = re.compile(r"\{#([^{}]*)\}\Z")
 
 
 @lru_cache(maxsize=8)
-def grammar(*, mdx: bool, maths: str, comment_ids: bool = False) -> MarkdownIt:
-    """A parser for MDX or CommonMark; ``maths`` is "on", "off" or "guess".
+def grammar(flavour: str, *, maths: str, comment_ids: bool = False) -> MarkdownIt:
+    """A parser for "mdx", for "md" (CommonMark), or for "loose" Markdown: CommonMark, but an HTML
+    tag does not turn the lines after it into raw text. ``maths`` is "on", "off" or "guess".
 
     ``comment_ids``: ``<!-- #id -->`` names a heading. Docusaurus removes such comments before it
     looks for ids, unless the site sets ``mdx1Compat.comments`` to false.
@@ -43,7 +44,7 @@ def grammar(*, mdx: bool, maths: str, comment_ids: bool = False) -> MarkdownIt:
     parser.options["tasklists"] = True
     footnote_plugin(parser, inline=False, move_to_end=False)
     _replace_paragraphs(parser)
-    _add_tags(parser, mdx=mdx)
+    _add_tags(parser, flavour)
     parser.block.ruler.before("fence", "directive", directive, {"alt": _INTERRUPTS})
     if maths != "off":
         parser.block.ruler.before("fence", "maths_block", maths_block, {"alt": _INTERRUPTS})
@@ -63,19 +64,23 @@ def _replace_paragraphs(parser: MarkdownIt) -> None:
     parser.block.ruler.at("paragraph", _paragraph)
 
 
-def _add_tags(parser: MarkdownIt, *, mdx: bool) -> None:
+def _add_tags(parser: MarkdownIt, flavour: str) -> None:
     inline = parser.inline.ruler
     inline.before("html_inline", "comment", _inline_comment)
     inline.before("html_inline", "tag", _inline_tag)
     inline.disable("html_inline")
-    if not mdx:
+    if flavour == "md":
         return
-    parser.block.ruler.disable(["html_block", "code"])
-    inline.disable("autolink")
-    inline.before("tag", "expression", _inline_expression)
-    parser.block.ruler.before("table", "module_code", _module_code, {"alt": []})
-    parser.block.ruler.before("table", "comment", _flow_comment, {"alt": _INTERRUPTS})
-    parser.block.ruler.before("table", "flow", _flow, {"alt": _INTERRUPTS})
+    block = parser.block.ruler
+    block.disable("html_block")
+    block.before("table", "comment", _flow_comment, {"alt": _INTERRUPTS})
+    if flavour == "mdx":
+        block.disable("code")
+        inline.disable("autolink")
+        inline.before("tag", "expression", _inline_expression)
+        block.before("comment", "module_code", _module_code, {"alt": []})
+    signs = "<{" if flavour == "mdx" else "<"
+    block.before("table", "flow", partial(_flow, signs=signs), {"alt": _INTERRUPTS})
 
 
 def _limit_depth(parser: MarkdownIt, name: str) -> None:
@@ -178,13 +183,14 @@ def _flow_comment(state: StateBlock, start: int, end: int, silent: bool) -> bool
     return True
 
 
-def _flow(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+def _flow(state: StateBlock, start: int, end: int, silent: bool, *, signs: str) -> bool:
     """A line that holds nothing but tags and expressions (which may run over several lines)."""
     place = state.bMarks[start] + state.tShift[start]
-    if state.src[place : place + 1] not in ("<", "{"):
+    sign = state.src[place : place + 1]
+    if not sign or sign not in signs or state.is_code_block(start):
         return False
     parts: list[Tag | Expression] = []
-    after = _scan_parts(state, place, state.eMarks[end - 1], parts)
+    after = _scan_parts(state, place, state.eMarks[end - 1], parts, signs)
     if after < 0:
         return False
     if silent:
@@ -196,7 +202,9 @@ def _flow(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _scan_parts(state: StateBlock, place: int, end: int, parts: list[Tag | Expression]) -> int:
+def _scan_parts(
+    state: StateBlock, place: int, end: int, parts: list[Tag | Expression], signs: str
+) -> int:
     source, budget = state.src, budget_of(state.env, len(state.src))
     while place < end and source[place] != "\n":
         sign = source[place]
@@ -206,7 +214,7 @@ def _scan_parts(state: StateBlock, place: int, end: int, parts: list[Tag | Expre
                 return -1
             parts.append(scanned[0])
             place = scanned[1]
-        elif sign == "{":
+        elif sign == "{" and sign in signs:
             after = skip_expression(source, place, end, budget)
             if after < 0:
                 return -1

@@ -1,0 +1,187 @@
+"""Whole books by other people: nothing lost, nothing foreign, every code block byte for byte."""
+
+from __future__ import annotations
+
+import re
+import time
+from functools import cache
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from bythebook.book.letters import words
+from bythebook.book.site import Book, Page, SiteOptions, read_book
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT.parent / "shared" / "data"
+BOOKS = {
+    "physical-ai": DATA / "physical-ai-book" / "docs",
+    "mdx-sample": DATA / "docusaurus-mdx-sample" / "website" / "docs",
+    "squad": DATA / "squad-minibook" / "docs",
+    "sample": ROOT / "examples" / "physical-ai-book" / "docs",
+}
+FENCE = re.compile(r"( *)(`{3,}|~{3,})([^`\n]*)\Z")
+CODE = re.compile(r"^(`{3,})[^`\n]*\n.*?^\1$", re.M | re.S)
+CODE_INSIDE = re.compile(r"^(`{3,})[^`\n]*\n(.*?)\n\1$", re.M | re.S)
+JUNK = re.compile(
+    r"^(?:import [\w{*].*? from ['\"]|export (?:const|default|function) "
+    r"|:::|\{/\*|</?[A-Z]\w+[ >])",
+    re.M,
+)
+
+
+@cache
+def book(name: str) -> Book:
+    if not BOOKS[name].is_dir():
+        pytest.skip(f"needs the book {name} in ../shared/data")
+    return read_book(BOOKS[name])
+
+
+@pytest.fixture(params=BOOKS)
+def whole(request: pytest.FixtureRequest) -> Book:
+    return book(request.param)
+
+
+def test_every_visible_word_is_in_some_passage(whole: Book) -> None:
+    assert {page.file: page.missing for page in whole.pages if page.missing} == {}
+    assert whole.coverage == 1.0
+    assert not any(problem.fatal for problem in whole.problems)
+
+
+def test_no_junk_of_the_source_is_in_any_passage(whole: Book) -> None:
+    for passage in whole.passages:
+        found = JUNK.search(CODE.sub("", passage.text))
+        assert found is None, (passage.place.file, found)
+
+
+def test_every_passage_is_small_and_every_id_is_its_own(whole: Book) -> None:
+    assert len({passage.id for passage in whole.passages}) == len(whole.passages)
+    for passage in whole.passages:
+        only_code = CODE.sub("", passage.text).strip().count("\n") == 0
+        assert passage.tokens <= 500 or (passage.metadata.has_code and only_code), passage.place
+
+
+def test_every_unit_stands_in_its_passage_and_none_overlap(whole: Book) -> None:
+    for passage in whole.passages:
+        ends = 0
+        for unit in passage.units:
+            assert ends <= unit.start < unit.end <= len(passage.text)
+            ends = unit.end
+        covered = set(words(" ".join(passage.unit_text(unit) for unit in passage.units)))
+        left = {word for word in words(passage.text) if not word.isdigit()} - covered
+        assert not left, passage.place
+
+
+def test_every_anchor_of_a_passage_is_a_heading_of_its_page(whole: Book) -> None:
+    for page in whole.pages:
+        anchors = {anchor for _, anchor in page.headings}
+        for passage in page.passages:
+            _, _, anchor = passage.place.url.partition("#")
+            assert not anchor or anchor in anchors
+
+
+# --- the source itself as a witness ---------------------------------------------------------------
+
+
+def fences(source: str) -> list[str]:
+    """The code blocks of a file, found without any parser. Unwrapped ones are not code."""
+    found: list[str] = []
+    lines = iter(source.splitlines())
+    for line in lines:
+        opening = FENCE.match(line)
+        if opening is None:
+            continue
+        indent, mark, info = opening.groups()
+        inside: list[str] = []
+        for inner in lines:
+            bare = inner.strip()
+            if bare.startswith(mark) and not bare.strip(mark[0]):
+                break
+            inside.append(inner[len(indent) :] if inner[: len(indent)].isspace() else inner)
+        if "mdx-code-block" not in info:
+            found.append("\n".join(inside))
+    return found
+
+
+@pytest.mark.parametrize("name", ["physical-ai", "sample", "squad"])
+def test_every_code_block_is_kept_byte_for_byte(name: str) -> None:
+    for page in book(name).pages:
+        if page.file.startswith("i18n/"):
+            continue
+        source = (BOOKS[name] / page.file).read_text(encoding="utf-8").replace("\u200b", "")
+        for code in fences(source):
+            assert holders(page, code) >= 1, (page.file, code[:200])
+
+
+def holders(page: Page, code: str) -> int:
+    count = sum(code in passage.text for passage in page.passages)
+    if count:
+        return count
+    parts = [found for p in page.passages for found in CODE_INSIDE.findall(p.text)]
+    return int(code in "\n".join(inside for _, inside in parts))
+
+
+MARKUP = re.compile(
+    r"\]\([^)\n]*\)|</?(?:details|summary|br|div|p|a|b|i|em|strong|sub|sup|img)\b[^<>]*>|^:::\w*"
+    r"|^ *(?:`{3,}|~{3,})[^\n]*",
+    re.M,
+)
+
+
+@pytest.mark.parametrize("name", ["physical-ai", "squad"])
+def test_every_word_of_the_source_but_its_markup_is_kept(name: str) -> None:
+    for page in book(name).pages:
+        source = (BOOKS[name] / page.file).read_text(encoding="utf-8").replace("\u200b", "")
+        body = source.partition("\n---\n")[2] if source.startswith("---\n") else source
+        kept = " ".join(
+            [page.title, *(h for h, _ in page.headings)] + [p.text for p in page.passages]
+        )
+        known = set(words(kept))
+        left = [
+            word
+            for word in words(MARKUP.sub(" ", unescape(body)))
+            if word not in known and word.strip("_") not in kept
+        ]
+        # GFM does not draw the cells of a row that has more of them than the header.
+        assert not [word for word in left if (page.file, word) != ("M4/C3/S7.md", "Debug")], left
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+def test_the_big_book_has_its_pages_at_their_addresses() -> None:
+    pages = {page.file: page for page in book("physical-ai").pages}
+    assert len(pages) == 106
+    assert pages["M1/C1/S1.md"].url == "/docs/M1/C1/m1-c1-s1"
+    assert pages["M1/C1/S1.md"].passages[0].place.module == "Module 1: The Nervous System"
+    with_site = read_book(BOOKS["physical-ai"], SiteOptions(url="https://x.example"))
+    assert with_site.pages[0].url == "https://x.example/docs/"
+
+
+def test_the_big_book_is_read_in_three_seconds_of_one_core() -> None:
+    book("physical-ai")
+    times: list[float] = []
+    for _ in range(5):
+        start = time.process_time()
+        read_book(BOOKS["physical-ai"])
+        times.append(time.process_time() - start)
+        if times[-1] < 3:
+            return
+    pytest.fail(f"took {min(times):.1f} s")
+
+
+def test_bare_signs_and_braces_in_prose_are_kept() -> None:
+    texts = {page.file: " ".join(p.text for p in page.passages) for page in book("squad").pages}
+    science = texts["module-2-science/02-computational-complexity-theory.md"]
+    assert "the set {0,1}" in science
+    assert "{xx | x is any binary string}" in science
+    assert "\u200b" not in "".join(texts.values())
+
+
+def test_a_heading_of_the_squad_book_is_found_at_its_own_anchor() -> None:
+    page = next(p for p in book("squad").pages if p.file.endswith("01-normans.md"))
+    assert [p.place.url.partition("#")[2] for p in page.passages][:2] == [
+        "normans-part-1",
+        "normans-part-2",
+    ]
