@@ -214,3 +214,8 @@ def test_passages_put_back_together_hold_every_word_of_the_page(source: str) -> 
     assert set(document.words) <= kept
     assert [p.position for p in passages] == list(range(len(passages)))
     assert len({p.id for p in passages}) == len(passages)
+
+
+def test_a_page_that_is_nothing_but_its_title_says_that() -> None:
+    assert where("# Title") == [((), "/docs/a/b", "Title")]
+    assert where("") == []

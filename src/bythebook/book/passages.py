@@ -47,7 +47,11 @@ def passages_of(
     """A page's passages in reading order. ``place`` is the page's own."""
     passages: list[Passage] = []
     seen: dict[tuple[tuple[str, ...], str], int] = {}
-    for section in _with_words(sections_of(document.blocks, place.title)):
+    sections = list(_with_words(sections_of(document.blocks, place.title)))
+    if not sections and document.headings:
+        heading = document.headings[0]  # a page that is nothing but its title still says that
+        sections = [Section((), (Paragraph(heading.text, heading.span),))]
+    for section in sections:
         path = tuple(heading.text for heading in section.path)
         here = replace(place, section=path, url=with_anchor(place.url, section.anchor))
         for chunk in pack(render(section.blocks), max_tokens):
