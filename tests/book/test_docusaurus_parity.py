@@ -33,6 +33,7 @@ pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "examples" / "physical-ai-book"
 MDX_SAMPLE = ROOT.parent / "shared" / "data" / "docusaurus-mdx-sample" / "website" / "docs"
+BIG_BOOK = ROOT.parent / "shared" / "data" / "physical-ai-book" / "docs"
 FEATURES = "docs/guides/markdown-features"
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
@@ -239,5 +240,24 @@ def test_docusaurus_own_pages_keep_their_words(
             )
             lost -= folded(f"{contents} {contents} {source[:300]} {page.title}")
         lost -= folded(" ".join(re.findall(r'<ThemedImage\s+alt="([^"]*)"', source)))
+        assert not lost, page.file
+        assert not foreign, page.file
+
+
+# --- a whole textbook by somebody else ------------------------------------------------------------
+
+
+def test_every_page_of_the_big_book_is_the_same() -> None:
+    if not BIG_BOOK.is_dir():
+        pytest.skip("needs physical-ai-book in ../shared/data")
+    config = docusaurus.config(markdown_format="detect", maths=False)
+    sources = {"docs": BIG_BOOK, "docusaurus.config.js": config, "sidebars.js": docusaurus.SIDEBARS}
+    site = docusaurus.build("big", sources)
+    book, built = read_book(site / "docs"), docusaurus.pages(site)
+    assert_same_pages(book, built)
+    assert_same_anchors(book, built)
+    assert_passages_land(book, built)
+    for page in book.pages:
+        lost, foreign = lost_and_foreign(page, built[path_of(page)])
         assert not lost, page.file
         assert not foreign, page.file

@@ -33,9 +33,13 @@ FRAGMENTS = [
 TEXTS = st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join) | st.text(max_size=200)
 
 
-def read(text: str, *, mdx: bool) -> tuple[Passage, ...]:
+MDX, COMMONMARK, LOOSE = Reading(), Reading(mdx=False), Reading(mdx=False, loose=True)
+READINGS = (MDX, COMMONMARK, LOOSE)
+
+
+def read(text: str, reading: Reading = MDX) -> tuple[Passage, ...]:
     """Parse and split, and check that no word the parser saw is missing."""
-    document = parse(Source.of(text), Reading(mdx=mdx))
+    document = parse(Source.of(text), reading)
     passages = passages_of(document, PLACE, Metadata())
     kept = [word for passage in passages for word in words(passage.text)]
     carried = {heading for passage in passages for heading in passage.place.section}
@@ -46,9 +50,9 @@ def read(text: str, *, mdx: bool) -> tuple[Passage, ...]:
     return passages
 
 
-@given(TEXTS, st.booleans())
-def test_any_text_can_be_read_and_keeps_its_words(text: str, mdx: bool) -> None:
-    for passage in read(text, mdx=mdx):
+@given(TEXTS, st.sampled_from(READINGS))
+def test_any_text_can_be_read_and_keeps_its_words(text: str, reading: Reading) -> None:
+    for passage in read(text, reading):
         assert passage.text
         for unit in passage.units:
             assert 0 <= unit.start < unit.end <= len(passage.text)
@@ -79,7 +83,7 @@ def test_mutated_pages_are_read_without_an_exception_or_a_hang() -> None:
     for number in range(int(os.environ.get("BYTHEBOOK_FUZZ", "2000"))):
         text = mutated(dice.choice(seeds), dice)
         start = time.process_time()
-        read(text, mdx=number % 3 != 0)
+        read(text, READINGS[number % 3])
         assert time.process_time() - start < 0.25 + 0.05 * len(text) / 1024, text
 
 
@@ -103,24 +107,24 @@ SIZES = (6_000, 60_000)
 
 
 @pytest.mark.parametrize("pattern", HOSTILE)
-@pytest.mark.parametrize("mdx", [True, False])
-def test_time_grows_with_size_and_not_faster(pattern: str, mdx: bool) -> None:
+@pytest.mark.parametrize("reading", READINGS, ids=["mdx", "commonmark", "loose"])
+def test_time_grows_with_size_and_not_faster(pattern: str, reading: Reading) -> None:
     """Ten times the text in twelve times the time, in the calmest of four moments."""
     for _ in range(4):
-        small, large = (_seconds(pattern * (size // len(pattern)), mdx) for size in SIZES)
+        small, large = (_seconds(pattern * (size // len(pattern)), reading) for size in SIZES)
         if large <= max(12 * small, 0.4) and large < 0.05 * SIZES[1] / 1024:
             return
     pytest.fail(f"{SIZES[0]} signs took {small:.3f} s, {SIZES[1]} took {large:.3f} s")
 
 
-def _seconds(text: str, mdx: bool) -> float:
+def _seconds(text: str, reading: Reading) -> float:
     """The better of two runs, without the collector's own work."""
     times: list[float] = []
     for _ in range(2):
         gc.collect()
         gc.disable()
         start = time.process_time()
-        passages_of(parse(Source.of(text), Reading(mdx=mdx)), PLACE, Metadata())
+        passages_of(parse(Source.of(text), reading), PLACE, Metadata())
         times.append(time.process_time() - start)
         gc.enable()
     return min(times)
@@ -139,11 +143,11 @@ def test_deep_nesting_is_read_to_its_end() -> None:
         "<div>" * 500 + "deep",
         "*" * 999 + "deep",
     ):
-        assert "deep" in read(text, mdx=True)[-1].text
+        assert "deep" in read(text)[-1].text
     boxes = ":::note\n" * 300 + "deep"
-    assert "deep" in read(boxes, mdx=True)[-1].text
+    assert "deep" in read(boxes)[-1].text
     inside = "| a | b |\n|---|---|\n| c | deep |\n\n<TabItem label='Tab'>\nx\n</TabItem>\n\ndeep"
     divs = "<div>\n\n" * 200 + inside + "\n\n</div>" * 200
-    assert "deep" in read(divs, mdx=True)[-1].text
+    assert "deep" in read(divs)[-1].text
     details = "<details>\n" * 300 + "deep\n" + "</details>\n" * 300
-    assert "deep" in read(details, mdx=True)[-1].text
+    assert "deep" in read(details)[-1].text
