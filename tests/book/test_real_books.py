@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-import time
+import subprocess
+import sys
 from functools import cache
 from html import unescape
 from pathlib import Path
@@ -160,15 +161,22 @@ def test_the_big_book_has_its_pages_at_their_addresses() -> None:
 
 
 def test_the_big_book_is_read_in_three_seconds_of_one_core() -> None:
+    """As a new process would, in the calmest of eight moments; and within 300 MB."""
     book("physical-ai")
-    times: list[float] = []
-    for _ in range(5):
-        start = time.process_time()
-        read_book(BOOKS["physical-ai"])
-        times.append(time.process_time() - start)
-        if times[-1] < 3:
-            return
-    pytest.fail(f"took {min(times):.1f} s")
+    script = (
+        "import resource, sys, time; from pathlib import Path\n"
+        "from bythebook.book.site import read_book\n"
+        "start = time.process_time(); read_book(Path(sys.argv[1]))\n"
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "print(time.process_time() - start, peak)"
+    )
+    seconds: list[float] = []
+    while len(seconds) < 8 and min(seconds, default=9) >= 3:
+        command = [sys.executable, "-c", script, str(BOOKS["physical-ai"])]
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        seconds.append(float(output.split()[0]))
+        assert int(output.split()[1]) < 300 * 1024
+    assert min(seconds) < 3
 
 
 def test_bare_signs_and_braces_in_prose_are_kept() -> None:

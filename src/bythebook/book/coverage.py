@@ -7,7 +7,7 @@ the passages lose shows up as missing words.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from markdown_it.token import Token
@@ -25,7 +25,9 @@ _WORDY = frozenset(("inline", "flow", "fence", "code_block", "maths_block"))
 def visible_words(
     tokens: Sequence[Token], values: Values, inlined: Mapping[int, Document]
 ) -> tuple[str, ...]:
-    return tuple(_Counter(values, inlined).count(tokens))
+    counter = _Counter(values, inlined)
+    counter.count(tokens)
+    return tuple(counter.words)
 
 
 class _Counter:
@@ -34,8 +36,9 @@ class _Counter:
         self._inlined = inlined
         self._hidden: list[str] = []  # the open elements that the page does not show
         self._tabs = TabLabels()
+        self.words: list[str] = []  # filled in place: a book has a lot of them
 
-    def count(self, tokens: Sequence[Token]) -> Iterator[str]:
+    def count(self, tokens: Sequence[Token]) -> None:
         skipped: list[bool] = []  # of the open footnotes: whether nothing refers to them
         referenced = {
             child.meta.get("label")
@@ -49,31 +52,31 @@ class _Counter:
             elif token.type == "footnote_reference_close":
                 skipped.pop()
             elif token.type in _WORDY and not (skipped and skipped[-1]):
-                yield from self._words_of(token, before)
+                self._words_of(token, before)
 
-    def _words_of(self, token: Token, before: Token) -> Iterator[str]:
+    def _words_of(self, token: Token, before: Token) -> None:
         if token.type == "inline":
             children = token.children or []
             one_line = before.type in ("heading_open", "directive_open", "th_open", "td_open")
             if one_line:
-                yield from self._shown(visible(children, self._values))
+                self._show(visible(children, self._values))
             else:
-                yield from self._inline_words(children)
+                self._inline_words(children)
         elif token.type == "flow":
             for part in token.meta["parts"]:
-                yield from self._part_words(part)
+                self._part_words(part)
         else:
-            yield from self._shown(read_info(token.info)[1])
-            yield from self._shown(token.content)
+            self._show(read_info(token.info)[1])
+            self._show(token.content)
 
-    def _inline_words(self, children: list[Token]) -> Iterator[str]:
+    def _inline_words(self, children: list[Token]) -> None:
         start = 0
         for place, child in enumerate(children):
             if child.type == "tag" and self._cuts(child.meta["tag"]):
-                yield from self._shown(visible(children[start:place], self._values))
-                yield from self._tag_words(child.meta["tag"])
+                self._show(visible(children[start:place], self._values))
+                self._tag_words(child.meta["tag"])
                 start = place + 1
-        yield from self._shown(visible(children[start:], self._values))
+        self._show(visible(children[start:], self._values))
 
     def _cuts(self, tag: Tag) -> bool:
         """Whether a tag within a line does more than format words."""
@@ -81,29 +84,35 @@ class _Counter:
             return False
         return tag.name in BLOCK_NAMES or tag.name in HIDDEN_NAMES or id(tag) in self._inlined
 
-    def _shown(self, text: str) -> Iterable[str]:
-        return () if self._hidden else words(text)
+    def _show(self, text: str) -> None:
+        if text and not self._hidden:
+            self.words += words(text)
 
-    def _part_words(self, part: Tag | Expression | str) -> Iterable[str]:
-        if isinstance(part, Tag):
-            return self._shown(part.raw) if part.is_literal else self._tag_words(part)
-        if isinstance(part, Expression):
-            return self._shown(shown_value(part, self._values) or "")
-        return self._shown(part)
+    def _part_words(self, part: Tag | Expression | str) -> None:
+        if isinstance(part, str):
+            self._show(part)
+        elif isinstance(part, Expression):
+            self._show(shown_value(part, self._values) or "")
+        elif part.is_literal:
+            self._show(part.raw)
+        else:
+            self._tag_words(part)
 
-    def _tag_words(self, tag: Tag) -> Iterable[str]:
+    def _tag_words(self, tag: Tag) -> None:
         if id(tag) in self._inlined:
-            return self._inlined[id(tag)].words
+            self.words += self._inlined[id(tag)].words
+            return
         if tag.name in HIDDEN_NAMES and tag.paired and not tag.alone:
             self._hide(tag)
         self._tabs.note(tag)
         if tag.closing:
-            return ()
+            return
         if tag.name == "TabItem":
-            return self._shown(self._tabs.label(tag))
+            self._show(self._tabs.label(tag))
+            return
         names = {"Admonition": ("title",), "CodeBlock": ("title",), "Mermaid": ("value",)}
         texts = [tag.text_of(name) for name in ("alt", *names.get(tag.name, ()))]
-        return self._shown(" ".join(texts))
+        self._show(" ".join(texts))
 
     def _hide(self, tag: Tag) -> None:
         if not tag.closing:
