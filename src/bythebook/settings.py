@@ -12,18 +12,18 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from bythebook.errors import ConfigurationError, InvalidInput
 
 PRESETS = {
-    "book": "S0: POST /query",
-    "agent": "S1: POST /ask, POST /search, the command line",
-    "envelope": "S2: POST /api/v2/query",
-    "plain": "S3: POST /api/v1/query",
-    "chat": "S4: POST /chat/run",
+    "book": "S0, the book agent",
+    "agent": "S1, the retrieval agent: POST /ask, POST /search",
+    "envelope": "S2, the answer generation agent",
+    "plain": "S3, the chatbot backend",
+    "chat": "S4, the agent API: POST /chat/run",
 }
 
 ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
@@ -127,6 +127,9 @@ class Site(_Section):
     trailing_slash: bool | None = Field(None, description="Docusaurus' trailingSlash.")
     locale: str | None = Field(None, description="Language of the docs folder.")
     exclude: tuple[str, ...] = Field((), description="Globs of files that are not the book.")
+    markdown_format: Literal["mdx", "md", "detect"] | None = Field(
+        None, description="Docusaurus' markdown.format: mdx, md or detect."
+    )
 
     @field_validator("url")
     @classmethod
