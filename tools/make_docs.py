@@ -60,7 +60,7 @@ def settings_page() -> str:
             "Nested settings are tables in `bythebook.toml`:\n",
             '```toml\nembedder = "local:minilm"\n\n[limits]\ntop_k = 8\n```\n',
             *rows,
-            "\n`limits.*` hold for the command line and for Python; over HTTP each contract has its "
+            "\n`limits.*` hold for the command line and Python; over HTTP each contract has its "
             "own ([why](decisions/0010-limits-per-contract.md)).\n",
             "## Presets\n",
             "Each preset holds the constants of one contract; its file says where each comes "
