@@ -164,11 +164,12 @@ def test_the_big_book_is_read_in_three_seconds_of_one_core() -> None:
     """As a new process would, in the calmest of eight moments; and within 300 MB."""
     book("physical-ai")
     script = (
-        "import resource, sys, time; from pathlib import Path\n"
+        "import sys, time; from pathlib import Path\n"
         "from bythebook.book.site import read_book\n"
         "start = time.process_time(); read_book(Path(sys.argv[1]))\n"
-        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "print(time.process_time() - start, peak)"
+        # Not ru_maxrss: a child inherits its parent's.
+        "status = Path('/proc/self/status').read_text().split('VmHWM:')[1]\n"
+        "print(time.process_time() - start, status.split()[0])"
     )
     seconds: list[float] = []
     while len(seconds) < 8 and min(seconds, default=9) >= 3:
