@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.samples import SAMPLE_BOOK, small_book
+from tests.servers import qdrant_cluster, qdrant_server
+
+__all__ = ["qdrant_cluster", "qdrant_server"]  # fixtures of every test
 
 _guard = {"closed": False}
 

@@ -8,7 +8,16 @@ from pathlib import Path
 from tests.samples import ROOT
 
 _HEAVY = {
-    *("numpy", "onnxruntime", "tokenizers", "qdrant_edge", "sqlalchemy", "alembic", "fastapi"),
+    *(
+        "numpy",
+        "onnxruntime",
+        "tokenizers",
+        "qdrant_edge",
+        "qdrant_client",
+        "sqlalchemy",
+        "alembic",
+        "fastapi",
+    ),
     *("starlette", "granian", "pydantic", "markdown_it", "ruamel", "rich", "huggingface_hub"),
 }
 

@@ -77,6 +77,32 @@ def test_a_wrong_setting_is_named(tmp_path: Path, toml: str, said: str) -> None:
         _load(tmp_path, toml)
 
 
+def test_an_address_of_qdrant_means_that_the_index_lives_there(tmp_path: Path) -> None:
+    assert _load(tmp_path).store == "edge"
+    assert _load(tmp_path, QDRANT_URL="http://127.0.0.1:6333").store == "qdrant"
+    assert _load(tmp_path, QDRANT_URL="http://q:6333", BYTHEBOOK_STORE="edge").store == "edge"
+    settings = _load(tmp_path, '[qdrant]\nurl = "https://a.example:6333, http://b.example"\n')
+    assert settings.store == "qdrant"
+    assert settings.qdrant.urls == ("https://a.example:6333", "http://b.example")
+
+
+@pytest.mark.parametrize(
+    "url", ["q:6333", "ftp://q", "http:///q", "http://q:99999", "http://[::1", "http://me:key@q"]
+)
+def test_an_address_that_is_none_is_refused_without_being_shown(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"qdrant\.url") as failure:
+        _load(tmp_path, QDRANT_URL=url)
+    assert url not in str(failure.value)
+
+
+def test_the_key_of_qdrant_is_never_shown(tmp_path: Path) -> None:
+    settings = _load(tmp_path, QDRANT_URL="http://q:6333", QDRANT_API_KEY="open-sesame")
+    assert settings.qdrant.api_key is not None
+    assert settings.qdrant.api_key.get_secret_value() == "open-sesame"
+    shown = [repr(settings), str(settings), str(settings.model_dump()), settings.model_dump_json()]
+    assert not any("open-sesame" in text for text in shown)
+
+
 def test_every_variable_names_a_setting() -> None:
     for path in ENVIRONMENT.values():
         model: Any = Settings

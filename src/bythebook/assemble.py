@@ -244,11 +244,36 @@ def choose(table: dict[str, Provider], name: str) -> Any:
 
 
 def _shelf(settings: Settings, embedder: Embedder) -> Shelf:
+    if settings.store == "qdrant":
+        return _server_shelf(settings, embedder)
     if settings.store != "edge":
-        raise ConfigurationError(f"There is no store {settings.store!r}.", cure="Use edge.")
+        raise ConfigurationError(
+            f"There is no store {settings.store!r}.", cure="Use edge or qdrant."
+        )
     from bythebook.providers.qdrant_edge import EdgeShelf
 
     return EdgeShelf(settings.home / "generations", dimension=embedder.dimension)
+
+
+def _server_shelf(settings: Settings, embedder: Embedder) -> Shelf:
+    chosen = settings.qdrant
+    if not chosen.urls:
+        raise ConfigurationError("The store qdrant has no address.", cure="Set QDRANT_URL.")
+    try:
+        from bythebook.providers.qdrant_server import Server, ServerShelf
+    except ModuleNotFoundError as error:
+        raise UnknownProvider(
+            f"The store qdrant needs the package {error.name}.",
+            cure='Run: pip install "bythebook[qdrant]"',
+        ) from None
+    server = Server(
+        urls=chosen.urls,
+        api_key=chosen.api_key.get_secret_value() if chosen.api_key else None,
+        replication=chosen.replication,
+        shards=chosen.shards,
+        timeout_s=chosen.timeout_s,
+    )
+    return ServerShelf(server, settings.collection.name, dimension=embedder.dimension)
 
 
 def _writer(settings: Settings) -> Callable[[Vocabulary], Writer]:

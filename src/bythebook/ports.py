@@ -87,7 +87,7 @@ class Shelf(Protocol):
     async def open(self, generation: str) -> PassageStore: ...
 
     async def discard(self, *, keep: Sequence[str]) -> None:
-        """Remove every generation but these."""
+        """Remove every generation but these, of which the first is the one served."""
         ...
 
 

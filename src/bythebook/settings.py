@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from bythebook.errors import ConfigurationError, InvalidInput
 
@@ -33,6 +34,8 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "BYTHEBOOK_STORE": ("store",),
     "BYTHEBOOK_WRITER": ("writer",),
     "DATABASE_URL": ("database_url",),
+    "QDRANT_URL": ("qdrant", "url"),
+    "QDRANT_API_KEY": ("qdrant", "api_key"),
     "BYTHEBOOK_TOP_K": ("limits", "top_k"),
     "BYTHEBOOK_FLOOR": ("limits", "floor"),
     "BYTHEBOOK_SITE_URL": ("site", "url"),
@@ -118,6 +121,43 @@ class Collection(_Section):
     dimension: int | None = Field(None, ge=1, description="Dimension of its vectors.")
 
 
+class Qdrant(_Section):
+    """A Qdrant server or cluster. With an address here, the index lives there."""
+
+    url: str | None = Field(
+        None, description="Address of the server; of a cluster, its nodes' with commas between."
+    )
+    api_key: SecretStr | None = Field(
+        None, exclude=True, repr=False, description="Key of the server; never shown."
+    )
+    replication: int = Field(1, ge=1, description="Nodes that hold a copy of each shard.")
+    shards: int = Field(
+        1, ge=1, description="Parts of a collection; each weighs rare words by itself."
+    )
+    timeout_s: float = Field(1.0, gt=0, description="Longest wait for a search, in seconds.")
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        return tuple(url.strip() for url in (self.url or "").split(",") if url.strip())
+
+    @field_validator("url")
+    @classmethod
+    def _are_web_addresses(cls, value: str | None) -> str | None:
+        if value is not None and not all(map(_is_bare_address, value.split(","))):
+            raise ValueError("it should look like http://127.0.0.1:6333, without a key in it")
+        return value
+
+
+def _is_bare_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url.strip())
+        usable = parts.port is None or parts.port > 0
+    except ValueError:  # the port is no port, or a bracket is missing
+        return False
+    bare = not (parts.username or parts.password or parts.query or parts.fragment)
+    return usable and bare and parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
 class Site(_Section):
     """Where the book is published. What is not set is read from docusaurus.config.*."""
 
@@ -150,13 +190,18 @@ class Settings(_Section):
     home: Path = Field(Path(".bythebook"), description="Folder that holds the ingested book.")
     preset: str = Field("agent", description=f"Contract to start from: {', '.join(PRESETS)}.")
     embedder: str = Field("local:minilm", description='Embedding model, as "provider:model".')
-    store: str = Field("edge", description="Where the index lives: edge (embedded Qdrant).")
+    store: str = Field(
+        "edge",
+        description="Where the index lives: edge (embedded Qdrant) or qdrant (a server, which "
+        "`qdrant.url` implies).",
+    )
     writer: str = Field("extractive", description="Who writes answers: extractive (offline).")
     database_url: str | None = Field(
         None, description="Database of the catalog and threads; SQLite in the home by default."
     )
     limits: Limits = Limits()
     collection: Collection = Collection()
+    qdrant: Qdrant = Qdrant()
     site: Site = Site()
     server: Server = Server()
 
@@ -174,7 +219,7 @@ def load_settings(
     for source in (file, environment, _without_nones(flags or {})):
         merged = _merge(merged, source)
     preset = str(merged.get("preset", Settings.model_fields["preset"].default))
-    merged = _merge(read_preset(preset), merged)
+    merged = _with_implied_store(_merge(read_preset(preset), merged))
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
@@ -184,6 +229,12 @@ def load_settings(
             f"The setting {name} cannot be used: {first['msg']}.",
             cure="docs/settings.md lists every setting.",
         ) from None
+
+
+def _with_implied_store(merged: dict[str, Any]) -> dict[str, Any]:
+    qdrant = merged.get("qdrant")
+    named = isinstance(qdrant, Mapping) and qdrant.get("url")
+    return {"store": "qdrant", **merged} if named else merged
 
 
 def read_preset(name: str) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The conformance suite of Shelf and PassageStore, on every provider."""
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,14 @@ from bythebook.ports import Entry, Shelf
 from bythebook.providers.fake import FakeEmbedder, MemoryShelf
 from bythebook.providers.qdrant_edge import EdgeShelf
 from tests.samples import passage
+from tests.servers import server_shelf
 
+ONE, TWO = "1" * 32, "2" * 32  # named as an ingest names them
+
+_SERVERS = [
+    pytest.param("qdrant_server", marks=pytest.mark.real),
+    pytest.param("qdrant_cluster", marks=pytest.mark.real),
+]
 _EMBEDDER = FakeEmbedder()
 _PASSAGES = [
     passage("A kite flies in the wind.", file="kites.md", section="Kites", week=1),
@@ -22,11 +30,16 @@ _PASSAGES = [
 ]
 
 
-@pytest.fixture(params=["fake", "edge"])
-def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Shelf:
+@pytest.fixture(params=["fake", "edge", *_SERVERS])
+async def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Shelf]:
     if request.param == "fake":
-        return MemoryShelf(dimension=_EMBEDDER.dimension)
-    return EdgeShelf(tmp_path / "generations", dimension=_EMBEDDER.dimension)
+        yield MemoryShelf(dimension=_EMBEDDER.dimension)
+    elif request.param == "edge":
+        yield EdgeShelf(tmp_path / "generations", dimension=_EMBEDDER.dimension)
+    else:
+        nodes = request.getfixturevalue(request.param)
+        async with server_shelf(nodes, dimension=_EMBEDDER.dimension) as on_server:
+            yield on_server
 
 
 async def _entries(passages: list[Passage]) -> list[Entry]:
@@ -45,8 +58,8 @@ async def _ask(text: str) -> np.ndarray:
 
 async def test_a_published_generation_gives_back_what_went_in(shelf: Shelf) -> None:
     entries = await _entries(_PASSAGES)
-    assert await shelf.publish("one", entries) == 3
-    store = await shelf.open("one")
+    assert await shelf.publish(ONE, entries) == 3
+    store = await shelf.open(ONE)
     assert await store.count() == 3
     for before, after in zip(entries, await store.fetch([p.id for p in _PASSAGES]), strict=True):
         assert after.passage == before.passage
@@ -56,8 +69,8 @@ async def test_a_published_generation_gives_back_what_went_in(shelf: Shelf) -> N
 
 
 async def test_fetch_keeps_the_order_and_leaves_unknown_ids_out(shelf: Shelf) -> None:
-    await shelf.publish("one", await _entries(_PASSAGES))
-    store = await shelf.open("one")
+    await shelf.publish(ONE, await _entries(_PASSAGES))
+    store = await shelf.open(ONE)
     wanted = [_PASSAGES[2].id, "0" * 64, _PASSAGES[0].id]
     assert [e.passage.id for e in await store.fetch(wanted)] == [wanted[0], wanted[2]]
 
@@ -65,9 +78,9 @@ async def test_fetch_keeps_the_order_and_leaves_unknown_ids_out(shelf: Shelf) ->
 @pytest.mark.parametrize("by", ["passage", "unit"])
 async def test_nearest_orders_by_cosine(shelf: Shelf, by: str) -> None:
     entries = await _entries(_PASSAGES)
-    await shelf.publish("one", entries)
+    await shelf.publish(ONE, entries)
     vector = await _ask("kettle water whistles")
-    found = await (await shelf.open("one")).nearest(vector, by=by, limit=2, filters={})
+    found = await (await shelf.open(ONE)).nearest(vector, by=by, limit=2, filters={})
     assert found[0].passage_id == _PASSAGES[1].id
     assert len(found) == 2
     assert found[0].score >= found[1].score
@@ -76,22 +89,22 @@ async def test_nearest_orders_by_cosine(shelf: Shelf, by: str) -> None:
 
 
 async def test_matching_orders_by_bm25_and_knows_rare_words(shelf: Shelf) -> None:
-    await shelf.publish("one", await _entries(_PASSAGES))
+    await shelf.publish(ONE, await _entries(_PASSAGES))
     vocabulary = Vocabulary.of(_PASSAGES)
-    store = await shelf.open("one")
+    store = await shelf.open(ONE)
     found = await store.matching(vocabulary.ask("kite wind"), limit=5, filters={})
     assert [f.passage_id for f in found] == [_PASSAGES[0].id, _PASSAGES[2].id]
     assert await store.matching(vocabulary.ask("zeppelin"), limit=5, filters={}) == []
     assert await store.matching({}, limit=5, filters={}) == []
 
 
-async def test_both_stores_give_the_same_bm25(tmp_path: Path) -> None:
+async def test_every_store_gives_the_same_bm25(shelf: Shelf) -> None:
     entries = await _entries(_PASSAGES)
     asked = Vocabulary.of(_PASSAGES).ask("kite in the wind")
     scores = []
-    for shelf in (MemoryShelf(), EdgeShelf(tmp_path, dimension=64)):
-        await shelf.publish("one", entries)
-        found = await (await shelf.open("one")).matching(asked, limit=5, filters={})
+    for one in (MemoryShelf(), shelf):
+        await one.publish(ONE, entries)
+        found = await (await one.open(ONE)).matching(asked, limit=5, filters={})
         scores.append([f.score for f in found])
     assert scores[0] == pytest.approx(scores[1], rel=1e-4)
 
@@ -109,27 +122,27 @@ async def test_both_stores_give_the_same_bm25(tmp_path: Path) -> None:
 async def test_filters_hold_for_every_search(
     shelf: Shelf, filters: dict[str, str | int | bool], expected: int
 ) -> None:
-    await shelf.publish("one", await _entries(_PASSAGES))
-    store = await shelf.open("one")
+    await shelf.publish(ONE, await _entries(_PASSAGES))
+    store = await shelf.open(ONE)
     found = await store.nearest(await _ask("wind"), by="passage", limit=9, filters=filters)
     assert len(found) == expected
 
 
 async def test_an_open_generation_does_not_change_when_another_is_published(shelf: Shelf) -> None:
-    await shelf.publish("one", await _entries(_PASSAGES))
-    old = await shelf.open("one")
-    await shelf.publish("two", await _entries(_PASSAGES[:1]))
-    await shelf.discard(keep=["two"])
+    await shelf.publish(ONE, await _entries(_PASSAGES))
+    old = await shelf.open(ONE)
+    await shelf.publish(TWO, await _entries(_PASSAGES[:1]))
+    await shelf.discard(keep=[TWO])
     assert await old.count() == 3
     assert len(await old.fetch([_PASSAGES[1].id])) == 1
-    assert await (await shelf.open("two")).count() == 1
+    assert await (await shelf.open(TWO)).count() == 1
     with pytest.raises(IndexDamaged):
-        await shelf.open("one")
+        await shelf.open(ONE)
 
 
 async def test_several_readers_open_one_generation(shelf: Shelf) -> None:
-    await shelf.publish("one", await _entries(_PASSAGES))
-    stores = [await shelf.open("one") for _ in range(3)]
+    await shelf.publish(ONE, await _entries(_PASSAGES))
+    stores = [await shelf.open(ONE) for _ in range(3)]
     assert [await store.count() for store in stores] == [3, 3, 3]
 
 
@@ -139,12 +152,12 @@ async def test_a_vector_that_is_not_finite_is_refused(shelf: Shelf, poison: floa
     bad = entry.vector.copy()
     bad[0] = poison
     with pytest.raises(StoreFailed):
-        await shelf.publish("one", [replace(entry, vector=bad)])
+        await shelf.publish(ONE, [replace(entry, vector=bad)])
     with pytest.raises(IndexDamaged):
-        await shelf.open("one")
+        await shelf.open(ONE)
 
 
 async def test_a_vector_of_another_dimension_is_refused(shelf: Shelf) -> None:
     entry = (await _entries(_PASSAGES[:1]))[0]
     with pytest.raises(StoreFailed):
-        await shelf.publish("one", [replace(entry, vector=entry.vector[:10])])
+        await shelf.publish(ONE, [replace(entry, vector=entry.vector[:10])])

@@ -10,25 +10,29 @@ from __future__ import annotations
 import asyncio
 import itertools
 import shutil
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import qdrant_edge as edge
 
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
-from bythebook.index.catalog import from_record, to_record
 from bythebook.ports import Entry, Filters, Found
+from bythebook.providers.points import (
+    VECTOR_BY,
+    in_order,
+    point_id,
+    to_entry,
+    to_payload,
+    usable_vectors,
+)
 
 if TYPE_CHECKING:
-    from bythebook.model import Passage, Vectors
+    from bythebook.model import Vectors
 
 _BATCH = 256
 _UNFINISHED = ".unfinished"
-_BY = {"passage": "passage", "unit": "units"}
 
 
 class EdgeShelf:
@@ -89,7 +93,7 @@ class EdgeStore:
     async def nearest(
         self, vector: Vectors, *, by: Literal["passage", "unit"], limit: int, filters: Filters
     ) -> list[Found]:
-        query = edge.Query.Nearest(vector.tolist(), using=_BY[by])
+        query = edge.Query.Nearest(vector.tolist(), using=VECTOR_BY[by])
         return await asyncio.to_thread(self._query, query, limit, filters)
 
     async def matching(
@@ -126,15 +130,8 @@ class EdgeStore:
         points = [point_id(passage_id) for passage_id in passage_ids]
         with _translated(StoreFailed, "The index did not answer."):
             records = self._shard.retrieve(points, with_payload=True, with_vector=True)
-        entries = {entry.passage.id: entry for entry in map(_to_entry, records)}
-        return [entries[passage_id] for passage_id in passage_ids if passage_id in entries]
-
-
-def point_id(passage_id: str) -> str:
-    """A UUID (version 8) of the first 122 bits of the hash: Qdrant takes no longer ids."""
-    bits = int(passage_id[:32], 16)
-    bits = (bits & ~(0xF << 76) & ~(0x3 << 62)) | (0x8 << 76) | (0x2 << 62)
-    return str(uuid.UUID(int=bits))
+        entries = [to_entry(record.payload, record.vector) for record in records]
+        return in_order(entries, passage_ids)
 
 
 def _config(dimension: int) -> Any:
@@ -169,45 +166,12 @@ def _load(path: Path) -> Any:
 
 
 def _to_point(entry: Entry, dimension: int) -> Any:
-    units = entry.unit_vectors if len(entry.unit_vectors) else entry.vector[None, :]
-    for some in (entry.vector[None, :], units):
-        if some.shape[1] != dimension or not np.isfinite(some).all():
-            raise StoreFailed(
-                "A vector has the wrong dimension or is not finite.",
-                cure="Check the embedder; nothing was published.",
-            )
-    vectors: dict[str, Any] = {
-        "passage": entry.vector.tolist(),
-        "units": units.tolist(),
-        "terms": edge.SparseVector(list(entry.terms), list(entry.terms.values())),
-    }
-    return edge.Point(point_id(entry.passage.id), vectors, _payload(entry.passage))
-
-
-def _payload(passage: Passage) -> dict[str, Any]:
-    return {
-        **to_record(passage),
-        # The names that S0–S4 filter by.
-        "module": passage.place.module,
-        "chapter": passage.place.chapter,
-        "section": passage.place.heading,
-        "url": passage.place.url,
-        "language": passage.metadata.language,
-        "difficulty": passage.metadata.difficulty,
-        "week": passage.metadata.week,
-        "hasCode": int(passage.metadata.has_code),  # MatchValue turns a bool into a number
-    }
-
-
-def _to_entry(record: Any) -> Entry:
-    vectors = record.vector
-    sparse = vectors["terms"]
-    return Entry(
-        from_record(record.payload),
-        np.asarray(vectors["passage"], dtype=np.float32),
-        np.asarray(vectors["units"], dtype=np.float32),
-        dict(zip(sparse.indices, sparse.values, strict=True)),
-    )
+    passage, units = usable_vectors(entry, dimension)
+    terms = edge.SparseVector(list(entry.terms), list(entry.terms.values()))
+    vectors: dict[str, Any] = {"passage": passage, "units": units, "terms": terms}
+    # The engine's MatchValue turns a bool into a number, so it is kept as one.
+    payload = {**to_payload(entry.passage), "hasCode": int(entry.passage.metadata.has_code)}
+    return edge.Point(point_id(entry.passage.id), vectors, payload)
 
 
 def _to_filter(filters: Filters) -> Any:

@@ -1,0 +1,71 @@
+"""A passage as a point of Qdrant and back: what the embedded engine and the server share."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bythebook.errors import StoreFailed
+from bythebook.index.catalog import from_record, to_record
+from bythebook.ports import Entry
+
+if TYPE_CHECKING:
+    from bythebook.model import Passage, Vectors
+
+VECTOR_BY = {"passage": "passage", "unit": "units"}  # what is searched by -> the vector's name
+
+
+def point_id(passage_id: str) -> str:
+    """A UUID (version 8) of the first 122 bits of the hash: Qdrant takes no longer ids."""
+    bits = int(passage_id[:32], 16)
+    bits = (bits & ~(0xF << 76) & ~(0x3 << 62)) | (0x8 << 76) | (0x2 << 62)
+    return str(uuid.UUID(int=bits))
+
+
+def to_payload(passage: Passage) -> dict[str, Any]:
+    return {
+        **to_record(passage),
+        # The names that S0–S4 filter by.
+        "module": passage.place.module,
+        "chapter": passage.place.chapter,
+        "section": passage.place.heading,
+        "url": passage.place.url,
+        "language": passage.metadata.language,
+        "difficulty": passage.metadata.difficulty,
+        "week": passage.metadata.week,
+        "hasCode": passage.metadata.has_code,
+    }
+
+
+def usable_vectors(entry: Entry, dimension: int) -> tuple[list[float], list[list[float]]]:
+    """The vectors of the passage and of its units; StoreFailed if Qdrant should not get them."""
+    units = entry.unit_vectors if len(entry.unit_vectors) else entry.vector[None, :]
+    for some in (entry.vector[None, :], units):
+        if some.shape[1] != dimension or not np.isfinite(some).all():
+            raise StoreFailed(
+                "A vector has the wrong dimension or is not finite.",
+                cure="Check the embedder; nothing was published.",
+            )
+    return entry.vector.tolist(), units.tolist()
+
+
+def to_entry(payload: Mapping[str, Any], vectors: Mapping[str, Any]) -> Entry:
+    terms = vectors["terms"]
+    return Entry(
+        from_record(payload),
+        _floats(vectors["passage"]),
+        _floats(vectors["units"]),
+        dict(zip(terms.indices, terms.values, strict=True)),
+    )
+
+
+def in_order(entries: Iterable[Entry], passage_ids: Sequence[str]) -> list[Entry]:
+    found = {entry.passage.id: entry for entry in entries}
+    return [found[passage_id] for passage_id in passage_ids if passage_id in found]
+
+
+def _floats(values: object) -> Vectors:
+    return np.asarray(values, dtype=np.float32)

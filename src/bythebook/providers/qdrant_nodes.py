@@ -1,0 +1,141 @@
+"""Calls to a Qdrant server or cluster: each has a deadline, tries the next node when one is
+down, and fails with an error of ours that names neither address nor key."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import warnings
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from qdrant_client import AsyncQdrantClient
+from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.http.exceptions import (
+    ApiException,
+    ResponseHandlingException,
+    UnexpectedResponse,
+)
+
+from bythebook.errors import BookError, IndexDamaged, StoreFailed
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+_LONGEST_S = 120  # the client's own limit, above every deadline given to call()
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where the nodes are, and how a collection is spread over them."""
+
+    urls: tuple[str, ...]
+    api_key: str | None = field(default=None, repr=False)
+    replication: int = 1
+    shards: int = 1
+    timeout_s: float = 1.0
+
+
+class Nodes:
+    """A client for each address, used in turn: the one that answered last is asked first."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._clients: list[AsyncQdrantClient] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._good = 0
+
+    async def call(self, work: Callable[[AsyncQdrantClient], Awaitable[T]], *, seconds: float) -> T:
+        loop = asyncio.get_running_loop()
+        clients = self._clients_on(loop)
+        deadline, first = loop.time() + seconds, self._good
+        failure: Exception = TimeoutError()
+        for tried in range(len(clients)):
+            turn = (first + tried) % len(clients)
+            # A node that hangs may use its share of the time; one that is gone leaves its share.
+            share = (deadline - loop.time()) / (len(clients) - tried)
+            try:
+                async with asyncio.timeout(share):
+                    answer = await work(clients[turn])
+            except (ApiException, QdrantException, OSError, ValueError) as error:
+                failure = error
+                if not _another_may_answer(error):
+                    break
+            else:
+                self._good = turn
+                return answer
+        raise _translate(failure, seconds) from failure
+
+    async def close(self) -> None:
+        clients, self._clients, self._loop = self._clients, [], None
+        for client in clients:
+            await client.close()
+
+    def _clients_on(self, loop: asyncio.AbstractEventLoop) -> list[AsyncQdrantClient]:
+        # Connections belong to the loop that opened them; a script may run one after another.
+        if self._loop is not loop:
+            self._clients = [_connect(url, self._server.api_key) for url in self._server.urls]
+            self._loop = loop
+        return self._clients
+
+
+def _connect(url: str, api_key: str | None) -> AsyncQdrantClient:
+    parts = urlsplit(url)
+    if api_key and parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+        _log.warning("the key of the Qdrant server travels unencrypted: use an https address")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # said above, and not about this machine
+        # The check of versions would open a connection of its own, on a thread.
+        return AsyncQdrantClient(
+            url=url,
+            api_key=api_key,
+            timeout=_LONGEST_S,
+            check_compatibility=False,
+            verify=parts.scheme == "https",  # reading certificates takes a while, and http has none
+        )
+
+
+def _another_may_answer(error: Exception) -> bool:
+    if isinstance(error, UnexpectedResponse):
+        return (error.status_code or 500) >= 500
+    return isinstance(error, ResponseHandlingException | OSError)
+
+
+def _translate(error: Exception, seconds: float) -> BookError:
+    if isinstance(error, TimeoutError):
+        return StoreFailed(
+            f"The Qdrant server did not answer within {math.ceil(seconds * 1000)} ms.",
+            cure="Try again; if it stays so, check the server or raise qdrant.timeout_s.",
+        )
+    if isinstance(error, UnexpectedResponse):
+        return _translate_status(error.status_code or 0)
+    source = error.source if isinstance(error, ResponseHandlingException) else error
+    if isinstance(source, ValueError):
+        return StoreFailed(
+            "What answers is not a Qdrant server that we understand.",
+            cure="Check QDRANT_URL and the server's version.",
+        )
+    if isinstance(error, ResponseHandlingException | OSError):
+        return StoreFailed(
+            "The Qdrant server cannot be reached.", cure="Start it, or check QDRANT_URL."
+        )
+    return StoreFailed("The Qdrant server is too busy.", cure="Try again in a moment.")
+
+
+def _translate_status(status: int) -> BookError:
+    if status == 404:
+        return IndexDamaged(
+            "The index that the catalog names is missing.", cure="Run the ingest again."
+        )
+    if status in (401, 403):
+        return StoreFailed("The Qdrant server refuses the key.", cure="Check QDRANT_API_KEY.")
+    if status == 429:
+        return StoreFailed("The Qdrant server is too busy.", cure="Try again in a moment.")
+    return StoreFailed(
+        f"The Qdrant server answered with the error {status}.",
+        cure="Its log says why; the book that was served before is still there.",
+    )

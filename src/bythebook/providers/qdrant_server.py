@@ -1,0 +1,305 @@
+"""Generations of a book on a Qdrant server or cluster, one collection each.
+
+``<collection>-<generation>`` is written once and from then on only read. Two aliases go with it:
+``…-ready`` is given when it is whole and taken away when it is discarded, so that nothing half
+written is ever opened; ``<collection>`` leads other readers to the generation that is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from qdrant_client import AsyncQdrantClient, models
+
+from bythebook.errors import BookError, IndexDamaged, StoreFailed
+from bythebook.ports import Entry, Filters, Found
+from bythebook.providers.points import (
+    VECTOR_BY,
+    in_order,
+    point_id,
+    to_entry,
+    to_payload,
+    usable_vectors,
+)
+from bythebook.providers.qdrant_nodes import Nodes, Server
+
+__all__ = ["Server", "ServerShelf", "ServerStore"]
+
+if TYPE_CHECKING:
+    from bythebook.model import Vectors
+
+_log = logging.getLogger(__name__)
+_WRITE_S = 30.0  # for one batch, or one change of collections and aliases
+_BATCH_NUMBERS = 250_000  # about 5 MB as JSON; a server takes 32 MB unless told otherwise
+_GENERATION = re.compile(r"[0-9a-f]{32}")
+_READY = "-ready"
+
+_KEYWORD = models.PayloadSchemaType.KEYWORD
+_INDEXED = {
+    **dict.fromkeys(("chapter", "section", "module", "url", "language", "difficulty"), _KEYWORD),
+    "week": models.PayloadSchemaType.INTEGER,
+    "hasCode": models.PayloadSchemaType.BOOL,
+}
+
+
+class ServerShelf:
+    """The generations of one collection's name. Generations are named by 32 hex digits."""
+
+    def __init__(self, server: Server, collection: str, *, dimension: int) -> None:
+        self._server = server
+        self.collection = collection
+        self._dimension = dimension
+        self._nodes = Nodes(server)
+
+    async def publish(self, generation: str, entries: Iterable[Entry]) -> int:
+        # On a thread with a loop of its own: reading the entries from the catalog and encoding
+        # them would hold up every question that this process is answering.
+        work = self._publish(self._name(generation), entries)
+        return await asyncio.to_thread(asyncio.run, work)
+
+    async def open(self, generation: str) -> ServerStore:
+        name = self._name(generation)
+        known = await self._nodes.call(
+            lambda client: client.get_collection_aliases(name), seconds=self._server.timeout_s
+        )
+        if name + _READY not in {alias.alias_name for alias in known.aliases}:
+            raise IndexDamaged(
+                "The index that the catalog names is missing.", cure="Run the ingest again."
+            )
+        return ServerStore(self._nodes, name, timeout_s=self._server.timeout_s)
+
+    async def discard(self, *, keep: Sequence[str]) -> None:
+        """Readers keep what they opened: a discarded collection goes with the next discard."""
+        kept = [self._name(generation) for generation in keep]
+        names, aliases = await self._inventory()
+        ours = {name for name in names if self._is_ours(name)}
+        ready = {name for name in ours if name + _READY in aliases}
+        for name in ours - ready - set(kept):
+            await _delete(self._nodes, name)
+        changes: list[models.AliasOperations] = [
+            _drop(name + _READY) for name in sorted(ready - set(kept))
+        ]
+        changes += self._lead_to(kept[0] if kept else None, names, aliases)
+        if changes:
+            await self._nodes.call(
+                lambda client: client.update_collection_aliases(changes), seconds=_WRITE_S
+            )
+
+    async def close(self) -> None:
+        await self._nodes.close()
+
+    def _name(self, generation: str) -> str:
+        return f"{self.collection}-{generation}"
+
+    def _is_ours(self, name: str) -> bool:
+        # Not by the prefix alone: "handbook-v1" is not a generation of "handbook".
+        head, _, generation = name.rpartition("-")
+        return head == self.collection and _GENERATION.fullmatch(generation) is not None
+
+    async def _publish(self, name: str, entries: Iterable[Entry]) -> int:
+        nodes = Nodes(self._server)
+        try:
+            await self._create(nodes, name)
+            return await self._fill(nodes, name, entries)
+        finally:
+            await nodes.close()
+
+    async def _create(self, nodes: Nodes, name: str) -> None:
+        def create(client: AsyncQdrantClient) -> Awaitable[bool]:
+            return client.create_collection(
+                name,
+                vectors_config=_vectors(self._dimension),
+                sparse_vectors_config={
+                    "terms": models.SparseVectorParams(modifier=models.Modifier.IDF)
+                },
+                replication_factor=self._server.replication,
+                shard_number=self._server.shards,
+                timeout=int(_WRITE_S),
+            )
+
+        try:
+            await nodes.call(create, seconds=_WRITE_S)
+        except StoreFailed:
+            # A cluster with a dead node makes the collection but never confirms it.
+            if not await nodes.call(partial(_exists, name=name), seconds=_WRITE_S):
+                raise
+        indexes = [partial(_index, name=name, field=f, kind=kind) for f, kind in _INDEXED.items()]
+        await asyncio.gather(*(nodes.call(index, seconds=_WRITE_S) for index in indexes))
+
+    async def _fill(self, nodes: Nodes, name: str, entries: Iterable[Entry]) -> int:
+        try:
+            for batch in _batches(entries):
+                points = [_to_point(entry, self._dimension) for entry in batch]
+                await nodes.call(partial(_upsert, name=name, points=points), seconds=_WRITE_S)
+            count = await ServerStore(nodes, name, timeout_s=_WRITE_S).count()
+            ready = [_give(name + _READY, name)]
+            await nodes.call(
+                lambda client: client.update_collection_aliases(ready), seconds=_WRITE_S
+            )
+        except BaseException:
+            with suppress(BookError):
+                await _delete(nodes, name)
+            raise
+        return count
+
+    async def _inventory(self) -> tuple[set[str], dict[str, str]]:
+        listed = await self._nodes.call(lambda client: client.get_collections(), seconds=_WRITE_S)
+        named = await self._nodes.call(lambda client: client.get_aliases(), seconds=_WRITE_S)
+        aliases = {alias.alias_name: alias.collection_name for alias in named.aliases}
+        return {collection.name for collection in listed.collections}, aliases
+
+    def _lead_to(
+        self, served: str | None, names: set[str], aliases: Mapping[str, str]
+    ) -> list[models.AliasOperations]:
+        """What makes ``<collection>`` lead to the served generation, in one step."""
+        if self.collection in names:
+            _log.warning("a collection is named %s: no alias is made", self.collection)
+            return []
+        if aliases.get(self.collection) == served:
+            return []
+        changes = [_drop(self.collection)] if self.collection in aliases else []
+        return [*changes, *([_give(self.collection, served)] if served in names else [])]
+
+
+class ServerStore:
+    """One generation, opened for reading."""
+
+    def __init__(self, nodes: Nodes, name: str, *, timeout_s: float) -> None:
+        self._nodes = nodes
+        self._name = name
+        self._timeout_s = timeout_s
+
+    async def nearest(
+        self, vector: Vectors, *, by: Literal["passage", "unit"], limit: int, filters: Filters
+    ) -> list[Found]:
+        return await self._query(vector.tolist(), VECTOR_BY[by], limit, filters)
+
+    async def matching(
+        self, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Found]:
+        if not terms:
+            return []
+        sparse = models.SparseVector(indices=list(terms), values=[1.0] * len(terms))
+        return await self._query(sparse, "terms", limit, filters)
+
+    async def fetch(self, passage_ids: Sequence[str]) -> list[Entry]:
+        points = [point_id(passage_id) for passage_id in passage_ids]
+        records = await self._nodes.call(
+            lambda client: client.retrieve(
+                self._name, points, with_payload=True, with_vectors=True
+            ),
+            seconds=self._timeout_s,
+        )
+        # Some ten thousand numbers become arrays: off the event loop.
+        return await asyncio.to_thread(lambda: in_order(map(_to_entry, records), passage_ids))
+
+    async def count(self) -> int:
+        counted = await self._nodes.call(
+            lambda client: client.count(self._name, exact=True), seconds=self._timeout_s
+        )
+        return counted.count
+
+    async def close(self) -> None:
+        """Nothing to do: the connections are the shelf's, and other questions use them."""
+
+    async def _query(
+        self, query: list[float] | models.SparseVector, using: str, limit: int, filters: Filters
+    ) -> list[Found]:
+        answer = await self._nodes.call(
+            lambda client: client.query_points(
+                self._name,
+                query=query,
+                using=using,
+                query_filter=_to_filter(filters),
+                limit=limit,
+                with_payload=["id"],
+            ),
+            seconds=self._timeout_s,
+        )
+        return [Found((point.payload or {})["id"], point.score) for point in answer.points]
+
+
+def _vectors(dimension: int) -> dict[str, models.VectorParams]:
+    best_unit = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
+    cosine = models.Distance.COSINE
+    return {
+        "passage": models.VectorParams(size=dimension, distance=cosine),
+        "units": models.VectorParams(size=dimension, distance=cosine, multivector_config=best_unit),
+    }
+
+
+async def _exists(client: AsyncQdrantClient, *, name: str) -> bool:
+    return await client.collection_exists(name)
+
+
+async def _index(
+    client: AsyncQdrantClient, *, name: str, field: str, kind: models.PayloadSchemaType
+) -> None:
+    await client.create_payload_index(name, field, kind, wait=True)
+
+
+async def _upsert(
+    client: AsyncQdrantClient, *, name: str, points: list[models.PointStruct]
+) -> None:
+    await client.upsert(name, points, wait=True)
+
+
+async def _delete(nodes: Nodes, name: str) -> None:
+    await nodes.call(lambda client: client.delete_collection(name), seconds=_WRITE_S)
+
+
+def _give(alias: str, name: str) -> models.CreateAliasOperation:
+    return models.CreateAliasOperation(
+        create_alias=models.CreateAlias(alias_name=alias, collection_name=name)
+    )
+
+
+def _drop(alias: str) -> models.DeleteAliasOperation:
+    return models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))
+
+
+def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    """As many passages as fit into one request: their vectors are nearly all of it."""
+    batch: list[Entry] = []
+    numbers = 0
+    for entry in entries:
+        size = entry.vector.size + entry.unit_vectors.size
+        if batch and numbers + size > _BATCH_NUMBERS:
+            yield batch
+            batch, numbers = [], 0
+        batch.append(entry)
+        numbers += size
+    if batch:
+        yield batch
+
+
+def _to_point(entry: Entry, dimension: int) -> models.PointStruct:
+    passage, units = usable_vectors(entry, dimension)
+    terms = models.SparseVector(indices=list(entry.terms), values=list(entry.terms.values()))
+    return models.PointStruct(
+        id=point_id(entry.passage.id),
+        vector={"passage": passage, "units": units, "terms": terms},
+        payload=to_payload(entry.passage),
+    )
+
+
+def _to_entry(record: models.Record) -> Entry:
+    assert isinstance(record.vector, dict)
+    return to_entry(record.payload or {}, record.vector)
+
+
+def _to_filter(filters: Filters) -> models.Filter | None:
+    if not filters:
+        return None
+    return models.Filter(
+        must=[
+            models.FieldCondition(key=name, match=models.MatchValue(value=value))
+            for name, value in filters.items()
+        ]
+    )

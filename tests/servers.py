@@ -1,0 +1,161 @@
+"""Real Qdrant servers for the tests: one node, or three that keep two copies of everything."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+import urllib.request
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from bythebook.providers.qdrant_server import ServerShelf
+
+_BINARY = (
+    Path(os.environ.get("BYTHEBOOK_QDRANT", Path.home() / ".cache" / "bythebook" / "qdrant"))
+    / "qdrant"
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    url: str
+    peer: str
+    process: subprocess.Popen[bytes]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(timeout=15)
+
+
+@pytest.fixture(scope="session")
+def qdrant_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Node]]:
+    with running_server(tmp_path_factory.mktemp("qdrant")) as node:
+        yield [node]
+
+
+@pytest.fixture(scope="session")
+def qdrant_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Node]]:
+    with running_cluster(tmp_path_factory.mktemp("qdrant-cluster")) as nodes:
+        yield nodes
+
+
+def new_shelf(nodes: Sequence[Node], *, dimension: int, **settings: Any) -> ServerShelf:
+    """An empty shelf, under a name of its own; two copies of everything where there are nodes.
+
+    The deadline is wide where a test is not about it: the machine may be busy.
+    """
+    from bythebook.providers.qdrant_server import Server, ServerShelf
+
+    known = {"replication": min(2, len(nodes)), "timeout_s": 5.0, **settings}
+    server = Server(tuple(node.url for node in nodes), **known)
+    return ServerShelf(server, f"book-{uuid.uuid4().hex[:8]}", dimension=dimension)
+
+
+@asynccontextmanager
+async def server_shelf(
+    nodes: Sequence[Node], *, dimension: int, **settings: Any
+) -> AsyncIterator[ServerShelf]:
+    """A shelf on servers that other tests use too: it leaves nothing behind."""
+    shelf = new_shelf(nodes, dimension=dimension, **settings)
+    try:
+        yield shelf
+    finally:
+        for _ in range(2):
+            await shelf.discard(keep=[])
+        await shelf.close()
+
+
+@contextmanager
+def running_server(folder: Path, *, api_key: str | None = None) -> Iterator[Node]:
+    with _running(folder, api_key=api_key) as node:
+        _wait_until_ready(node)
+        yield node
+
+
+@contextmanager
+def running_cluster(folder: Path, size: int = 3) -> Iterator[list[Node]]:
+    with ExitStack() as stack:
+        nodes: list[Node] = []
+        for number in range(size):
+            first = nodes[0].peer if nodes else None
+            member = _running(folder / str(number), in_cluster=True, bootstrap=first)
+            nodes.append(stack.enter_context(member))
+            _wait_until_ready(nodes[-1])
+        for node in nodes:
+            _wait_until_joined(node, size)
+        yield nodes
+
+
+@contextmanager
+def _running(
+    folder: Path,
+    *,
+    api_key: str | None = None,
+    in_cluster: bool = False,
+    bootstrap: str | None = None,
+) -> Iterator[Node]:
+    if not _BINARY.is_file():
+        pytest.skip("needs a Qdrant server: sh .ci/install")
+    folder.mkdir(parents=True, exist_ok=True)
+    http, grpc, p2p = _free_ports(3)
+    peer = f"http://127.0.0.1:{p2p}"
+    service = {"host": "127.0.0.1", "http_port": http, "grpc_port": grpc, "api_key": api_key}
+    config = {
+        "log_level": "WARN",
+        "telemetry_disabled": True,
+        "service": service,
+        "storage": {name: str(folder / name) for name in ("storage_path", "snapshots_path")},
+        "cluster": {"enabled": in_cluster, "p2p": {"port": p2p}},
+    }
+    (folder / "config.yaml").write_text(json.dumps(config))  # JSON is YAML
+    command = [str(_BINARY), "--config-path", str(folder / "config.yaml"), "--disable-telemetry"]
+    command += ["--uri", peer] if in_cluster else []
+    command += ["--bootstrap", bootstrap] if bootstrap else []
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+    try:
+        yield Node(f"http://127.0.0.1:{http}", peer, process)
+    finally:
+        process.kill()
+        process.wait(timeout=15)
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def _wait_until_ready(node: Node, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        assert node.process.poll() is None, "the Qdrant server ended while starting"
+        try:
+            with urllib.request.urlopen(f"{node.url}/readyz", timeout=5):
+                return
+        except OSError:
+            assert time.monotonic() < deadline, "the Qdrant server does not become ready"
+            time.sleep(0.1)
+
+
+def _wait_until_joined(node: Node, size: int, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        with urllib.request.urlopen(f"{node.url}/cluster", timeout=5) as response:
+            cluster = json.load(response)["result"]
+        if len(cluster["peers"]) == size and cluster["raft_info"]["leader"]:
+            return
+        assert time.monotonic() < deadline, "the nodes do not find each other"
+        time.sleep(0.1)
