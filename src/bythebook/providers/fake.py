@@ -16,6 +16,7 @@ from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.index.lexicon import terms_of
 from bythebook.model import Evidence, Message, Passage, Question, Thread
 from bythebook.ports import Entry, Filters, Found, Generation, StoredVectors
+from bythebook.providers.points import to_payload
 
 if TYPE_CHECKING:
     from bythebook.model import Vectors
@@ -89,23 +90,9 @@ class MemoryStore:
         found = [
             Found(entry.passage.id, score(entry))
             for entry in self._entries.values()
-            if all(_field(entry.passage, name) == value for name, value in filters.items())
+            if all(to_payload(entry.passage).get(name) == value for name, value in filters.items())
         ]
         return sorted(found, key=lambda item: (-item.score, item.passage_id))[:limit]
-
-
-def _field(passage: Passage, name: str) -> object:
-    fields: dict[str, object] = {
-        "module": passage.place.module,
-        "chapter": passage.place.chapter,
-        "section": passage.place.heading,
-        "url": passage.place.url,
-        "language": passage.metadata.language,
-        "difficulty": passage.metadata.difficulty,
-        "week": passage.metadata.week,
-        "hasCode": passage.metadata.has_code,
-    }
-    return fields.get(name)
 
 
 class MemoryShelf:
