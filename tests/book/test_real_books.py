@@ -183,7 +183,7 @@ print(ours / bare, peak)
 
 
 def test_reading_a_big_book_costs_little_more_than_parsing_its_markdown() -> None:
-    """3.3 times the bare parser is 3 s on the machine of bench/RESULTS.md; and within 300 MB."""
+    """Measured 2.6 to 3.25 times the bare parser in one run; and within 300 MB."""
     book("physical-ai")
     ratios: list[float] = []
     while len(ratios) < 8 and min(ratios, default=9.0) >= 3.3:
