@@ -24,8 +24,8 @@ import numpy as np
 from bythebook.assemble import Library, open_library
 from bythebook.book.site import read_book
 from bythebook.index.calibrate import MOST_BEHIND, Calibration
-from bythebook.model import Hit, Question, Signals
-from bythebook.retrieve.search import search
+from bythebook.model import Hit, Question, Signals, VectorState
+from bythebook.retrieve.search import Index, search
 from bythebook.settings import load_settings
 
 NAMES = ("passage_cosine", "unit_cosine", "term_weight", "coverage")
@@ -47,11 +47,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--book", type=Path, nargs="+", action="append", required=True)
     parser.add_argument("--homes", type=Path, required=True)
+    parser.add_argument("--embedder", default="local:minilm")
+    parser.add_argument("--words", action="store_true", help="search by words alone")
     options = parser.parse_args()
     cases: list[Case] = []
     for number, (docs, *questions) in enumerate(options.book):
         home = options.homes / str(number)
-        cases += asyncio.run(collect(number, docs, questions, home))
+        library = open_library(
+            load_settings({"home": home, "embedder": options.embedder}), new=True
+        )
+        vectors = VectorState.PENDING if options.words else VectorState.READY
+        cases += asyncio.run(collect(number, docs, questions, library, vectors))
     scored = cross_validate(cases)
     for number, (docs, *_) in enumerate(options.book):
         print(f"\n{docs}")
@@ -59,18 +65,20 @@ def main() -> None:
     print(fit(cases))
 
 
-async def collect(number: int, docs: Path, files: Sequence[Path], home: Path) -> list[Case]:
-    library = open_library(load_settings({"home": home}), new=True)
-    await library.ingest(read_book(docs), on_progress=lambda done, total: None)
-    rows = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
-    return [await _case(number, row, library) for row in rows]
-
-
-async def _case(number: int, row: dict[str, Any], library: Library) -> Case:
-    question = Question(str(row["question"]), top_k=CANDIDATES)
+async def collect(
+    number: int, docs: Path, files: Sequence[Path], library: Library, vectors: VectorState
+) -> list[Case]:
+    await library.ingest(read_book(docs))
     index = (await library.desk()).index
-    neutral = replace(index, calibration=Calibration(4, 7, 4, 7, 0, 0.1, 0))
-    hits = (await search(question, neutral)).hits
+    neutral = Calibration(4, 7, 4, 7, 0, 0.1, 0)
+    index = replace(index, calibration=neutral, vectors=vectors)
+    rows = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
+    return [await _case(number, row, index) for row in rows]
+
+
+async def _case(number: int, row: dict[str, Any], index: Index) -> Case:
+    question = Question(str(row["question"]), top_k=CANDIDATES)
+    hits = (await search(question, index)).hits
     answerable = row["kind"] == "answerable"
     right = [answerable and _is_right(hit, row) for hit in hits]
     features = np.array([[getattr(hit.signals, name) for name in NAMES] for hit in hits])
@@ -183,9 +191,9 @@ def report(scored: Sequence[tuple[Case, np.ndarray]]) -> None:
         f"hit@5 {np.mean([r <= 5 for r in ranks]):.3f}, "
         f"MRR@10 {np.mean([1 / r if r <= 10 else 0 for r in ranks]):.3f}"
     )
-    best = np.array([p.max() for _, p in answerable])
+    best = np.array([p.max(initial=0.0) for _, p in answerable])
     for kind in ("off_book", "adversarial_unanswerable"):
-        others = np.array([p.max() for case, p in scored if case.kind == kind])
+        others = np.array([p.max(initial=0.0) for case, p in scored if case.kind == kind])
         if len(others):
             print(f"{len(others)} {kind}: AUROC {_auroc(best, others):.3f}", end="; ")
             for floor in (0.4, 0.5, 0.7, 0.75):
@@ -210,8 +218,8 @@ def _auroc(right: np.ndarray, wrong: np.ndarray) -> float:
 
 
 def _calibration_error(scored: Sequence[tuple[Case, np.ndarray]], bins: int = 10) -> float:
-    p = np.array([scores.max() for _, scores in scored])
-    y = np.array([case.right[scores.argmax()] for case, scores in scored])
+    p = np.array([scores.max(initial=0.0) for _, scores in scored])
+    y = np.array([case.right[scores.argmax()] if len(scores) else 0 for case, scores in scored])
     which = np.minimum((p * bins).astype(int), bins - 1)
     gap = sum(
         abs(p[which == b].mean() - y[which == b].mean()) * (which == b).sum() for b in set(which)

@@ -21,10 +21,11 @@ from bythebook.errors import (
     NotIngested,
     UnknownProvider,
 )
-from bythebook.index.calibrate import calibration_for
-from bythebook.index.ingest import IngestResult, Progress, ingest
+from bythebook.index.calibrate import calibration_of
+from bythebook.index.check import IndexReport, compare
+from bythebook.index.ingest import IngestResult, Press, Progress, ingest
 from bythebook.index.lexicon import Vocabulary
-from bythebook.model import Answer, Message, Question, Reply, Role
+from bythebook.model import Answer, Message, Question, Reply, Role, VectorState
 from bythebook.retrieve.search import Findings, Index, search
 
 if TYPE_CHECKING:
@@ -93,22 +94,49 @@ class Library:
         book: Book,
         *,
         on_progress: Progress = lambda done, total: None,
+        on_searchable: Callable[[], None] = lambda: None,
         origin: str = "",
     ) -> IngestResult:
         with self._catalog.ingesting():
             return await ingest(
                 book,
-                catalog=self._catalog,
-                shelf=self._shelf,
-                embedder=self._embedder,
+                self._press(),
                 on_progress=on_progress,
+                on_searchable=on_searchable,
                 origin=origin,
             )
 
-    async def desk(self) -> Desk:
-        generation = await asyncio.to_thread(self._catalog.current)
+    async def check_index(self, sources: Book | None) -> IndexReport:
+        """Whether catalog, index and sources tell the same story."""
+        passages = None if sources is None else sources.passages
+        return await compare(self._press(), self._current(), passages)
+
+    async def repair_index(self) -> None:
+        """Make the index again from the catalog; nothing is read or embedded.
+
+        Where vectors have been lost, the book is found by its words until the next ingest.
+        """
+        with self._catalog.ingesting():
+            press, current = self._press(), self._current()
+            passages = list(self._catalog.passages().values())
+            vectors = VectorState.PENDING if press.missing(passages) else VectorState.READY
+            await press.publish(passages, vectors, origin=current.origin, again=True)
+
+    def origin(self) -> str:
+        """Where the served book was read from, as its ingest wrote it down."""
+        return self._current().origin
+
+    def _press(self) -> Press:
+        return Press(self._catalog, self._shelf, self._embedder)
+
+    def _current(self) -> Generation:
+        generation = self._catalog.current()
         if generation is None:
             raise not_ingested()
+        return generation
+
+    async def desk(self) -> Desk:
+        generation = await asyncio.to_thread(self._current)
         async with self._opening:
             if self._desk is None or self._desk.index.generation != generation.name:
                 self._desk = await self._open(generation)
@@ -152,7 +180,8 @@ class Library:
             embedder=self._embedder,
             store=store,
             vocabulary=vocabulary,
-            calibration=calibration_for(generation.embedder),
+            calibration=calibration_of(generation),
+            vectors=generation.vectors,
         )
         return Desk(index, self._make_writer(vocabulary), self._context_tokens)
 

@@ -102,6 +102,25 @@ class Passage:
 
 FilterValue = str | int | bool
 
+# What a search can be narrowed by, and what its values are.
+FILTERS: Mapping[str, type[FilterValue]] = {
+    "module": str,
+    "chapter": str,
+    "section": str,
+    "url": str,
+    "language": str,
+    "difficulty": str,
+    "week": int,
+    "hasCode": bool,
+}
+
+
+class VectorState(StrEnum):
+    """Whether a book can be searched by meaning yet, or by its words alone."""
+
+    READY = "ready"
+    PENDING = "pending"
+
 
 class Level(StrEnum):
     HIGH = "high"
@@ -133,12 +152,23 @@ class Signals:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranks:
+    """Where each way of searching put a passage; None: not among its first."""
+
+    passage: int | None = None  # by the meaning of the whole passage
+    unit: int | None = None  # by the meaning of its nearest unit
+    words: int | None = None
+    fused: int | None = None  # all of them together
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     passage: Passage
     rank: int  # 1 is best
     cosine: float  # raw, may be negative
     score: float  # calibrated: 0.5 means as likely to hold the answer as not
     signals: Signals = field(default_factory=Signals)
+    ranks: Ranks = field(default_factory=Ranks)
     unit_cosines: tuple[float, ...] = ()  # one for each unit of the passage
     vector: Vectors | None = field(default=None, compare=False, repr=False)
 
@@ -261,6 +291,7 @@ class Reply:
     outcome: Answer | Refusal
     evidence: Evidence
     timings: Timings
+    vectors: VectorState = VectorState.READY
 
 
 # --- conversations ------------------------------------------------------------------------------

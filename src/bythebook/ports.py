@@ -13,7 +13,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from bythebook.model import Evidence, FilterValue, Message, Passage, Question, Thread
+from bythebook.model import (
+    Evidence,
+    FilterValue,
+    Message,
+    Passage,
+    Question,
+    Thread,
+    VectorState,
+)
 
 if TYPE_CHECKING:
     from bythebook.model import Vectors
@@ -42,7 +50,7 @@ class Entry:
     """A passage with everything by which it can be found."""
 
     passage: Passage
-    vector: Vectors  # (dimension,)
+    vector: Vectors | None  # (dimension,); None while the book's vectors are pending
     unit_vectors: Vectors  # (units, dimension)
     terms: Mapping[int, float]  # term number -> BM25 weight without IDF
 
@@ -128,6 +136,8 @@ class Generation:
     fingerprint: str  # of everything that went into it: equal fingerprints, equal generations
     vocabulary: bytes
     origin: str = ""  # where the book was read from, so that it can be compared with it
+    vectors: VectorState = VectorState.READY
+    calibration: str = ""  # fitted to this book, as JSON; empty where the shipped weights hold
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from bythebook.assemble import open_library
 from bythebook.errors import InvalidInput
-from bythebook.model import Question, Reply
+from bythebook.model import FilterValue, Question, Reply
 from bythebook.serve.contracts import agent
 from bythebook.settings import Settings, load_settings
 
@@ -31,11 +31,16 @@ def ask(
 
 
 def semantic_search(
-    query: str, *, top_k: int | None = None, settings: Settings | None = None, **flags: Any
+    query: str,
+    *,
+    top_k: int | None = None,
+    filters: Mapping[str, FilterValue] | None = None,
+    settings: Settings | None = None,
+    **flags: Any,
 ) -> agent.ResultSet:
     """S1's ResultSet for a query, without an answer."""
     settings = settings or load_settings(flags)
-    question = question_for(query, settings, top_k=top_k)
+    question = question_for(query, settings, top_k=top_k, filters=filters)
     return agent.show_results(question, _run(open_library(settings).search(question)))
 
 
@@ -50,7 +55,12 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def question_for(
-    text: str, settings: Settings, *, top_k: int | None = None, selection: str | None = None
+    text: str,
+    settings: Settings,
+    *,
+    top_k: int | None = None,
+    selection: str | None = None,
+    filters: Mapping[str, FilterValue] | None = None,
 ) -> Question:
     """A question within the limits of the settings."""
     if not isinstance(text, str):
@@ -61,4 +71,5 @@ def question_for(
         selection=None if selection is None else limits.check_selection(selection),
         top_k=limits.check_top_k(top_k),
         floor=limits.floor,
+        filters=filters or {},
     )

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bythebook.errors import IndexDamaged
-from bythebook.index.ingest import IngestResult, ingest
+from bythebook.index.ingest import IngestResult, Press, ingest
+from bythebook.model import VectorState
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf
 from tests.samples import read
 
@@ -17,11 +18,11 @@ class Desk:
         self.embedder = FakeEmbedder()
         self.catalog = MemoryCatalog()
         self.shelf = MemoryShelf()
+        self.searchable: list[bool] = []
 
     async def ingest(self, folder: Path) -> IngestResult:
-        return await ingest(
-            read(folder), catalog=self.catalog, shelf=self.shelf, embedder=self.embedder
-        )
+        press = Press(self.catalog, self.shelf, self.embedder)
+        return await ingest(read(folder), press, on_searchable=lambda: self.searchable.append(True))
 
     async def served(self) -> set[str]:
         current = self.catalog.current()
@@ -95,15 +96,9 @@ async def test_line_endings_make_no_difference(desk: Desk, book_folder: Path) ->
 async def test_an_interrupted_ingest_resumes_where_it_stopped(
     desk: Desk, book_folder: Path
 ) -> None:
-    class Stopping(FakeEmbedder):
-        async def embed(self, texts, *, role):  # type: ignore[no-untyped-def]
-            raise KeyboardInterrupt
-
-    for number in range(40):
-        (book_folder / f"extra{number}.md").write_text(f"# Extra {number}\n\nText {number}.\n")
+    write_pages(book_folder, range(40))
     await desk.ingest(book_folder)
-    for number in range(40, 80):
-        (book_folder / f"extra{number}.md").write_text(f"# Extra {number}\n\nText {number}.\n")
+    write_pages(book_folder, range(40, 80))
     before, served = desk.catalog.current(), await desk.served()
     working, desk.embedder = desk.embedder, Stopping()
     with pytest.raises(KeyboardInterrupt):
@@ -112,6 +107,76 @@ async def test_an_interrupted_ingest_resumes_where_it_stopped(
     assert await desk.served() == served
     desk.embedder = working
     assert (await desk.ingest(book_folder)).embedded == 40
+
+
+class Stopping(FakeEmbedder):
+    """Gives up at the first text, as a killed process does."""
+
+    async def embed(self, texts, *, role):  # type: ignore[no-untyped-def]
+        raise KeyboardInterrupt
+
+
+def write_pages(folder: Path, numbers: range) -> None:
+    for number in numbers:
+        (folder / f"extra{number}.md").write_text(f"# Extra {number}\n\nText {number}.\n")
+
+
+async def test_a_new_book_is_served_by_its_words_before_its_vectors(
+    desk: Desk, book_folder: Path
+) -> None:
+    write_pages(book_folder, range(40))
+    working, desk.embedder = desk.embedder, Stopping()
+    with pytest.raises(KeyboardInterrupt):
+        await desk.ingest(book_folder)
+    assert desk.searchable == [True]
+    pending = desk.catalog.current()
+    assert pending is not None
+    assert pending.vectors is VectorState.PENDING
+    assert "Text 7." in "\n".join(await desk.served())
+    desk.embedder = working
+    result = await desk.ingest(book_folder)
+    ready = desk.catalog.current()
+    assert ready is not None
+    assert ready.vectors is VectorState.READY
+    assert result.embedded == result.chunks_created == pending.passages == ready.passages
+
+
+async def test_a_pending_book_that_did_not_change_is_not_published_twice(
+    desk: Desk, book_folder: Path
+) -> None:
+    write_pages(book_folder, range(40))
+    desk.embedder = Stopping()
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            await desk.ingest(book_folder)
+    assert len(desk.shelf.generations) == 1
+
+
+async def test_a_served_book_keeps_its_vectors_while_it_grows(
+    desk: Desk, book_folder: Path
+) -> None:
+    await desk.ingest(book_folder)
+    served = desk.catalog.current()
+    write_pages(book_folder, range(40))
+    desk.embedder = Stopping()
+    with pytest.raises(KeyboardInterrupt):
+        await desk.ingest(book_folder)
+    assert desk.searchable == []
+    assert desk.catalog.current() == served
+
+
+async def test_another_book_in_the_same_home_does_not_wait_for_its_vectors(
+    desk: Desk, book_folder: Path, tmp_path: Path
+) -> None:
+    await desk.ingest(book_folder)
+    other = tmp_path / "other"
+    other.mkdir()
+    write_pages(other, range(40))
+    desk.embedder = Stopping()
+    with pytest.raises(KeyboardInterrupt):
+        await desk.ingest(other)
+    assert desk.searchable == [True]
+    assert "Text 7." in "\n".join(await desk.served())
 
 
 async def test_another_embedder_gets_its_own_vectors(desk: Desk, book_folder: Path) -> None:

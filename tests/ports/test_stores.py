@@ -68,6 +68,23 @@ async def test_a_published_generation_gives_back_what_went_in(shelf: Shelf) -> N
         assert after.terms == pytest.approx(dict(before.terms))
 
 
+async def test_a_book_whose_vectors_are_pending_is_found_by_its_words(shelf: Shelf) -> None:
+    nothing = np.zeros((0, 0), dtype=np.float32)
+    entries = [
+        replace(entry, vector=None, unit_vectors=nothing) for entry in await _entries(_PASSAGES)
+    ]
+    assert await shelf.publish(ONE, entries) == 3
+    store = await shelf.open(ONE)
+    asked = Vocabulary.of(_PASSAGES).ask("kettle")
+    found = await store.matching(asked, limit=3, filters={})
+    assert [each.passage_id for each in found] == [_PASSAGES[1].id]
+    [entry] = await store.fetch([_PASSAGES[1].id])
+    assert entry.vector is None
+    assert len(entry.unit_vectors) == 0
+    assert entry.passage == _PASSAGES[1]
+    assert await store.nearest(await _ask("kettle"), by="unit", limit=3, filters={}) == []
+
+
 async def test_fetch_keeps_the_order_and_leaves_unknown_ids_out(shelf: Shelf) -> None:
     await shelf.publish(ONE, await _entries(_PASSAGES))
     store = await shelf.open(ONE)

@@ -20,7 +20,8 @@ from bythebook.model import (
 
 DECISIVE = 0.85  # one such passage is enough for "medium"
 _NEARBY_TOPICS = 3
-_NEARBY_COSINE = 0.25  # below this a topic is not near at all
+_NEARBY_COSINE = 0.25  # below this, and with fewer of the question's words, a topic is not near
+_NEARBY_WORDS = 0.5
 
 # S4's bands: (average score, passages, level). The counts are capped by top_k.
 _BANDS = ((0.85, 5, Level.HIGH), (0.75, 3, Level.MEDIUM), (0.60, 2, Level.LOW))
@@ -90,7 +91,8 @@ def settle(evidence: Evidence, *, answered: bool) -> Evidence:
 def nearby_topics(evidence: Evidence) -> tuple[Topic, ...]:
     topics: dict[str, Topic] = {}
     for hit in evidence.considered:
-        if hit.signals.unit_cosine >= _NEARBY_COSINE:
+        seen = hit.signals
+        if seen.unit_cosine >= _NEARBY_COSINE or seen.coverage >= _NEARBY_WORDS:
             place = hit.passage.place
             topics.setdefault(place.url, Topic(place.path, place.url))
     return tuple(topics.values())[:_NEARBY_TOPICS]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from bythebook.answer.check import Supported, check
@@ -95,18 +95,17 @@ async def respond(
             else ungrounded(workflow, evidence)
         )
     yield State.COMPLETE
-    yield _reply(question, outcome, evidence, _timings(findings, began, written))
+    timings = _timings(findings, began, written)
+    yield _settled(Reply(question, outcome, evidence, timings, desk.index.vectors))
 
 
-def _reply(
-    question: Question, outcome: Answer | Refusal, evidence: Evidence, timings: Timings
-) -> Reply:
-    settled = settle(evidence, answered=isinstance(outcome, Answer))
-    if isinstance(outcome, Answer) and settled.confidence.level is Level.LOW:
-        outcome = Answer(
-            outcome.sentences, outcome.citations, outcome.writer, outcome.withheld, DISCLAIMER
-        )
-    return Reply(question, outcome, settled, timings)
+def _settled(reply: Reply) -> Reply:
+    """The reply with the confidence that fits its outcome, and a warning where it is low."""
+    outcome = reply.outcome
+    evidence = settle(reply.evidence, answered=isinstance(outcome, Answer))
+    if isinstance(outcome, Answer) and evidence.confidence.level is Level.LOW:
+        outcome = replace(outcome, disclaimer=DISCLAIMER)
+    return replace(reply, outcome=outcome, evidence=evidence)
 
 
 def _timings(findings: Findings, began: float, written: float) -> Timings:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +14,7 @@ from bythebook.cli import options
 
 if TYPE_CHECKING:
     from bythebook.book.site import Book
+    from bythebook.index.check import IndexReport
 
 app = typer.Typer(
     help="Check that what was ingested is still true.", no_args_is_help=True, rich_markup_mode=None
@@ -52,6 +55,68 @@ def links(
         total = sum(map(len, lost.values()))
         typer.echo(f"{len(urls)} addresses checked against {' and '.join(lost)}: {total} lost.")
     raise typer.Exit(1 if any(lost.values()) else 0)
+
+
+@app.command("index")
+def index(
+    home: options.Home = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Make the index again from the catalog.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Compare catalog, index and sources. Exit code 1: they differ."""
+    from bythebook.assemble import open_library
+
+    library = open_library(options.load(home=home))
+    sources = _sources_if_there(library.origin())
+    report = asyncio.run(library.check_index(sources))
+    repaired = repair and not report.index_is_right
+    if repaired:
+        asyncio.run(library.repair_index())
+        report = asyncio.run(library.check_index(sources))
+    if as_json:
+        document = {**asdict(report), "repaired": repaired, "sources_read": sources is not None}
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    else:
+        _print(report, repaired=repaired, sources_read=sources is not None)
+    raise typer.Exit(0 if report.index_is_right and report.is_current else 1)
+
+
+def _print(report: IndexReport, *, repaired: bool, sources_read: bool) -> None:
+    if repaired:
+        typer.echo("The index was made again from the catalog.")
+    if report.unreadable:
+        typer.echo(f"The index cannot be read: {report.unreadable}")
+    counts = {
+        "in the catalog, but not in the index": len(report.missing),
+        "different in the index": len(report.different),
+        "in the index, but not in the catalog": report.surplus,
+        "without vectors": len(report.without_vectors),
+        "in the sources, but not ingested": len(report.not_ingested),
+        "ingested, but no longer in the sources": len(report.gone),
+    }
+    for what, count in counts.items():
+        if count:
+            typer.echo(f"{count} passages are {what}.")
+    if not sources_read:
+        typer.echo("The sources are not where they were; catalog and index were compared.")
+    if not report.index_is_right:
+        typer.echo("Run: bythebook check index --repair")
+    elif not report.is_current:
+        typer.echo("Run the ingest again.")
+    else:
+        compared = "catalog, index and sources" if sources_read else "catalog and index"
+        typer.echo(f"{report.passages} passages: {compared} agree.")
+
+
+def _sources_if_there(origin: str) -> Book | None:
+    from bythebook.errors import SourceError
+
+    try:
+        return _sources(origin) if origin else None
+    except SourceError:
+        return None
 
 
 def _sources(origin: str) -> Book:

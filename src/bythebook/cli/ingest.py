@@ -73,6 +73,9 @@ def _ingest_once(docs: Path, settings: Settings, *, as_json: bool, verbose: bool
         embedding = library.ingest(
             book,
             on_progress=lambda done, total: progress.show("Embedding passages", done, total),
+            on_searchable=lambda: progress.say(
+                "The book can be asked now, by its words; its vectors follow."
+            ),
             origin=_origin(docs, settings),
         )
         result = asyncio.run(embedding)

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bythebook.errors import InvalidInput
+from bythebook.model import FILTERS, FilterValue
+
 if TYPE_CHECKING:
     from bythebook.settings import Settings
 
@@ -31,6 +34,40 @@ Batch = Annotated[
         "--batch", help='Read JSON lines (id, question, selected_text) from a file, "-" is stdin.'
     ),
 ]
+
+
+Filters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="NAME=VALUE",
+        help=f"Look only there; repeatable. Names: {', '.join(FILTERS)}.",
+    ),
+]
+
+
+def read_filters(given: list[str] | None) -> dict[str, FilterValue]:
+    """``["week=2", "hasCode=yes"]`` to ``{"week": 2, "hasCode": True}``."""
+    return dict(_read_filter(each) for each in given or ())
+
+
+def _read_filter(given: str) -> tuple[str, FilterValue]:
+    name, _, value = given.partition("=")
+    kind = FILTERS.get(name)
+    if kind is None or not value:
+        raise InvalidInput(
+            f"There is no filter {given!r}.",
+            cure=f"Write NAME=VALUE with one of {', '.join(FILTERS)}.",
+        )
+    if kind is str:
+        return name, value
+    known = {"yes": True, "true": True, "no": False, "false": False} if kind is bool else {}
+    if kind is int and value.isdecimal():
+        return name, int(value)
+    if value.lower() not in known:
+        wanted = "yes or no" if kind is bool else "a number"
+        raise InvalidInput(f"The filter {name} is not {value!r}.", cure=f"Give it {wanted}.")
+    return name, known[value.lower()]
 
 
 def load(**flags: Any) -> Settings:

@@ -19,6 +19,7 @@ class Progress:
         self._bar: Any = None
         self._tasks: dict[str, Any] = {}
         self._said = time.perf_counter()
+        self._paces: dict[str, tuple[float, int]] = {}  # when it was first looked at, and how far
 
     def __enter__(self) -> Progress:
         if not self._quiet and sys.stderr.isatty():
@@ -37,11 +38,29 @@ class Progress:
             self._bar.stop()
 
     def show(self, what: str, done: int, total: int | None) -> None:
+        self._paces.setdefault(what, (time.perf_counter(), done))
         if self._bar is not None:
             if what not in self._tasks:
                 self._tasks[what] = self._bar.add_task(what, total=total)
             self._bar.update(self._tasks[what], completed=done, total=total)
         elif not self._quiet and time.perf_counter() - self._said > _EVERY_SECONDS:
             self._said = time.perf_counter()
-            of_total = "" if total is None else f" of {total}"
-            typer.echo(f"{what}: {done}{of_total}", err=True)
+            typer.echo(f"{what}: {done}{self._rest(what, done, total)}", err=True)
+
+    def say(self, what: str) -> None:
+        """Something worth knowing in between."""
+        if self._bar is not None:
+            self._bar.console.print(what)
+        elif not self._quiet:
+            typer.echo(what, err=True)
+
+    def _rest(self, what: str, done: int, total: int | None) -> str:
+        """`` of 1200, 95 s left``, judged by the pace so far."""
+        if total is None:
+            return ""
+        since, before = self._paces[what]
+        seconds = time.perf_counter() - since
+        left = (
+            "" if done == before else f", {(total - done) * seconds / (done - before):.0f} s left"
+        )
+        return f" of {total}{left}"

@@ -1,8 +1,10 @@
-"""``bythebook search QUERY``: the passages that come nearest, with their scores."""
+"""``bythebook search QUERY``: the passages that come nearest, with their scores and why."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +14,8 @@ from bythebook.cli import options
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from bythebook.serve.contracts.agent import ResultSet
-    from bythebook.settings import Settings
+    from bythebook.model import Hit, Question
+    from bythebook.retrieve.search import Findings
 
 _LONGEST_EXCERPT = 200
 
@@ -22,60 +24,89 @@ def search(
     query: Annotated[str | None, typer.Argument(help="What to look for.", metavar="QUERY")] = None,
     home: options.Home = None,
     top_k: options.TopK = None,
+    filters: options.Filters = None,
     preset: options.Preset = None,
     embedder: options.Embedder = None,
     batch: options.Batch = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also say why each passage was found.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Find passages without writing an answer. Exit code 1: nothing was found."""
+    from bythebook.assemble import open_library
+    from bythebook.quick import question_for
+
     settings = options.load(home=home, preset=preset, embedder=embedder)
+    narrowed = options.read_filters(filters)
+
+    def read(text: str) -> Question:
+        return question_for(text, settings, top_k=top_k, filters=narrowed)
+
     if batch is not None:
         if query is not None:
             raise InvalidInput("--batch brings its own questions.", cure="Leave QUERY out.")
-        raise typer.Exit(_search_batch(batch, settings, top_k))
+        raise typer.Exit(_search_batch(batch, read, open_library(settings), explain=explain))
     if query is None:
         raise InvalidInput("There is no query.", cure='Run: bythebook search "…"')
-    results = asyncio.run(_search(query, settings, top_k))
-    typer.echo(results.model_dump_json(indent=2)) if as_json else _print(results)
-    raise typer.Exit(0 if results.results else 1)
+    question = read(query)
+    findings = asyncio.run(open_library(settings).search(question))
+    if as_json:
+        document = _document(question, findings, explain=explain)
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    else:
+        _print(findings, explain=explain)
+    raise typer.Exit(0 if findings.hits else 1)
 
 
-async def _search(query: str, settings: Settings, top_k: int | None) -> ResultSet:
-    from bythebook.assemble import open_library
-    from bythebook.quick import question_for
-    from bythebook.serve.contracts import agent
-
-    question = question_for(query, settings, top_k=top_k)
-    return agent.show_results(question, await open_library(settings).search(question))
-
-
-def _search_batch(path: Path, settings: Settings, top_k: int | None) -> int:
-    from bythebook.assemble import open_library
+def _search_batch(path: Path, read: Any, library: Any, *, explain: bool) -> int:
     from bythebook.cli.batch import run_batch
-    from bythebook.quick import question_for
-    from bythebook.serve.contracts import agent
-
-    library = open_library(settings)
 
     async def answer(row: dict[str, Any]) -> dict[str, Any]:
-        question = question_for(row["question"], settings, top_k=top_k)
-        findings = await library.search(question)
-        return agent.show_results(question, findings).model_dump(mode="json")
+        question = read(row["question"])
+        return _document(question, await library.search(question), explain=explain)
 
     return run_batch(path, answer)
 
 
-def _print(results: ResultSet) -> None:
+def _document(question: Question, findings: Findings, *, explain: bool) -> dict[str, Any]:
+    from bythebook.serve.contracts import agent
+
+    document = agent.show_results(question, findings).model_dump(mode="json")
+    if explain:
+        for result, hit in zip(document["results"], findings.hits, strict=True):
+            result["why"] = {**asdict(hit.signals), "ranks": asdict(hit.ranks)}
+    return document
+
+
+def _print(findings: Findings, *, explain: bool) -> None:
     from rich.console import Console
 
+    from bythebook.model import VectorState
+
     console = Console(highlight=False, soft_wrap=True)
-    for number, result in enumerate(results.results, 1):
-        excerpt = " ".join(result.content.split())
+    for hit in findings.hits:
+        place = hit.passage.place
+        excerpt = " ".join(hit.passage.text.split())
         if len(excerpt) > _LONGEST_EXCERPT:
             excerpt = excerpt[: _LONGEST_EXCERPT - 1].rstrip() + "…"
-        titles = dict.fromkeys((result.page_title, result.section_title))
-        where = " › ".join(titles)
-        console.print(f"\n{number}. {where}  ({result.score:.2f})", style="cyan", markup=False)
-        console.print(f"   {result.source_url}", markup=False)
+        console.print(f"\n{hit.rank}. {place.path}  ({hit.score:.2f})", style="cyan", markup=False)
+        console.print(f"   {place.url}", markup=False)
         console.print(f"   {excerpt}", style="dim", markup=False)
-    console.print(f"\nfound {results.total_count} in {results.total_time_ms:.0f} ms", style="dim")
+        if explain:
+            console.print(f"   {_why(hit)}", style="yellow", markup=False)
+    milliseconds = findings.query_ms + findings.search_ms
+    console.print(f"\nfound {len(findings.hits)} in {milliseconds:.0f} ms", style="dim")
+    if findings.vectors is VectorState.PENDING:
+        console.print("by words alone: the vectors are still being made", style="dim")
+
+
+def _why(hit: Hit) -> str:
+    seen, ranks = hit.signals, hit.ranks
+    places = {"passage": ranks.passage, "sentence": ranks.unit, "words": ranks.words}
+    found = ", ".join(f"{way} #{rank}" for way, rank in places.items() if rank is not None)
+    return (
+        f"meaning: passage {seen.passage_cosine:.2f}, best sentence {seen.unit_cosine:.2f}; "
+        f"words: {seen.coverage:.0%} of the question, weight {seen.term_weight:.2f}; "
+        f"found by {found}; together #{ranks.fused}"
+    )

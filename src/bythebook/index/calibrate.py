@@ -8,11 +8,13 @@ the embedder. The weights are data, fitted by ``bench/fit_calibration.py``.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from bythebook.model import Signals
+from bythebook.model import Signals, VectorState
+from bythebook.ports import Generation
 
 MOST_BEHIND = 4.0  # in merit; farther than this is equally far
 
@@ -47,8 +49,15 @@ class Calibration:
         logit = self.bias + self.slope * merit - self.behind * min(behind, MOST_BEHIND)
         return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
 
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
 
-_MEASURED = {
+    @classmethod
+    def from_json(cls, text: str) -> Calibration:
+        return cls(**json.loads(text))
+
+
+MEASURED = {
     # 850 questions on two books, cross-validated by page; the figures are in bench/RESULTS.md.
     "local:minilm": Calibration(
         passage_cosine=4.87,
@@ -73,5 +82,26 @@ _UNMEASURED = Calibration(
 )
 
 
+# While a book's vectors are pending, its words alone decide.
+WORDS_ALONE = Calibration(
+    passage_cosine=0.0,
+    unit_cosine=0.0,
+    term_weight=8.85,
+    coverage=7.25,
+    bias=-3.09,
+    slope=0.57,
+    behind=1.31,
+)
+
+
 def calibration_for(embedder: str) -> Calibration:
-    return _MEASURED.get(embedder, _UNMEASURED)
+    return MEASURED.get(embedder, _UNMEASURED)
+
+
+def calibration_of(generation: Generation) -> Calibration:
+    """The weights by which this generation's passages are judged."""
+    if generation.vectors is VectorState.PENDING:
+        return WORDS_ALONE
+    if generation.calibration:
+        return Calibration.from_json(generation.calibration)
+    return calibration_for(generation.embedder)

@@ -43,8 +43,8 @@ def vector_key(passage: Passage) -> str:
 def fingerprint(passages: Iterable[Passage], embedder: str, origin: str) -> str:
     """Equal fingerprints mean that publishing again would change nothing."""
     digest = hashlib.sha256(f"{LAYOUT}\0{embedder}\0{origin}".encode())
-    for passage in passages:
-        digest.update(b"\0" + to_json(passage).encode())
+    for record in sorted(map(to_json, passages)):
+        digest.update(b"\0" + record.encode())
     return digest.hexdigest()
 
 

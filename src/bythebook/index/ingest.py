@@ -1,28 +1,34 @@
 """A book in; a published generation and an ``IngestResult`` out.
 
-In order: compare with the catalog, embed what is new (each batch durable as soon as it is made),
-publish a whole generation beside the served one, then commit catalog and pointer in a single
-transaction. Whatever instant it is killed at, the served book is whole and the next run finishes.
+In order: compare with the catalog; where no book is served yet, publish what can be found by its
+words, within seconds; embed what is new (each batch durable as soon as it is made); publish a
+whole generation beside the served one, then commit catalog and pointer in a single transaction.
+Whatever instant it is killed at, the served book is whole and the next run finishes.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
+
+import numpy as np
 
 from bythebook.book.site import Book, Problem
 from bythebook.errors import IndexDamaged, StoreFailed
+from bythebook.index.calibrate import MEASURED
 from bythebook.index.catalog import diff, fingerprint, vector_key
+from bythebook.index.fit import fitted, marks_of, sample_of
 from bythebook.index.lexicon import Vocabulary
-from bythebook.model import Passage
+from bythebook.model import Passage, VectorState
 from bythebook.ports import Catalog, Embedder, Entry, Generation, Shelf, StoredVectors
 
 T = TypeVar("T")
 
 _BATCH = 32  # passages embedded between two commits
+_SOON = 32  # with no more passages than this to embed, readers need not be served before
 
 Progress = Callable[[int, int], None]  # passages embedded so far, passages to embed
 
@@ -48,23 +54,27 @@ class IngestResult:
 
 async def ingest(
     book: Book,
+    press: Press,
     *,
-    catalog: Catalog,
-    shelf: Shelf,
-    embedder: Embedder,
     on_progress: Progress = lambda done, total: None,
+    on_searchable: Callable[[], None] = lambda: None,
     origin: str = "",
 ) -> IngestResult:
+    """``on_searchable`` is called when the book can be asked by its words, before its vectors."""
     began = time.perf_counter()
     passages = list({passage.id: passage for passage in book.passages}.values())
-    change = diff(catalog.passages(), passages)
-    embedded = await _embed_missing(passages, catalog, embedder, on_progress)
-    await _publish(passages, catalog, shelf, embedder, origin=origin)
+    change = diff(press.catalog.passages(), passages)
+    missing = press.missing(passages)
+    if len(missing) > _SOON and not (change.unchanged and await press.serves_vectors()):
+        await press.publish(passages, VectorState.PENDING, origin=origin)
+        on_searchable()
+    await press.embed(missing, on_progress)
+    await press.publish(passages, VectorState.READY, origin=origin)
     return IngestResult(
         files_processed=len(book.pages),
         chunks_created=len(passages),
         errors=tuple(describe(problem) for problem in book.problems if problem.fatal),
-        embedded=embedded,
+        embedded=len(missing),
         unchanged=change.unchanged,
         changed=change.changed,
         removed=change.removed,
@@ -78,17 +88,110 @@ def describe(problem: Problem) -> str:
     return f"{problem.file}{line}: {problem.reason}"
 
 
-async def _embed_missing(
-    passages: Sequence[Passage], catalog: Catalog, embedder: Embedder, on_progress: Progress
-) -> int:
-    known = catalog.known_vectors(embedder.name)
-    missing = {vector_key(p): p for p in passages if vector_key(p) not in known}
-    done = 0
-    for batch in _batches(list(missing.items())):
-        catalog.add_vectors(embedder.name, await _embed(batch, embedder))
-        done += len(batch)
-        on_progress(done, len(missing))
-    return done
+@dataclass(frozen=True, slots=True)
+class Press:
+    """Where a book is made ready to be asked: its truth, its index, and what makes vectors."""
+
+    catalog: Catalog
+    shelf: Shelf
+    embedder: Embedder
+
+    def missing(self, passages: Iterable[Passage]) -> dict[str, Passage]:
+        """The passages without a vector, by the key that it will have."""
+        known = self.catalog.known_vectors(self.embedder.name)
+        return {vector_key(p): p for p in passages if vector_key(p) not in known}
+
+    async def embed(self, missing: Mapping[str, Passage], on_progress: Progress) -> None:
+        done = 0
+        for batch in _batches(list(missing.items())):
+            vectors = await _embed(batch, self.embedder)
+            self.catalog.add_vectors(self.embedder.name, vectors)
+            done += len(batch)
+            on_progress(done, len(missing))
+
+    async def serves_vectors(self) -> bool:
+        """Whether readers already have a book that can be searched by meaning."""
+        current = self.catalog.current()
+        return (
+            current is not None
+            and current.vectors is VectorState.READY
+            and await whole(self.shelf, current)
+        )
+
+    async def publish(
+        self,
+        passages: Sequence[Passage],
+        vectors: VectorState,
+        *,
+        origin: str,
+        again: bool = False,
+    ) -> None:
+        """Write a generation with or without its vectors and serve it.
+
+        Does nothing if that very generation is served and whole, unless it should be made again.
+        """
+        print_of_book = fingerprint(passages, f"{vectors} {self.embedder.name}", origin)
+        current = self.catalog.current()
+        served = current is not None and current.fingerprint == print_of_book
+        if current is not None and served and not again and await whole(self.shelf, current):
+            return
+        vocabulary = Vocabulary.of(passages)
+        generation = Generation(
+            name=uuid.uuid4().hex,
+            embedder=self.embedder.name,
+            dimension=self.embedder.dimension,
+            passages=len(passages),
+            fingerprint=print_of_book,
+            vocabulary=vocabulary.to_bytes(),
+            origin=origin,
+            vectors=vectors,
+        )
+        entries = self._entries(passages, vocabulary, vectors)
+        published = await self.shelf.publish(generation.name, entries)
+        if published != len(passages):
+            raise IndexDamaged(
+                f"The new index holds {published} passages instead of {len(passages)}.",
+                cure="The old book is still served; run the ingest again.",
+            )
+        if current is not None and again:
+            generation = replace(generation, calibration=current.calibration)
+        elif vectors is VectorState.READY:
+            generation = replace(generation, calibration=await self._calibration(passages))
+        self.catalog.commit(passages, generation, keep_vectors={vector_key(p) for p in passages})
+        await self.shelf.discard(keep=[generation.name, *([current.name] if current else [])])
+
+    def _entries(
+        self, passages: Sequence[Passage], vocabulary: Vocabulary, vectors: VectorState
+    ) -> Iterator[Entry]:
+        for batch in _batches(passages):
+            stored = self._stored(batch) if vectors is VectorState.READY else {}
+            for passage in batch:
+                terms = vocabulary.weigh(passage)
+                if vectors is VectorState.PENDING:
+                    yield Entry(passage, None, np.zeros((0, 0), dtype=np.float32), terms)
+                else:
+                    found = stored[vector_key(passage)]
+                    yield Entry(passage, found.vector, found.unit_vectors, terms)
+
+    async def _calibration(self, passages: Sequence[Passage]) -> str:
+        """Weights fitted to this book, as JSON; empty where the embedder's own are known."""
+        if self.embedder.name in MEASURED:
+            return ""
+        sample = sample_of(passages)
+        marks = await marks_of(sample, self._stored(sample), self.embedder)
+        return "" if marks is None else fitted(marks).to_json()
+
+    def _stored(self, passages: Iterable[Passage]) -> dict[str, StoredVectors]:
+        return self.catalog.vectors(self.embedder.name, [vector_key(p) for p in passages])
+
+
+async def whole(shelf: Shelf, generation: Generation) -> bool:
+    """Whether a generation can be opened and holds what the catalog says."""
+    try:
+        store = await shelf.open(generation.name)
+        return await store.count() == generation.passages
+    except (IndexDamaged, StoreFailed):
+        return False
 
 
 async def _embed(batch: Sequence[tuple[str, Passage]], embedder: Embedder) -> list[StoredVectors]:
@@ -103,59 +206,6 @@ async def _embed(batch: Sequence[tuple[str, Passage]], embedder: Embedder) -> li
         stored.append(StoredVectors(key, vectors[row], vectors[position:end]))
         position = end
     return stored
-
-
-async def _publish(
-    passages: Sequence[Passage],
-    catalog: Catalog,
-    shelf: Shelf,
-    embedder: Embedder,
-    *,
-    origin: str,
-) -> None:
-    print_of_book = fingerprint(passages, embedder.name, origin)
-    current = catalog.current()
-    if current is not None and current.fingerprint == print_of_book and await whole(shelf, current):
-        return
-    vocabulary = Vocabulary.of(passages)
-    generation = Generation(
-        name=uuid.uuid4().hex,
-        embedder=embedder.name,
-        dimension=embedder.dimension,
-        passages=len(passages),
-        fingerprint=print_of_book,
-        vocabulary=vocabulary.to_bytes(),
-        origin=origin,
-    )
-    entries = _entries(passages, catalog, embedder.name, vocabulary)
-    published = await shelf.publish(generation.name, entries)
-    if published != len(passages):
-        raise IndexDamaged(
-            f"The new index holds {published} passages instead of {len(passages)}.",
-            cure="The old book is still served; run the ingest again.",
-        )
-    catalog.commit(passages, generation, keep_vectors={vector_key(p) for p in passages})
-    await shelf.discard(keep=[generation.name, *([current.name] if current else [])])
-
-
-async def whole(shelf: Shelf, generation: Generation) -> bool:
-    """Whether a generation can be opened and holds what the catalog says."""
-    try:
-        store = await shelf.open(generation.name)
-        return await store.count() == generation.passages
-    except (IndexDamaged, StoreFailed):
-        return False
-
-
-def _entries(
-    passages: Iterable[Passage], catalog: Catalog, embedder: str, vocabulary: Vocabulary
-) -> Iterator[Entry]:
-    for batch in _batches(list(passages)):
-        vectors = catalog.vectors(embedder, [vector_key(passage) for passage in batch])
-        for passage in batch:
-            stored = vectors[vector_key(passage)]
-            terms = vocabulary.weigh(passage)
-            yield Entry(passage, stored.vector, stored.unit_vectors, terms)
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:

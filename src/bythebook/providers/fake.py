@@ -58,11 +58,14 @@ class MemoryStore:
         self, vector: Vectors, *, by: Literal["passage", "unit"], limit: int, filters: Filters
     ) -> list[Found]:
         def cosine(entry: Entry) -> float:
+            if entry.vector is None:
+                return -math.inf
             whole = by == "passage" or not len(entry.unit_vectors)
             vectors = entry.vector[None, :] if whole else entry.unit_vectors
             return float((vectors @ vector).max())
 
-        return self._best(cosine, limit, filters)
+        found = self._best(cosine, limit, filters)
+        return [each for each in found if each.score > -math.inf]
 
     async def matching(
         self, terms: Mapping[int, float], *, limit: int, filters: Filters
@@ -103,7 +106,7 @@ class MemoryShelf:
     async def publish(self, generation: str, entries: Iterable[Entry]) -> int:
         listed = list(entries)
         for entry in listed:
-            rows = [entry.vector, *entry.unit_vectors]
+            rows = [] if entry.vector is None else [entry.vector, *entry.unit_vectors]
             if not all(len(row) == self._dimension and np.isfinite(row).all() for row in rows):
                 raise StoreFailed("A vector has the wrong dimension or is not finite.")
         self.generations[generation] = MemoryStore(listed)

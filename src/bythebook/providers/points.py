@@ -40,8 +40,10 @@ def to_payload(passage: Passage) -> dict[str, Any]:
     }
 
 
-def usable_vectors(entry: Entry, dimension: int) -> tuple[list[float], list[list[float]]]:
+def dense_vectors(entry: Entry, dimension: int) -> dict[str, Any]:
     """The vectors of the passage and of its units; StoreFailed if Qdrant should not get them."""
+    if entry.vector is None:
+        return {}
     units = entry.unit_vectors if len(entry.unit_vectors) else entry.vector[None, :]
     for some in (entry.vector[None, :], units):
         if some.shape[1] != dimension or not np.isfinite(some).all():
@@ -49,15 +51,16 @@ def usable_vectors(entry: Entry, dimension: int) -> tuple[list[float], list[list
                 "A vector has the wrong dimension or is not finite.",
                 cure="Check the embedder; nothing was published.",
             )
-    return entry.vector.tolist(), units.tolist()
+    return {"passage": entry.vector.tolist(), "units": units.tolist()}
 
 
 def to_entry(payload: Mapping[str, Any], vectors: Mapping[str, Any]) -> Entry:
     terms = vectors["terms"]
+    pending = "passage" not in vectors
     return Entry(
         from_record(payload),
-        _floats(vectors["passage"]),
-        _floats(vectors["units"]),
+        None if pending else _floats(vectors["passage"]),
+        _floats([] if pending else vectors["units"]),
         dict(zip(terms.indices, terms.values, strict=True)),
     )
 

@@ -21,11 +21,11 @@ from bythebook.errors import BookError, IndexDamaged, StoreFailed
 from bythebook.ports import Entry, Filters, Found
 from bythebook.providers.points import (
     VECTOR_BY,
+    dense_vectors,
     in_order,
     point_id,
     to_entry,
     to_payload,
-    usable_vectors,
 )
 
 if TYPE_CHECKING:
@@ -166,9 +166,8 @@ def _load(path: Path) -> Any:
 
 
 def _to_point(entry: Entry, dimension: int) -> Any:
-    passage, units = usable_vectors(entry, dimension)
     terms = edge.SparseVector(list(entry.terms), list(entry.terms.values()))
-    vectors: dict[str, Any] = {"passage": passage, "units": units, "terms": terms}
+    vectors: dict[str, Any] = {**dense_vectors(entry, dimension), "terms": terms}
     # The engine's MatchValue turns a bool into a number, so it is kept as one.
     payload = {**to_payload(entry.passage), "hasCode": int(entry.passage.metadata.has_code)}
     return edge.Point(point_id(entry.passage.id), vectors, payload)

@@ -21,11 +21,11 @@ from bythebook.errors import BookError, IndexDamaged, StoreFailed
 from bythebook.ports import Entry, Filters, Found
 from bythebook.providers.points import (
     VECTOR_BY,
+    dense_vectors,
     in_order,
     point_id,
     to_entry,
     to_payload,
-    usable_vectors,
 )
 from bythebook.providers.qdrant_nodes import Nodes, Server
 
@@ -269,7 +269,7 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     batch: list[Entry] = []
     numbers = 0
     for entry in entries:
-        size = entry.vector.size + entry.unit_vectors.size
+        size = 0 if entry.vector is None else entry.vector.size + entry.unit_vectors.size
         if batch and numbers + size > _BATCH_NUMBERS:
             yield batch
             batch, numbers = [], 0
@@ -280,11 +280,10 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 
 def _to_point(entry: Entry, dimension: int) -> models.PointStruct:
-    passage, units = usable_vectors(entry, dimension)
     terms = models.SparseVector(indices=list(entry.terms), values=list(entry.terms.values()))
     return models.PointStruct(
         id=point_id(entry.passage.id),
-        vector={"passage": passage, "units": units, "terms": terms},
+        vector={**dense_vectors(entry, dimension), "terms": terms},
         payload=to_payload(entry.passage),
     )
 

@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bythebook.errors import ConfigurationError, DatabaseFailed, IngestRunning, UnknownProvider
 from bythebook.index.catalog import from_record, to_record
-from bythebook.model import Message, Passage, Role, Thread
+from bythebook.model import Message, Passage, Role, Thread, VectorState
 from bythebook.ports import Generation, StoredVectors
 from bythebook.providers import tables
 
@@ -204,6 +204,8 @@ class SqlCatalog:
             "vocabulary": generation.vocabulary,
             "origin": generation.origin,
             "published_at": datetime.now(UTC),
+            "vectors": generation.vectors.value,
+            "calibration": generation.calibration,
         }
         with self._engine.begin() as connection:
             connection.execute(sa.delete(tables.passages))
@@ -228,6 +230,8 @@ class SqlCatalog:
             fingerprint=row.fingerprint,
             vocabulary=row.vocabulary,
             origin=row.origin,
+            vectors=VectorState(row.vectors),
+            calibration=row.calibration,
         )
 
 

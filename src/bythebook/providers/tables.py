@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-HEAD = "0001"  # the newest migration
+HEAD = "0002"  # the newest migration
 
 metadata = MetaData()
 
@@ -58,6 +58,8 @@ served = Table(
     Column("vocabulary", LargeBinary, nullable=False),
     Column("origin", Text, nullable=False),
     Column("published_at", DateTime(timezone=True), nullable=False),
+    Column("vectors", String(10), nullable=False, server_default="ready"),
+    Column("calibration", Text, nullable=False, server_default=""),
 )
 
 # S4's columns and indexes; its `messages` is made from the rows below when a thread is read.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +13,8 @@ import numpy as np
 from bythebook.errors import EmbedderFailed
 from bythebook.index.calibrate import Calibration
 from bythebook.index.lexicon import Vocabulary, term_evidence
-from bythebook.model import Hit, Passage, Question, Signals
-from bythebook.ports import Embedder, Entry, PassageStore
+from bythebook.model import Hit, Passage, Question, Ranks, Signals, VectorState
+from bythebook.ports import Embedder, Entry, Found, PassageStore
 from bythebook.retrieve.fuse import best, fuse
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Index:
     store: PassageStore
     vocabulary: Vocabulary
     calibration: Calibration
+    vectors: VectorState = VectorState.READY
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,39 +41,58 @@ class Findings:
     hits: tuple[Hit, ...]
     query_ms: float
     search_ms: float
+    vectors: VectorState = VectorState.READY
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question as the index understands it."""
+
+    vector: Vectors | None  # None while the book's vectors are pending
+    terms: Mapping[int, float]
 
 
 async def search(question: Question, index: Index) -> Findings:
     """By meaning and by word at once; then each candidate is weighed by all its signals."""
     began = time.perf_counter()
-    vector = await _embed(question.text, index.embedder)
+    asked = await _understand(question, index)
     embedded = time.perf_counter()
-    asked = index.vocabulary.ask(question.text)
-    each = max(_EACH, question.top_k)
-    store, filters = index.store, question.filters
-    rankings = await asyncio.gather(
-        store.nearest(vector, by="passage", limit=each, filters=filters),
-        store.nearest(vector, by="unit", limit=each, filters=filters),
-        store.matching(asked, limit=each, filters=filters),
-    )
-    entries = await store.fetch(fuse(rankings, limit=max(_WEIGHED, question.top_k)))
-    hits = best(_weigh(entries, vector, asked, index), limit=question.top_k)
+    rankings = await _rank(question, asked, index.store)
+    candidates = fuse(rankings.values(), limit=max(_WEIGHED, question.top_k))
+    hits = _weigh(await index.store.fetch(candidates), asked, index.calibration)
+    hits = [replace(hit, ranks=_ranks(hit.passage.id, rankings, candidates)) for hit in hits]
     done = time.perf_counter()
-    return Findings(hits, (embedded - began) * 1000, (done - embedded) * 1000)
+    return Findings(
+        hits=best(hits, limit=question.top_k),
+        query_ms=(embedded - began) * 1000,
+        search_ms=(done - embedded) * 1000,
+        vectors=index.vectors,
+    )
 
 
 async def weigh_selection(question: Question, passage: Passage, index: Index) -> Findings:
     """A reader's selection is all the evidence there is: nothing is searched, only weighed."""
     began = time.perf_counter()
-    units = [passage.unit_text(unit) for unit in passage.units] or [passage.text]
-    vector = await _embed(question.text, index.embedder)
-    vectors = await index.embedder.embed([passage.text, *units], role="passage")
+    asked = await _understand(question, index)
+    vector, unit_vectors = None, np.zeros((0, 0), dtype=np.float32)
+    if index.vectors is VectorState.READY:
+        units = [passage.unit_text(unit) for unit in passage.units] or [passage.text]
+        vectors = await index.embedder.embed([passage.text, *units], role="passage")
+        vector, unit_vectors = vectors[0], vectors[1:]
     embedded = time.perf_counter()
-    asked = index.vocabulary.ask(question.text)
-    terms = index.vocabulary.weigh(passage)
-    entry = Entry(passage, vectors[0], vectors[1:], terms)
-    hits = best(_weigh([entry], vector, asked, index), limit=1)
-    return Findings(hits, (embedded - began) * 1000, (time.perf_counter() - embedded) * 1000)
+    entry = Entry(passage, vector, unit_vectors, index.vocabulary.weigh(passage))
+    return Findings(
+        hits=best(_weigh([entry], asked, index.calibration), limit=1),
+        query_ms=(embedded - began) * 1000,
+        search_ms=(time.perf_counter() - embedded) * 1000,
+        vectors=index.vectors,
+    )
+
+
+async def _understand(question: Question, index: Index) -> _Asked:
+    pending = index.vectors is VectorState.PENDING
+    vector = None if pending else await _embed(question.text, index.embedder)
+    return _Asked(vector, index.vocabulary.ask(question.text))
 
 
 async def _embed(text: str, embedder: Embedder) -> Vectors:
@@ -83,14 +103,33 @@ async def _embed(text: str, embedder: Embedder) -> Vectors:
     return vector
 
 
-def _weigh(
-    entries: Sequence[Entry], vector: Vectors, asked: Mapping[int, float], index: Index
-) -> list[Hit]:
-    cosines = [tuple((entry.unit_vectors @ vector).tolist()) for entry in entries]
-    signals = [
-        _signals(entry, unit_cosines, vector, asked)
-        for entry, unit_cosines in zip(entries, cosines, strict=True)
-    ]
+async def _rank(
+    question: Question, asked: _Asked, store: PassageStore
+) -> dict[str, Sequence[Found]]:
+    """The passages that each way of searching finds, best first."""
+    each, filters = max(_EACH, question.top_k), question.filters
+    ways = {"words": store.matching(asked.terms, limit=each, filters=filters)}
+    if asked.vector is not None:
+        ways["passage"] = store.nearest(asked.vector, by="passage", limit=each, filters=filters)
+        ways["unit"] = store.nearest(asked.vector, by="unit", limit=each, filters=filters)
+    return dict(zip(ways, await asyncio.gather(*ways.values()), strict=True))
+
+
+def _ranks(
+    passage_id: str, rankings: Mapping[str, Sequence[Found]], candidates: Sequence[str]
+) -> Ranks:
+    places = {
+        way: rank
+        for way, ranking in rankings.items()
+        for rank, found in enumerate(ranking, 1)
+        if found.passage_id == passage_id
+    }
+    return Ranks(**places, fused=candidates.index(passage_id) + 1)
+
+
+def _weigh(entries: Sequence[Entry], asked: _Asked, calibration: Calibration) -> list[Hit]:
+    cosines = [_unit_cosines(entry, asked) for entry in entries]
+    signals = [_signals(entry, near, asked) for entry, near in zip(entries, cosines, strict=True)]
     return [
         Hit(
             passage=entry.passage,
@@ -102,14 +141,20 @@ def _weigh(
             vector=entry.vector,
         )
         for entry, unit_cosines, seen, score in zip(
-            entries, cosines, signals, index.calibration.scores(signals), strict=True
+            entries, cosines, signals, calibration.scores(signals), strict=True
         )
     ]
 
 
-def _signals(
-    entry: Entry, unit_cosines: Sequence[float], vector: Vectors, asked: Mapping[int, float]
-) -> Signals:
-    cosine = float(entry.vector @ vector)
-    term_weight, coverage = term_evidence(asked, entry.terms)
+def _unit_cosines(entry: Entry, asked: _Asked) -> tuple[float, ...]:
+    if asked.vector is None:
+        return (0.0,) * len(entry.passage.units)
+    return tuple((entry.unit_vectors @ asked.vector).tolist())
+
+
+def _signals(entry: Entry, unit_cosines: Sequence[float], asked: _Asked) -> Signals:
+    term_weight, coverage = term_evidence(asked.terms, entry.terms)
+    if asked.vector is None or entry.vector is None:
+        return Signals(term_weight=term_weight, coverage=coverage)
+    cosine = float(entry.vector @ asked.vector)
     return Signals(cosine, max(unit_cosines, default=cosine), term_weight, coverage)

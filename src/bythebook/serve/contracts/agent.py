@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, StringConstraints
 
 from bythebook.errors import BookError, InvalidInput, WriterFailed
-from bythebook.model import Answer, Hit, Level, Question, Refusal, Reply, Topic
+from bythebook.model import Answer, Hit, Level, Question, Refusal, Reply, Topic, VectorState
 from bythebook.retrieve.search import Findings
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -49,6 +49,8 @@ class ResultSet(BaseModel):
     query_time_ms: Milliseconds
     search_time_ms: Milliseconds
     total_time_ms: Milliseconds
+    # Beside S1's own fields:
+    vectors: VectorState
 
 
 class SourceCitation(BaseModel):
@@ -93,6 +95,7 @@ class AgentResponse(BaseModel):
     confidence_level: Level
     disclaimer: str | None
     nearby: list[NearbyTopic]
+    vectors: VectorState  # pending: the book was searched by its words alone
 
 
 class AgentError(BaseModel):
@@ -149,6 +152,7 @@ def show(reply: Reply) -> AgentResponse:
         confidence_level=confidence.level,
         disclaimer=outcome.disclaimer if isinstance(outcome, Answer) else None,
         nearby=_nearby(outcome.nearby if isinstance(outcome, Refusal) else ()),
+        vectors=reply.vectors,
     )
 
 
@@ -160,6 +164,7 @@ def show_results(question: Question, findings: Findings) -> ResultSet:
         query_time_ms=findings.query_ms,
         search_time_ms=findings.search_ms,
         total_time_ms=findings.query_ms + findings.search_ms,
+        vectors=findings.vectors,
     )
 
 

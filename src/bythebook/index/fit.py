@@ -1,0 +1,140 @@
+"""A book's own sentences and their vectors in, weights for an embedder nobody measured out.
+
+Embedders differ in what a cosine means: with one, strangers have 0.1 in common, with another 0.7.
+The book itself tells. Half a sentence is a question whose home is known: its cosines with that
+home and with other pages are two marks on the embedder's scale, and the measured embedder has
+the same two marks. Between them the scale is taken to be straight, so that the measured weights
+can be carried over.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bythebook.index.calibrate import MEASURED, Calibration
+from bythebook.index.catalog import vector_key
+from bythebook.model import Passage, UnitKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bythebook.model import Vectors
+    from bythebook.ports import Embedder, StoredVectors
+
+MOST_PASSAGES = 2000  # of a long book a sample is enough
+MOST_QUESTIONS = 100
+FEWEST_QUESTIONS = 10  # a shorter book says too little about the scale
+_STRANGERS = 20  # passages of other pages that each question is compared with
+_SHORTEST_SENTENCE = 40  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What cosines mean on an embedder's scale, for whole passages and for their best unit."""
+
+    strange_passage: float
+    own_passage: float
+    strange_unit: float
+    own_unit: float
+
+
+# The marks of local:minilm, the mean of the two books of bench/RESULTS.md.
+_REFERENCE = "local:minilm"
+REFERENCE_MARKS = Marks(0.059, 0.497, 0.131, 0.803)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnQuestion:
+    text: str
+    home: Passage
+    unit: int
+
+
+def sample_of(passages: Sequence[Passage]) -> list[Passage]:
+    """Enough of the book to tell: the same for the same book, whatever its order."""
+    ordered = sorted(passages, key=lambda passage: passage.id)
+    chance = random.Random(len(ordered))  # noqa: S311 - a sample, not a secret
+    return chance.sample(ordered, min(MOST_PASSAGES, len(ordered)))
+
+
+def own_questions(passages: Sequence[Passage]) -> list[OwnQuestion]:
+    """Halves of sentences spread over the book; the same for the same book."""
+    candidates = [
+        (passage, number)
+        for passage in passages
+        for number, unit in enumerate(passage.units)
+        if unit.kind is UnitKind.SENTENCE and unit.end - unit.start >= _SHORTEST_SENTENCE
+    ]
+    chance = random.Random(len(candidates))  # noqa: S311 - a sample, not a secret
+    chosen = chance.sample(candidates, min(MOST_QUESTIONS, len(candidates)))
+    return [OwnQuestion(_half(passage, number), passage, number) for passage, number in chosen]
+
+
+def _half(passage: Passage, number: int) -> str:
+    text = passage.unit_text(passage.units[number])
+    middle = text.find(" ", len(text) // 2)
+    return text[: middle if middle > 0 else len(text) // 2]
+
+
+async def marks_of(
+    passages: Sequence[Passage], vectors: Mapping[str, StoredVectors], embedder: Embedder
+) -> Marks | None:
+    """None: the book is too short to tell. Needs the vectors of every passage given."""
+    questions = own_questions(passages)
+    if len(questions) < FEWEST_QUESTIONS:
+        return None
+    asked = await embedder.embed([question.text for question in questions], role="query")
+    chance = random.Random(len(passages))  # noqa: S311 - as above
+    strange, own = [], []
+    for question, vector in zip(questions, asked, strict=True):
+        for other in chance.sample(passages, min(_STRANGERS, len(passages))):
+            if other.place.file != question.home.place.file:
+                stored = vectors[vector_key(other)]
+                strange.append(_cosines(stored, stored.unit_vectors, vector))
+        home = vectors[vector_key(question.home)]
+        own.append(_cosines(home, home.unit_vectors[question.unit, None], vector))
+    if not strange:
+        return None
+    (strange_passage, strange_unit), (own_passage, own_unit) = (
+        np.mean(cosines, axis=0).tolist() for cosines in (strange, own)
+    )
+    return Marks(strange_passage, own_passage, strange_unit, own_unit)
+
+
+def _cosines(stored: StoredVectors, units: Vectors, vector: Vectors) -> tuple[float, float]:
+    """With the passage, and with the nearest of these units."""
+    whole = float(stored.vector @ vector)
+    return whole, float((units @ vector).max(initial=whole if not len(units) else -1.0))
+
+
+def fitted(marks: Marks) -> Calibration:
+    """The measured weights, carried over to an embedder with these marks."""
+    known, reference = MEASURED[_REFERENCE], REFERENCE_MARKS
+    passage, passage_shift = _carried(
+        (marks.strange_passage, marks.own_passage),
+        (reference.strange_passage, reference.own_passage),
+    )
+    unit, unit_shift = _carried(
+        (marks.strange_unit, marks.own_unit), (reference.strange_unit, reference.own_unit)
+    )
+    shift = known.passage_cosine * passage_shift + known.unit_cosine * unit_shift
+    return Calibration(
+        passage_cosine=known.passage_cosine * passage,
+        unit_cosine=known.unit_cosine * unit,
+        term_weight=known.term_weight,
+        coverage=known.coverage,
+        bias=known.bias + known.slope * shift,
+        slope=known.slope,
+        behind=known.behind,
+    )
+
+
+def _carried(scale: tuple[float, float], reference: tuple[float, float]) -> tuple[float, float]:
+    """Factor and shift that take one scale to the other: ``cosine * factor + shift``."""
+    factor = (reference[1] - reference[0]) / max(scale[1] - scale[0], 0.05)
+    return factor, reference[0] - scale[0] * factor
