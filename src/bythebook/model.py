@@ -153,12 +153,12 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Where each way of searching put a passage; None: not among its first."""
+    """Where each signal alone would have put a passage, among all that were weighed."""
 
-    passage: int | None = None  # by the meaning of the whole passage
-    unit: int | None = None  # by the meaning of its nearest unit
-    words: int | None = None
-    fused: int | None = None  # all of them together
+    passage: int = 1
+    unit: int = 1
+    words: int = 1
+    among: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,24 +56,41 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidate:
+    """A passage that a search brought up, and everything it is weighed by."""
+
     passage_id: str
-    score: float
+    content_hash: str
+    cosine: float  # with the passage; 0 where the words alone were asked
+    unit_cosine: float  # with the nearest of its units
+    terms: Mapping[int, float]  # as in Entry
+
+    @classmethod
+    def of(cls, entry: Entry, vector: Vectors | None) -> Candidate:
+        if vector is None or entry.vector is None:
+            passage = entry.passage
+            return cls(passage.id, passage.content_hash, 0.0, 0.0, entry.terms)
+        cosine = float(entry.vector @ vector)
+        return cls(
+            passage_id=entry.passage.id,
+            content_hash=entry.passage.content_hash,
+            cosine=cosine,
+            unit_cosine=max((entry.unit_vectors @ vector).tolist(), default=cosine),
+            terms=entry.terms,
+        )
 
 
 class PassageStore(Protocol):
     """One generation of a book, opened for reading: it never changes under a question."""
 
-    async def nearest(
-        self, vector: Vectors, *, by: Literal["passage", "unit"], limit: int, filters: Filters
-    ) -> list[Found]:
-        """By meaning: cosine with the passage, or with the best of its units."""
-        ...
+    async def find(
+        self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Candidate]:
+        """The ``limit`` best in each of three ways, together, each passage once, in any order.
 
-    async def matching(
-        self, terms: Mapping[int, float], *, limit: int, filters: Filters
-    ) -> list[Found]:
-        """By word: the sum of the terms' BM25 weights times their IDF."""
+        By meaning: the cosine with the passage, and with the best of its units. By word: the sum
+        of the terms' BM25 weights times their IDF. Without a vector, by word alone.
+        """
         ...
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[Entry]:

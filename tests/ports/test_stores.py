@@ -10,7 +10,7 @@ import pytest
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.index.lexicon import Vocabulary
 from bythebook.model import Passage
-from bythebook.ports import Entry, Shelf
+from bythebook.ports import Candidate, Entry, Shelf
 from bythebook.providers.fake import FakeEmbedder, MemoryShelf
 from bythebook.providers.qdrant_edge import EdgeShelf
 from tests.samples import passage
@@ -76,13 +76,14 @@ async def test_a_book_whose_vectors_are_pending_is_found_by_its_words(shelf: She
     assert await shelf.publish(ONE, entries) == 3
     store = await shelf.open(ONE)
     asked = Vocabulary.of(_PASSAGES).ask("kettle")
-    found = await store.matching(asked, limit=3, filters={})
+    found = await store.find(None, asked, limit=3, filters={})
     assert [each.passage_id for each in found] == [_PASSAGES[1].id]
+    assert (found[0].cosine, found[0].unit_cosine) == (0, 0)
+    assert found[0].terms.keys() >= asked.keys()
     [entry] = await store.fetch([_PASSAGES[1].id])
     assert entry.vector is None
     assert len(entry.unit_vectors) == 0
     assert entry.passage == _PASSAGES[1]
-    assert await store.nearest(await _ask("kettle"), by="unit", limit=3, filters={}) == []
 
 
 async def test_fetch_keeps_the_order_and_leaves_unknown_ids_out(shelf: Shelf) -> None:
@@ -92,38 +93,60 @@ async def test_fetch_keeps_the_order_and_leaves_unknown_ids_out(shelf: Shelf) ->
     assert [e.passage.id for e in await store.fetch(wanted)] == [wanted[0], wanted[2]]
 
 
-@pytest.mark.parametrize("by", ["passage", "unit"])
-async def test_nearest_orders_by_cosine(shelf: Shelf, by: str) -> None:
+async def test_a_candidate_comes_with_everything_it_is_weighed_by(shelf: Shelf) -> None:
     entries = await _entries(_PASSAGES)
     await shelf.publish(ONE, entries)
     vector = await _ask("kettle water whistles")
-    found = await (await shelf.open(ONE)).nearest(vector, by=by, limit=2, filters={})
-    assert found[0].passage_id == _PASSAGES[1].id
-    assert len(found) == 2
-    assert found[0].score >= found[1].score
-    vectors = entries[1].vector[None] if by == "passage" else entries[1].unit_vectors
-    assert found[0].score == pytest.approx(float((vectors @ vector).max()), abs=1e-4)
+    asked = Vocabulary.of(_PASSAGES).ask("kettle water whistles")
+    found = await (await shelf.open(ONE)).find(vector, asked, limit=5, filters={})
+    expected = {entry.passage.id: Candidate.of(entry, vector) for entry in entries}
+    assert sorted(one.passage_id for one in found) == sorted(expected)
+    for one in found:
+        exact = expected[one.passage_id]
+        assert one.content_hash == exact.content_hash
+        assert one.cosine == pytest.approx(exact.cosine, abs=1e-4)
+        assert one.unit_cosine == pytest.approx(exact.unit_cosine, abs=1e-4)
+        assert one.terms == pytest.approx(dict(exact.terms))
+
+
+async def test_what_is_best_in_any_way_is_found(shelf: Shelf) -> None:
+    # Three passages of which each is the best in one way only, and one that is best in none.
+    near = await _ask("kite")
+    far = await _ask("stove")
+    passages = [passage(text, section=text) for text in ("one", "two", "three kettle", "four")]
+    by_passage, by_unit, by_word, in_no_way = (
+        Entry(one, vector, np.stack([unit, far]), Vocabulary.of(passages).weigh(one))
+        for one, vector, unit in zip(
+            passages, (near, far, far, far), (far, near, far, far), strict=True
+        )
+    )
+    await shelf.publish(ONE, [by_passage, by_unit, by_word, in_no_way])
+    store = await shelf.open(ONE)
+    asked = Vocabulary.of(passages).ask("kettle")
+    found = await store.find(near, asked, limit=1, filters={})
+    assert sorted(one.passage_id for one in found) == sorted(
+        entry.passage.id for entry in (by_passage, by_unit, by_word)
+    )
 
 
 async def test_matching_orders_by_bm25_and_knows_rare_words(shelf: Shelf) -> None:
-    await shelf.publish(ONE, await _entries(_PASSAGES))
-    vocabulary = Vocabulary.of(_PASSAGES)
+    """Where meaning finds the same one, the second is what the words found."""
+    passages = [passage(text, section=text) for text in ("wind kite", "wind", "wind wind", "oak")]
+    vector, far = await _ask("oak"), await _ask("stove")
+    vocabulary = Vocabulary.of(passages)
+    entries = [Entry(one, far, far[None], vocabulary.weigh(one)) for one in passages[:3]]
+    entries.append(Entry(passages[3], vector, vector[None], vocabulary.weigh(passages[3])))
+    await shelf.publish(ONE, entries)
     store = await shelf.open(ONE)
-    found = await store.matching(vocabulary.ask("kite wind"), limit=5, filters={})
-    assert [f.passage_id for f in found] == [_PASSAGES[0].id, _PASSAGES[2].id]
-    assert await store.matching(vocabulary.ask("zeppelin"), limit=5, filters={}) == []
-    assert await store.matching({}, limit=5, filters={}) == []
 
+    async def by_word(words: str) -> set[str]:
+        found = await store.find(vector, vocabulary.ask(words), limit=1, filters={})
+        return {one.passage_id for one in found} - {passages[3].id}
 
-async def test_every_store_gives_the_same_bm25(shelf: Shelf) -> None:
-    entries = await _entries(_PASSAGES)
-    asked = Vocabulary.of(_PASSAGES).ask("kite in the wind")
-    scores = []
-    for one in (MemoryShelf(), shelf):
-        await one.publish(ONE, entries)
-        found = await (await one.open(ONE)).matching(asked, limit=5, filters={})
-        scores.append([f.score for f in found])
-    assert scores[0] == pytest.approx(scores[1], rel=1e-4)
+    assert await by_word("wind") == {passages[2].id}, "twice is more than once"
+    assert await by_word("kite wind") == {passages[0].id}, "a rare word is worth more"
+    assert await by_word("zeppelin") == set()
+    assert await by_word("the") == set()
 
 
 @pytest.mark.parametrize(
@@ -133,6 +156,7 @@ async def test_every_store_gives_the_same_bm25(shelf: Shelf) -> None:
         ({"week": 1, "hasCode": True}, 1),
         ({"chapter": "Chapter"}, 3),
         ({"section": "Kettles"}, 1),
+        ({"module": "Module", "url": "/docs/kites#wind"}, 1),
         ({"language": "ur"}, 0),
     ],
 )
@@ -141,7 +165,8 @@ async def test_filters_hold_for_every_search(
 ) -> None:
     await shelf.publish(ONE, await _entries(_PASSAGES))
     store = await shelf.open(ONE)
-    found = await store.nearest(await _ask("wind"), by="passage", limit=9, filters=filters)
+    asked = Vocabulary.of(_PASSAGES).ask("kite kettle wind")
+    found = await store.find(await _ask("wind"), asked, limit=9, filters=filters)
     assert len(found) == expected
 
 

@@ -1,39 +1,50 @@
-"""Fusion."""
+"""The ranking of weighed passages."""
+
+import random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.ports import Found
-from bythebook.retrieve.fuse import best, fuse
-from tests.samples import hit
+from bythebook.model import Signals
+from bythebook.ports import Candidate
+from bythebook.retrieve.fuse import Weighed, best
 
-_rankings = st.lists(
-    st.lists(st.sampled_from("abcdefgh"), unique=True).map(
-        lambda names: [Found(name, 1 / (n + 1)) for n, name in enumerate(names)]
+
+def _weighed(name: str, *, score: float, words: str = "", cosine: float = 0.5) -> Weighed:
+    candidate = Candidate(name, words or name, cosine, cosine, {})
+    return Weighed(candidate, Signals(), score)
+
+
+_found = st.lists(
+    st.builds(
+        _weighed,
+        st.sampled_from("abcdefgh"),
+        score=st.sampled_from((0.2, 0.5, 0.9)),
+        words=st.sampled_from(("one", "two", "")),
+        cosine=st.sampled_from((0.1, 0.7)),
     ),
-    max_size=4,
+    unique_by=lambda weighed: weighed.candidate.passage_id,
 )
 
 
-@given(_rankings, st.randoms())
-def test_the_order_of_rankings_does_not_matter(rankings: list[list[Found]], random) -> None:  # type: ignore[no-untyped-def]
-    shuffled = list(rankings)
-    random.shuffle(shuffled)
-    assert fuse(rankings, limit=8) == fuse(shuffled, limit=8)
+@given(_found, st.integers())
+def test_the_order_in_which_a_store_found_them_does_not_matter(
+    found: list[Weighed], seed: int
+) -> None:
+    shuffled = random.Random(seed).sample(found, len(found))
+    assert best(found, limit=8) == best(shuffled, limit=8)
 
 
-@given(_rankings)
-def test_every_passage_found_is_in_the_fusion_once(rankings: list[list[Found]]) -> None:
-    fused = fuse(rankings, limit=100)
-    assert sorted(fused) == sorted({found.passage_id for ranking in rankings for found in ranking})
+@given(_found)
+def test_every_text_is_there_once_with_its_best_score(found: list[Weighed]) -> None:
+    ranking = best(found, limit=100)
+    scores: dict[str, float] = {}
+    for weighed in found:
+        words = weighed.candidate.content_hash
+        scores[words] = max(weighed.score, scores.get(words, 0.0))
+    assert {w.candidate.content_hash: w.score for w in ranking} == scores
 
 
-def test_best_orders_by_score_and_numbers_from_one() -> None:
-    hits = best([hit("a", score=0.2), hit("b", score=0.9), hit("c", score=0.5)], limit=2)
-    assert [(h.passage.text, h.rank) for h in hits] == [("b", 1), ("c", 2)]
-
-
-def test_the_same_words_are_kept_once_with_the_best_score() -> None:
-    twice = [hit("same", score=0.4, file="a.md"), hit("same", score=0.8, file="b.md")]
-    kept = best(twice, limit=5)
-    assert [h.score for h in kept] == [0.8]
+def test_best_orders_by_score() -> None:
+    found = [_weighed("a", score=0.2), _weighed("b", score=0.9), _weighed("c", score=0.5)]
+    assert [weighed.candidate.passage_id for weighed in best(found, limit=2)] == ["b", "c"]

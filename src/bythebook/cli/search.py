@@ -103,10 +103,9 @@ def _print(findings: Findings, *, explain: bool) -> None:
 
 def _why(hit: Hit) -> str:
     seen, ranks = hit.signals, hit.ranks
-    places = {"passage": ranks.passage, "sentence": ranks.unit, "words": ranks.words}
-    found = ", ".join(f"{way} #{rank}" for way, rank in places.items() if rank is not None)
     return (
-        f"meaning: passage {seen.passage_cosine:.2f}, best sentence {seen.unit_cosine:.2f}; "
-        f"words: {seen.coverage:.0%} of the question, weight {seen.term_weight:.2f}; "
-        f"found by {found}; together #{ranks.fused}"
+        f"meaning of the passage {seen.passage_cosine:.2f} (#{ranks.passage}), "
+        f"of its best sentence {seen.unit_cosine:.2f} (#{ranks.unit}); "
+        f"words {seen.term_weight:.2f} (#{ranks.words}), "
+        f"{seen.coverage:.0%} of the question's; of {ranks.among} weighed"
     )

@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.index.lexicon import terms_of
 from bythebook.model import Evidence, Message, Passage, Question, Thread
-from bythebook.ports import Entry, Filters, Found, Generation, StoredVectors
+from bythebook.ports import Candidate, Entry, Filters, Generation, StoredVectors
 from bythebook.providers.points import to_payload
 
 if TYPE_CHECKING:
@@ -54,26 +54,20 @@ class MemoryStore:
         self._entries = {entry.passage.id: entry for entry in entries}
         self._frequencies = Counter(term for entry in entries for term in entry.terms)
 
-    async def nearest(
-        self, vector: Vectors, *, by: Literal["passage", "unit"], limit: int, filters: Filters
-    ) -> list[Found]:
-        def cosine(entry: Entry) -> float:
-            if entry.vector is None:
-                return -math.inf
-            whole = by == "passage" or not len(entry.unit_vectors)
-            vectors = entry.vector[None, :] if whole else entry.unit_vectors
-            return float((vectors @ vector).max())
-
-        found = self._best(cosine, limit, filters)
-        return [each for each in found if each.score > -math.inf]
-
-    async def matching(
-        self, terms: Mapping[int, float], *, limit: int, filters: Filters
-    ) -> list[Found]:
-        def weight(entry: Entry) -> float:
-            return sum(entry.terms.get(term, 0.0) * self._idf(term) for term in terms)
-
-        return [found for found in self._best(weight, limit, filters) if found.score > 0]
+    async def find(
+        self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Candidate]:
+        wanted = [entry for entry in self._entries.values() if _fits(entry.passage, filters)]
+        found = [Candidate.of(entry, vector) for entry in wanted]
+        matching = {one.passage_id: self._bm25(one, terms) for one in found}
+        best = sorted(
+            (one for one in found if matching[one.passage_id] > 0),
+            key=lambda one: -matching[one.passage_id],
+        )[:limit]
+        if vector is not None:
+            best += sorted(found, key=lambda one: -one.cosine)[:limit]
+            best += sorted(found, key=lambda one: -one.unit_cosine)[:limit]
+        return list({one.passage_id: one for one in best}.values())
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[Entry]:
         return [self._entries[name] for name in passage_ids if name in self._entries]
@@ -84,18 +78,17 @@ class MemoryStore:
     async def close(self) -> None:
         """Nothing is held open."""
 
+    def _bm25(self, found: Candidate, terms: Mapping[int, float]) -> float:
+        return sum(found.terms.get(term, 0.0) * self._idf(term) for term in terms)
+
     def _idf(self, term: int) -> float:
         frequency = self._frequencies[term]
         return math.log(1 + (len(self._entries) - frequency + 0.5) / (frequency + 0.5))
 
-    def _best(self, score: object, limit: int, filters: Filters) -> list[Found]:
-        assert callable(score)
-        found = [
-            Found(entry.passage.id, score(entry))
-            for entry in self._entries.values()
-            if all(to_payload(entry.passage).get(name) == value for name, value in filters.items())
-        ]
-        return sorted(found, key=lambda item: (-item.score, item.passage_id))[:limit]
+
+def _fits(passage: Passage, filters: Filters) -> bool:
+    payload = to_payload(passage)
+    return all(payload.get(name) == value for name, value in filters.items())
 
 
 class MemoryShelf:

@@ -10,12 +10,12 @@ import numpy as np
 
 from bythebook.errors import StoreFailed
 from bythebook.index.catalog import from_record, to_record
-from bythebook.ports import Entry
+from bythebook.ports import Candidate, Entry
 
 if TYPE_CHECKING:
     from bythebook.model import Passage, Vectors
 
-VECTOR_BY = {"passage": "passage", "unit": "units"}  # what is searched by -> the vector's name
+WEIGHED_BY = ["id", "content_hash"]  # what of its payload a candidate needs
 
 
 def point_id(passage_id: str) -> str:
@@ -54,20 +54,34 @@ def dense_vectors(entry: Entry, dimension: int) -> dict[str, Any]:
     return {"passage": entry.vector.tolist(), "units": units.tolist()}
 
 
+def to_candidate(point: Any, cosine: float, unit_cosine: float) -> Candidate:
+    """From a point with its terms and what of its payload it is weighed by."""
+    return Candidate(
+        passage_id=point.payload["id"],
+        content_hash=point.payload["content_hash"],
+        cosine=cosine,
+        unit_cosine=unit_cosine,
+        terms=_terms(point.vector["terms"]),
+    )
+
+
 def to_entry(payload: Mapping[str, Any], vectors: Mapping[str, Any]) -> Entry:
-    terms = vectors["terms"]
     pending = "passage" not in vectors
     return Entry(
         from_record(payload),
         None if pending else _floats(vectors["passage"]),
         _floats([] if pending else vectors["units"]),
-        dict(zip(terms.indices, terms.values, strict=True)),
+        _terms(vectors["terms"]),
     )
 
 
 def in_order(entries: Iterable[Entry], passage_ids: Sequence[str]) -> list[Entry]:
     found = {entry.passage.id: entry for entry in entries}
     return [found[passage_id] for passage_id in passage_ids if passage_id in found]
+
+
+def _terms(sparse: Any) -> dict[int, float]:
+    return dict(zip(sparse.indices, sparse.values, strict=True))
 
 
 def _floats(values: object) -> Vectors:

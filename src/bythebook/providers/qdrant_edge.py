@@ -13,17 +13,18 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import qdrant_edge as edge
 
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
-from bythebook.ports import Entry, Filters, Found
+from bythebook.ports import Candidate, Entry, Filters
 from bythebook.providers.points import (
-    VECTOR_BY,
+    WEIGHED_BY,
     dense_vectors,
     in_order,
     point_id,
+    to_candidate,
     to_entry,
     to_payload,
 )
@@ -90,20 +91,13 @@ class EdgeStore:
     def __init__(self, shard: Any) -> None:
         self._shard = shard
 
-    async def nearest(
-        self, vector: Vectors, *, by: Literal["passage", "unit"], limit: int, filters: Filters
-    ) -> list[Found]:
-        query = edge.Query.Nearest(vector.tolist(), using=VECTOR_BY[by])
-        return await asyncio.to_thread(self._query, query, limit, filters)
-
-    async def matching(
-        self, terms: Mapping[int, float], *, limit: int, filters: Filters
-    ) -> list[Found]:
-        if not terms:
-            return []
-        sparse = edge.SparseVector(list(terms), [1.0] * len(terms))
-        query = edge.Query.Nearest(sparse, using="terms")
-        return await asyncio.to_thread(self._query, query, limit, filters)
+    async def find(
+        self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Candidate]:
+        wanted = _to_filter(filters)
+        if vector is None:
+            return await asyncio.to_thread(self._find_by_words, list(terms), limit, wanted)
+        return await asyncio.to_thread(self._find, vector.tolist(), list(terms), limit, wanted)
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[Entry]:
         return await asyncio.to_thread(self._fetch, list(passage_ids))
@@ -118,13 +112,45 @@ class EdgeStore:
         with _translated(StoreFailed, "The index did not answer."):
             return int(self._shard.count(edge.CountRequest(exact=True)))
 
-    def _query(self, query: Any, limit: int, filters: Filters) -> list[Found]:
+    def _find_by_words(self, terms: list[int], limit: int, wanted: Any) -> list[Candidate]:
+        if not terms:
+            return []
         request = edge.QueryRequest(
-            limit=limit, query=query, filter=_to_filter(filters), with_payload=["id"]
+            limit=limit,
+            query=_by_words(terms),
+            filter=wanted,
+            with_payload=WEIGHED_BY,
+            with_vector=["terms"],
         )
         with _translated(StoreFailed, "The index did not answer."):
-            points = self._shard.query(request)
-        return [Found(point.payload["id"], float(point.score)) for point in points]
+            found = self._shard.query(request)
+        return [to_candidate(point, 0.0, 0.0) for point in found]
+
+    def _find(
+        self, vector: list[float], terms: list[int], limit: int, wanted: Any
+    ) -> list[Candidate]:
+        by_passage = edge.Query.Nearest(vector, using="passage")
+        by_unit = edge.Query.Nearest(vector, using="units")
+        ways = [by_passage, by_unit]
+        if terms:
+            ways.append(_by_words(terms))
+        with _translated(StoreFailed, "The index did not answer."):
+            # What any of the ways finds is scored by its passage, then by its units.
+            found = self._shard.query(
+                edge.QueryRequest(
+                    limit=limit * len(ways),
+                    prefetches=[edge.Prefetch(limit, query=way, filter=wanted) for way in ways],
+                    query=by_passage,
+                    with_payload=WEIGHED_BY,
+                    with_vector=["terms"],
+                )
+            )
+            among = edge.Filter(must=[edge.HasIdCondition({point.id for point in found})])
+            scored = self._shard.query(
+                edge.QueryRequest(limit=max(1, len(found)), query=by_unit, filter=among)
+            )
+        unit_cosines = {point.id: float(point.score) for point in scored}
+        return [to_candidate(point, float(point.score), unit_cosines[point.id]) for point in found]
 
     def _fetch(self, passage_ids: list[str]) -> list[Entry]:
         points = [point_id(passage_id) for passage_id in passage_ids]
@@ -132,6 +158,11 @@ class EdgeStore:
             records = self._shard.retrieve(points, with_payload=True, with_vector=True)
         entries = [to_entry(record.payload, record.vector) for record in records]
         return in_order(entries, passage_ids)
+
+
+def _by_words(terms: list[int]) -> Any:
+    # Without weights: the engine multiplies each passage's own by the term's IDF.
+    return edge.Query.Nearest(edge.SparseVector(terms, [1.0] * len(terms)), using="terms")
 
 
 def _config(dimension: int) -> Any:

@@ -13,17 +13,18 @@ import re
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from qdrant_client import AsyncQdrantClient, models
 
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
-from bythebook.ports import Entry, Filters, Found
+from bythebook.ports import Candidate, Entry, Filters
 from bythebook.providers.points import (
-    VECTOR_BY,
+    WEIGHED_BY,
     dense_vectors,
     in_order,
     point_id,
+    to_candidate,
     to_entry,
     to_payload,
 )
@@ -72,7 +73,12 @@ class ServerShelf:
             raise IndexDamaged(
                 "The index that the catalog names is missing.", cure="Run the ingest again."
             )
-        return ServerStore(self._nodes, name, timeout_s=self._server.timeout_s)
+        made = await self._nodes.call(
+            lambda client: client.get_collection(name), seconds=self._server.timeout_s
+        )
+        self._check_dimension(made.config.params)
+        shards = made.config.params.shard_number or 1
+        return ServerStore(self._nodes, name, timeout_s=self._server.timeout_s, shards=shards)
 
     async def discard(self, *, keep: Sequence[str]) -> None:
         """Readers keep what they opened: a discarded collection goes with the next discard."""
@@ -101,6 +107,16 @@ class ServerShelf:
         # Not by the prefix alone: "handbook-v1" is not a generation of "handbook".
         head, _, generation = name.rpartition("-")
         return head == self.collection and _GENERATION.fullmatch(generation) is not None
+
+    def _check_dimension(self, params: models.CollectionParams) -> None:
+        vectors = params.vectors
+        found = vectors["passage"].size if isinstance(vectors, dict) else None
+        if found != self._dimension:
+            raise IndexDamaged(
+                f"The index holds vectors of dimension {found}, the embedder makes "
+                f"{self._dimension}.",
+                cure="Run the ingest again.",
+            )
 
     async def _publish(self, name: str, entries: Iterable[Entry]) -> int:
         nodes = Nodes(self._server)
@@ -170,23 +186,46 @@ class ServerShelf:
 class ServerStore:
     """One generation, opened for reading."""
 
-    def __init__(self, nodes: Nodes, name: str, *, timeout_s: float) -> None:
+    def __init__(self, nodes: Nodes, name: str, *, timeout_s: float, shards: int = 1) -> None:
         self._nodes = nodes
         self._name = name
         self._timeout_s = timeout_s
+        self._shards = shards
 
-    async def nearest(
-        self, vector: Vectors, *, by: Literal["passage", "unit"], limit: int, filters: Filters
-    ) -> list[Found]:
-        return await self._query(vector.tolist(), VECTOR_BY[by], limit, filters)
+    async def find(
+        self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Candidate]:
+        """In one round trip: the server scores by passage, and by unit, whatever it found."""
+        if vector is None:
+            return await self._find_by_words(list(terms), limit, filters)
+        asked = self._queries(vector.tolist(), list(terms), limit, filters)
+        by_passage, by_unit = await self._nodes.call(
+            partial(_query, name=self._name, asked=asked), seconds=self._timeout_s
+        )
+        unit_cosines = {point.id: point.score for point in by_unit.points}
+        return [
+            to_candidate(point, point.score, unit_cosines[point.id])
+            for point in by_passage.points
+            if point.id in unit_cosines
+        ]
 
-    async def matching(
-        self, terms: Mapping[int, float], *, limit: int, filters: Filters
-    ) -> list[Found]:
+    async def _find_by_words(
+        self, terms: list[int], limit: int, filters: Filters
+    ) -> list[Candidate]:
         if not terms:
             return []
-        sparse = models.SparseVector(indices=list(terms), values=[1.0] * len(terms))
-        return await self._query(sparse, "terms", limit, filters)
+        asked = models.QueryRequest(
+            query=_sparse(terms),
+            using="terms",
+            limit=limit,
+            filter=_to_filter(filters),
+            with_payload=WEIGHED_BY,
+            with_vector=["terms"],
+        )
+        [found] = await self._nodes.call(
+            partial(_query, name=self._name, asked=[asked]), seconds=self._timeout_s
+        )
+        return [to_candidate(point, 0.0, 0.0) for point in found.points]
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[Entry]:
         points = [point_id(passage_id) for passage_id in passage_ids]
@@ -208,21 +247,29 @@ class ServerStore:
     async def close(self) -> None:
         """Nothing to do: the connections are the shelf's, and other questions use them."""
 
-    async def _query(
-        self, query: list[float] | models.SparseVector, using: str, limit: int, filters: Filters
-    ) -> list[Found]:
-        answer = await self._nodes.call(
-            lambda client: client.query_points(
-                self._name,
-                query=query,
-                using=using,
-                query_filter=_to_filter(filters),
-                limit=limit,
-                with_payload=["id"],
-            ),
-            seconds=self._timeout_s,
-        )
-        return [Found((point.payload or {})["id"], point.score) for point in answer.points]
+    def _queries(
+        self, vector: list[float], terms: list[int], limit: int, filters: Filters
+    ) -> list[models.QueryRequest]:
+        wanted = _to_filter(filters)
+        ways = [
+            models.Prefetch(query=vector, using=using, limit=limit, filter=wanted)
+            for using in ("passage", "units")
+        ]
+        if terms:
+            sparse = _sparse(terms)
+            way = models.Prefetch(query=sparse, using="terms", limit=limit, filter=wanted)
+            ways.append(way)
+        # Each shard searches by itself: nothing that one of them found may be cut off.
+        everything = limit * len(ways) * self._shards
+        scored = partial(models.QueryRequest, prefetch=ways, query=vector, limit=everything)
+        return [
+            scored(using="passage", with_payload=WEIGHED_BY, with_vector=["terms"]),
+            scored(using="units"),
+        ]
+
+
+def _sparse(terms: list[int]) -> models.SparseVector:
+    return models.SparseVector(indices=terms, values=[1.0] * len(terms))
 
 
 def _vectors(dimension: int) -> dict[str, models.VectorParams]:
@@ -232,6 +279,16 @@ def _vectors(dimension: int) -> dict[str, models.VectorParams]:
         "passage": models.VectorParams(size=dimension, distance=cosine),
         "units": models.VectorParams(size=dimension, distance=cosine, multivector_config=best_unit),
     }
+
+
+async def _query(
+    client: AsyncQdrantClient, *, name: str, asked: list[models.QueryRequest]
+) -> list[models.QueryResponse]:
+    # Below the client's own method, which copies every request to look for texts to embed.
+    answer = await client.http.search_api.query_batch_points(
+        name, query_request_batch=models.QueryRequestBatch(searches=asked)
+    )
+    return answer.result or []
 
 
 async def _exists(client: AsyncQdrantClient, *, name: str) -> bool:

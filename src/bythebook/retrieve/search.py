@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,14 +13,13 @@ from bythebook.errors import EmbedderFailed
 from bythebook.index.calibrate import Calibration
 from bythebook.index.lexicon import Vocabulary, term_evidence
 from bythebook.model import Hit, Passage, Question, Ranks, Signals, VectorState
-from bythebook.ports import Embedder, Entry, Found, PassageStore
-from bythebook.retrieve.fuse import best, fuse
+from bythebook.ports import Candidate, Embedder, Entry, PassageStore
+from bythebook.retrieve.fuse import Weighed, best
 
 if TYPE_CHECKING:
     from bythebook.model import Vectors
 
 _EACH = 24  # passages taken from each way of searching
-_WEIGHED = 40  # passages whose signals are computed exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +55,16 @@ async def search(question: Question, index: Index) -> Findings:
     began = time.perf_counter()
     asked = await _understand(question, index)
     embedded = time.perf_counter()
-    rankings = await _rank(question, asked, index.store)
-    candidates = fuse(rankings.values(), limit=max(_WEIGHED, question.top_k))
-    hits = _weigh(await index.store.fetch(candidates), asked, index.calibration)
-    hits = [replace(hit, ranks=_ranks(hit.passage.id, rankings, candidates)) for hit in hits]
+    candidates = await index.store.find(
+        asked.vector, asked.terms, limit=max(_EACH, question.top_k), filters=question.filters
+    )
+    weighed = _weigh(candidates, asked, index.calibration)
+    ranking = best(weighed, limit=question.top_k)
+    entries = await index.store.fetch([each.candidate.passage_id for each in ranking])
+    hits = _hits(ranking, entries, asked, weighed)
     done = time.perf_counter()
     return Findings(
-        hits=best(hits, limit=question.top_k),
-        query_ms=(embedded - began) * 1000,
-        search_ms=(done - embedded) * 1000,
-        vectors=index.vectors,
+        hits, (embedded - began) * 1000, (done - embedded) * 1000, vectors=index.vectors
     )
 
 
@@ -74,18 +72,13 @@ async def weigh_selection(question: Question, passage: Passage, index: Index) ->
     """A reader's selection is all the evidence there is: nothing is searched, only weighed."""
     began = time.perf_counter()
     asked = await _understand(question, index)
-    vector, unit_vectors = None, np.zeros((0, 0), dtype=np.float32)
-    if index.vectors is VectorState.READY:
-        units = [passage.unit_text(unit) for unit in passage.units] or [passage.text]
-        vectors = await index.embedder.embed([passage.text, *units], role="passage")
-        vector, unit_vectors = vectors[0], vectors[1:]
+    entry = await _entry(passage, index)
     embedded = time.perf_counter()
-    entry = Entry(passage, vector, unit_vectors, index.vocabulary.weigh(passage))
+    weighed = _weigh([Candidate.of(entry, asked.vector)], asked, index.calibration)
+    hits = _hits(weighed, [entry], asked, weighed)
+    done = time.perf_counter()
     return Findings(
-        hits=best(_weigh([entry], asked, index.calibration), limit=1),
-        query_ms=(embedded - began) * 1000,
-        search_ms=(time.perf_counter() - embedded) * 1000,
-        vectors=index.vectors,
+        hits, (embedded - began) * 1000, (done - embedded) * 1000, vectors=index.vectors
     )
 
 
@@ -103,58 +96,64 @@ async def _embed(text: str, embedder: Embedder) -> Vectors:
     return vector
 
 
-async def _rank(
-    question: Question, asked: _Asked, store: PassageStore
-) -> dict[str, Sequence[Found]]:
-    """The passages that each way of searching finds, best first."""
-    each, filters = max(_EACH, question.top_k), question.filters
-    ways = {"words": store.matching(asked.terms, limit=each, filters=filters)}
-    if asked.vector is not None:
-        ways["passage"] = store.nearest(asked.vector, by="passage", limit=each, filters=filters)
-        ways["unit"] = store.nearest(asked.vector, by="unit", limit=each, filters=filters)
-    return dict(zip(ways, await asyncio.gather(*ways.values()), strict=True))
+async def _entry(passage: Passage, index: Index) -> Entry:
+    """A passage that no store holds, as if one did."""
+    terms = index.vocabulary.weigh(passage)
+    if index.vectors is VectorState.PENDING:
+        return Entry(passage, None, np.zeros((0, 0), dtype=np.float32), terms)
+    units = [passage.unit_text(unit) for unit in passage.units] or [passage.text]
+    vectors = await index.embedder.embed([passage.text, *units], role="passage")
+    return Entry(passage, vectors[0], vectors[1:], terms)
 
 
-def _ranks(
-    passage_id: str, rankings: Mapping[str, Sequence[Found]], candidates: Sequence[str]
-) -> Ranks:
-    places = {
-        way: rank
-        for way, ranking in rankings.items()
-        for rank, found in enumerate(ranking, 1)
-        if found.passage_id == passage_id
-    }
-    return Ranks(**places, fused=candidates.index(passage_id) + 1)
+def _weigh(
+    candidates: Sequence[Candidate], asked: _Asked, calibration: Calibration
+) -> list[Weighed]:
+    signals = [
+        Signals(found.cosine, found.unit_cosine, *term_evidence(asked.terms, found.terms))
+        for found in candidates
+    ]
+    scores = calibration.scores(signals)
+    return [Weighed(*row) for row in zip(candidates, signals, scores, strict=True)]
 
 
-def _weigh(entries: Sequence[Entry], asked: _Asked, calibration: Calibration) -> list[Hit]:
-    cosines = [_unit_cosines(entry, asked) for entry in entries]
-    signals = [_signals(entry, near, asked) for entry, near in zip(entries, cosines, strict=True)]
-    return [
+def _hits(
+    ranking: Sequence[Weighed],
+    entries: Sequence[Entry],
+    asked: _Asked,
+    weighed: Sequence[Weighed],
+) -> tuple[Hit, ...]:
+    """The best as hits; the others that were weighed say how each signal alone ranked them."""
+    found = {entry.passage.id: entry for entry in entries}
+    pairs = [(each, found[each.candidate.passage_id]) for each in ranking]
+    return tuple(
         Hit(
             passage=entry.passage,
-            rank=0,
-            cosine=seen.passage_cosine,
-            score=score,
-            signals=seen,
-            unit_cosines=unit_cosines,
+            rank=rank,
+            cosine=each.candidate.cosine,
+            score=each.score,
+            signals=each.signals,
+            ranks=_ranks(each, weighed),
+            unit_cosines=_unit_cosines(entry, asked),
             vector=entry.vector,
         )
-        for entry, unit_cosines, seen, score in zip(
-            entries, cosines, signals, calibration.scores(signals), strict=True
-        )
-    ]
+        for rank, (each, entry) in enumerate(pairs, 1)
+    )
 
 
 def _unit_cosines(entry: Entry, asked: _Asked) -> tuple[float, ...]:
-    if asked.vector is None:
+    if asked.vector is None or entry.vector is None:
         return (0.0,) * len(entry.passage.units)
     return tuple((entry.unit_vectors @ asked.vector).tolist())
 
 
-def _signals(entry: Entry, unit_cosines: Sequence[float], asked: _Asked) -> Signals:
-    term_weight, coverage = term_evidence(asked.terms, entry.terms)
-    if asked.vector is None or entry.vector is None:
-        return Signals(term_weight=term_weight, coverage=coverage)
-    cosine = float(entry.vector @ asked.vector)
-    return Signals(cosine, max(unit_cosines, default=cosine), term_weight, coverage)
+def _ranks(one: Weighed, weighed: Sequence[Weighed]) -> Ranks:
+    def rank(signal: Callable[[Signals], float]) -> int:
+        return 1 + sum(signal(other.signals) > signal(one.signals) for other in weighed)
+
+    return Ranks(
+        passage=rank(lambda seen: seen.passage_cosine),
+        unit=rank(lambda seen: seen.unit_cosine),
+        words=rank(lambda seen: seen.term_weight),
+        among=len(weighed),
+    )
