@@ -23,15 +23,18 @@ import numpy as np
 
 from bythebook.assemble import Library, open_library
 from bythebook.book.site import read_book
-from bythebook.index.calibrate import MOST_BEHIND, Calibration
+from bythebook.index.calibrate import MOST_BEHIND, MOST_STRANGERS, Calibration, Reading
 from bythebook.model import Hit, Question, Signals, VectorState
 from bythebook.retrieve.search import Index, search
 from bythebook.settings import load_settings
 
-NAMES = ("passage_cosine", "unit_cosine", "term_weight", "coverage")
+FOR = ("passage_cosine", "unit_cosine", "term_weight", "coverage")  # what makes up merit
+AGAINST = ("missing", "denied", "strange")
 CANDIDATES = 20
 FOLDS = 10
-LEFT_OUT = {"adversarial_unanswerable", "selected_text"}
+USUAL = {"answerable", "off_book"}  # what is expected of readers, and what calibration is judged on
+FOOLING = 0.05  # the share of questions written to fool that readers are expected to ask
+CAPS = [np.inf] * (len(FOR) + len(AGAINST) - 1) + [MOST_STRANGERS]
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ async def collect(
 ) -> list[Case]:
     await library.ingest(read_book(docs))
     index = (await library.desk()).index
-    neutral = Calibration(4, 7, 4, 7, 0, 0.1, 0)
+    neutral = Calibration(4, 7, 4, 7, 0, 0.1, 0, Reading(0, 0, 0, 0, 0, 0, 0, 0))
     index = replace(index, calibration=neutral, vectors=vectors)
     rows = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
     return [await _case(number, row, index) for row in rows]
@@ -81,7 +84,8 @@ async def _case(number: int, row: dict[str, Any], index: Index) -> Case:
     hits = (await search(question, index)).hits
     answerable = row["kind"] == "answerable"
     right = [answerable and _is_right(hit, row) for hit in hits]
-    features = np.array([[getattr(hit.signals, name) for name in NAMES] for hit in hits])
+    signals = [[getattr(hit.signals, name) for name in (*FOR, *AGAINST)] for hit in hits]
+    features = np.array(signals).reshape(-1, len(FOR) + len(AGAINST))
     page = str(row.get("file") or f"none {len(row['question']) % FOLDS}")
     return Case(number, str(row["kind"]), page, features, np.array(right, dtype=float))
 
@@ -105,32 +109,58 @@ def cross_validate(cases: Sequence[Case]) -> list[tuple[Case, np.ndarray]]:
 
 
 def fit(cases: Sequence[Case]) -> Calibration:
-    """Order first, odds second."""
-    used = [case for case in cases if case.kind not in LEFT_OUT and len(case.features)]
-    sizes = Counter(case.book for case in used)
-    weights = [len(used) / len(sizes) / sizes[case.book] for case in used]
-    order = _fit_order(used, weights)
-    merits = [case.features @ order for case in used]
+    """Order first, then the odds of having found the place, then those of its answering."""
+    usual = [case for case in cases if case.kind in USUAL and len(case.features)]
+    sizes = Counter(case.book for case in usual)
+    weights = [len(usual) / len(sizes) / sizes[case.book] for case in usual]
+    order = _fit_order(usual, weights)
+    merits = [_merits(case, order) for case in usual]
     best = np.array([merit.max() for merit in merits])
-    right = np.array([case.right[merit.argmax()] for case, merit in zip(used, merits, strict=True)])
-    bias, slope = _logistic(np.stack([np.ones_like(best), best], 1), right, np.array(weights))
-    behind = _fit_behind(used, merits, weights, (bias, slope))
-    return Calibration(*(round(float(w), 2) for w in (*order, bias, slope, behind)))
+    right = np.array([case.right[m.argmax()] for case, m in zip(usual, merits, strict=True)])
+    odds = _logistic(np.c_[np.ones_like(best), best], right, np.array(weights))
+    behind = _fit_behind(usual, merits, weights, odds)
+    return Calibration(*map(_rounded, (*order, *odds, behind)), _fit_reading(cases, order))
+
+
+def _fit_reading(cases: Sequence[Case], order: np.ndarray) -> Reading:
+    """Right passages against those of questions written to fool, as many of either."""
+    top, right = [], []
+    for case in cases:
+        if len(case.features) and case.kind in ("answerable", "adversarial_unanswerable"):
+            best = _merits(case, order).argmax()
+            if case.right[best] or case.kind != "answerable":
+                top.append(np.minimum(case.features[best], CAPS))
+                right.append(case.right[best])
+    x, y = np.array(top), np.array(right)
+    scale = x.std(axis=0) + 1e-9
+    sample = np.where(y == 1, len(y) / 2 / y.sum(), len(y) / 2 / max(1.0, (1 - y).sum()))
+    bias, *weights = _logistic(np.c_[np.ones(len(y)), x / scale], y, sample, ridge=2.0)
+    bias += np.log((1 - FOOLING) / FOOLING)
+    return Reading(_rounded(bias), *map(_rounded, np.array(weights) / scale))
+
+
+def _rounded(weight: float) -> float:
+    return round(float(weight), 2)
+
+
+def _merits(case: Case, order: np.ndarray) -> np.ndarray:
+    return case.features[:, : len(FOR)] @ order
 
 
 def _fit_order(cases: Sequence[Case], weights: Sequence[float], ridge: float = 1.0) -> np.ndarray:
     """Conditional logit: the right passage should have the most merit of its question."""
-    order = np.zeros(len(NAMES))
+    order = np.zeros(len(FOR))
     for _ in range(100):
-        gradient, hessian = -ridge * order, ridge * np.eye(len(NAMES))
+        gradient, hessian = -ridge * order, ridge * np.eye(len(FOR))
         for case, weight in zip(cases, weights, strict=True):
             if not case.right.any():
                 continue
-            p = np.exp(case.features @ order - (case.features @ order).max())
+            features, merit = case.features[:, : len(FOR)], _merits(case, order)
+            p = np.exp(merit - merit.max())
             p /= p.sum()
-            mean = case.features.T @ p
-            gradient = gradient + weight * case.features.T @ (case.right / case.right.sum() - p)
-            spread = (case.features * p[:, None]).T @ case.features - np.outer(mean, mean)
+            mean = features.T @ p
+            gradient = gradient + weight * features.T @ (case.right / case.right.sum() - p)
+            spread = (features * p[:, None]).T @ features - np.outer(mean, mean)
             hessian = hessian + weight * spread
         step = np.linalg.solve(hessian, gradient)
         order = order + step
@@ -143,9 +173,9 @@ def _fit_behind(
     cases: Sequence[Case],
     merits: Sequence[np.ndarray],
     weights: Sequence[float],
-    odds: tuple[float, float],
+    odds: np.ndarray,
 ) -> float:
-    """What falling behind the best costs, with bias and slope as the best hits have them."""
+    """What falling behind the best costs, with all else as the best hits have it."""
     offset, gap, right, weight = [], [], [], []
     for case, merit, each in zip(cases, merits, weights, strict=True):
         for i in np.argsort(-merit)[1:]:
@@ -203,7 +233,7 @@ def report(scored: Sequence[tuple[Case, np.ndarray]]) -> None:
                     end="; ",
                 )
             print()
-    usual = [(case, p) for case, p in scored if case.kind not in LEFT_OUT]
+    usual = [(case, p) for case, p in scored if case.kind in USUAL]
     print(f"expected calibration error of the best hit {_calibration_error(usual):.3f}")
 
 

@@ -149,6 +149,10 @@ class Signals:
     unit_cosine: float = 0.0  # of the unit nearest to the question
     term_weight: float = 0.0  # BM25 as a share of the most the question could get, 0–1
     coverage: float = 0.0  # share of the question's weighted terms found in the passage, 0–1
+    # What speaks against it, once it has been read (retrieve/read.py):
+    missing: float = 0.0  # the rarest asked term that the nearest unit lacks, 0–1
+    denied: float = 0.0  # 1: the question negates what the nearest unit affirms
+    strange: float = 0.0  # names and numbers of the question that the passage does not have
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,16 @@ from bythebook.ports import Candidate
 from bythebook.retrieve.fuse import Weighed, best
 
 
-def _weighed(name: str, *, score: float, words: str = "", cosine: float = 0.5) -> Weighed:
+def _weighed(name: str, *, merit: float, words: str = "", cosine: float = 0.5) -> Weighed:
     candidate = Candidate(name, words or name, cosine, cosine, {})
-    return Weighed(candidate, Signals(), score)
+    return Weighed(candidate, Signals(), merit)
 
 
 _found = st.lists(
     st.builds(
         _weighed,
         st.sampled_from("abcdefgh"),
-        score=st.sampled_from((0.2, 0.5, 0.9)),
+        merit=st.sampled_from((0.2, 0.5, 0.9)),
         words=st.sampled_from(("one", "two", "")),
         cosine=st.sampled_from((0.1, 0.7)),
     ),
@@ -36,15 +36,15 @@ def test_the_order_in_which_a_store_found_them_does_not_matter(
 
 
 @given(_found)
-def test_every_text_is_there_once_with_its_best_score(found: list[Weighed]) -> None:
+def test_every_text_is_there_once_with_its_best_merit(found: list[Weighed]) -> None:
     ranking = best(found, limit=100)
-    scores: dict[str, float] = {}
+    merits: dict[str, float] = {}
     for weighed in found:
         words = weighed.candidate.content_hash
-        scores[words] = max(weighed.score, scores.get(words, 0.0))
-    assert {w.candidate.content_hash: w.score for w in ranking} == scores
+        merits[words] = max(weighed.merit, merits.get(words, 0.0))
+    assert {w.candidate.content_hash: w.merit for w in ranking} == merits
 
 
-def test_best_orders_by_score() -> None:
-    found = [_weighed("a", score=0.2), _weighed("b", score=0.9), _weighed("c", score=0.5)]
+def test_best_orders_by_merit() -> None:
+    found = [_weighed("a", merit=0.2), _weighed("b", merit=0.9), _weighed("c", merit=0.5)]
     assert [weighed.candidate.passage_id for weighed in best(found, limit=2)] == ["b", "c"]

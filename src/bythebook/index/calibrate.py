@@ -1,9 +1,11 @@
-"""Cosines and term evidence in, scores in [0, 1] out: the odds that a passage holds the answer.
+"""Signals in, scores in [0, 1] out: the odds that a passage holds the answer.
 
-Two steps, both small enough to read. A passage's *merit* is a weighted sum of its signals and
-decides the order. Its *score* is a logistic function of that merit and of how far the passage
-falls behind the best one found, so that 0.5 means "as likely to hold the answer as not" whatever
-the embedder. The weights are data, fitted by ``bench/fit_calibration.py``.
+Two questions, each a logistic small enough to read. *Found?* A passage's merit is a weighted sum
+of what speaks for it; merit, and how far it falls behind the best passage found, tell whether the
+book speaks of this here. *Answers?* Of a passage that does, closeness in meaning and what speaks
+against it tell whether it says what was asked. The score is the product: 0.5 means "as likely to
+hold the answer as not", whatever the embedder. The weights are data, fitted by
+``bench/fit_calibration.py``.
 """
 
 from __future__ import annotations
@@ -17,6 +19,33 @@ from bythebook.model import Signals, VectorState
 from bythebook.ports import Generation
 
 MOST_BEHIND = 4.0  # in merit; farther than this is equally far
+MOST_STRANGERS = 3.0  # names and numbers; more are equally strange
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Whether a passage that was found says what was asked."""
+
+    bias: float
+    passage_cosine: float
+    unit_cosine: float
+    term_weight: float
+    coverage: float
+    missing: float
+    denied: float
+    strange: float
+
+    def answers(self, seen: Signals) -> float:
+        return _logistic(
+            self.bias
+            + self.passage_cosine * seen.passage_cosine
+            + self.unit_cosine * seen.unit_cosine
+            + self.term_weight * seen.term_weight
+            + self.coverage * seen.coverage
+            + self.missing * seen.missing
+            + self.denied * seen.denied
+            + self.strange * min(seen.strange, MOST_STRANGERS)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,61 +55,57 @@ class Calibration:
     unit_cosine: float
     term_weight: float
     coverage: float
-    # score
+    # found?
     bias: float
     slope: float
     behind: float
+    # answers?
+    reading: Reading
 
-    def merit(self, signals: Signals) -> float:
+    def merit(self, seen: Signals) -> float:
         return (
-            self.passage_cosine * signals.passage_cosine
-            + self.unit_cosine * signals.unit_cosine
-            + self.term_weight * signals.term_weight
-            + self.coverage * signals.coverage
+            self.passage_cosine * seen.passage_cosine
+            + self.unit_cosine * seen.unit_cosine
+            + self.term_weight * seen.term_weight
+            + self.coverage * seen.coverage
         )
 
     def scores(self, found: Sequence[Signals]) -> list[float]:
-        """One score for each passage found for a question. The order of merit is kept."""
-        merits = [self.merit(signals) for signals in found]
-        best = max(merits, default=0.0)
-        return [self._score(merit, best - merit) for merit in merits]
+        """One score for each passage found for a question."""
+        best = max(map(self.merit, found), default=0.0)
+        return [self._found(seen, best) * self.reading.answers(seen) for seen in found]
 
-    def _score(self, merit: float, behind: float) -> float:
-        logit = self.bias + self.slope * merit - self.behind * min(behind, MOST_BEHIND)
-        return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
+    def _found(self, seen: Signals, best: float) -> float:
+        merit = self.merit(seen)
+        behind = min(best - merit, MOST_BEHIND)
+        return _logistic(self.bias + self.slope * merit - self.behind * behind)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
-        return cls(**json.loads(text))
+        weights = json.loads(text)
+        return cls(**{**weights, "reading": Reading(**weights["reading"])})
 
 
+def _logistic(odds: float) -> float:
+    return 1 / (1 + math.exp(-max(-60.0, min(60.0, odds))))
+
+
+# Fitted on 1,250 questions about two books; the figures are in bench/RESULTS.md.
 MEASURED = {
-    # 850 questions on two books, cross-validated by page; the figures are in bench/RESULTS.md.
     "local:minilm": Calibration(
-        passage_cosine=4.87,
-        unit_cosine=6.55,
-        term_weight=4.56,
-        coverage=4.77,
-        bias=-5.21,
+        passage_cosine=4.86,
+        unit_cosine=6.51,
+        term_weight=4.57,
+        coverage=4.81,
+        bias=-5.23,
         slope=0.66,
-        behind=1.43,
+        behind=1.42,
+        reading=Reading(3.48, 1.43, 3.25, -1.59, -1.79, -1.48, -2.98, -1.4),
     ),
 }
-
-# For an embedder that nobody measured: the words decide more, the cosines less.
-_UNMEASURED = Calibration(
-    passage_cosine=2.5,
-    unit_cosine=3.5,
-    term_weight=5.0,
-    coverage=7.5,
-    bias=-5.21,
-    slope=0.66,
-    behind=1.43,
-)
-
 
 # While a book's vectors are pending, its words alone decide.
 WORDS_ALONE = Calibration(
@@ -91,11 +116,8 @@ WORDS_ALONE = Calibration(
     bias=-3.09,
     slope=0.57,
     behind=1.31,
+    reading=Reading(3.37, 0.0, 0.0, 0.0, 0.0, -1.0, -2.94, -1.38),
 )
-
-
-def calibration_for(embedder: str) -> Calibration:
-    return MEASURED.get(embedder, _UNMEASURED)
 
 
 def calibration_of(generation: Generation) -> Calibration:
@@ -104,4 +126,4 @@ def calibration_of(generation: Generation) -> Calibration:
         return WORDS_ALONE
     if generation.calibration:
         return Calibration.from_json(generation.calibration)
-    return calibration_for(generation.embedder)
+    return MEASURED.get(generation.embedder, WORDS_ALONE)  # a short book in an unknown scale

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.index.calibrate import MEASURED, Calibration
+from bythebook.index.calibrate import MEASURED, Calibration, Reading
 from bythebook.index.catalog import vector_key
 from bythebook.model import Passage, UnitKind
 
@@ -122,16 +122,23 @@ def fitted(marks: Marks) -> Calibration:
     unit, unit_shift = _carried(
         (marks.strange_unit, marks.own_unit), (reference.strange_unit, reference.own_unit)
     )
-    shift = known.passage_cosine * passage_shift + known.unit_cosine * unit_shift
-    return Calibration(
+    reading = known.reading
+    return replace(
+        known,
         passage_cosine=known.passage_cosine * passage,
         unit_cosine=known.unit_cosine * unit,
-        term_weight=known.term_weight,
-        coverage=known.coverage,
-        bias=known.bias + known.slope * shift,
-        slope=known.slope,
-        behind=known.behind,
+        bias=known.bias + known.slope * _shift(known, passage_shift, unit_shift),
+        reading=replace(
+            reading,
+            passage_cosine=reading.passage_cosine * passage,
+            unit_cosine=reading.unit_cosine * unit,
+            bias=reading.bias + _shift(reading, passage_shift, unit_shift),
+        ),
     )
+
+
+def _shift(weights: Calibration | Reading, passage: float, unit: float) -> float:
+    return weights.passage_cosine * passage + weights.unit_cosine * unit
 
 
 def _carried(scale: tuple[float, float], reference: tuple[float, float]) -> tuple[float, float]:

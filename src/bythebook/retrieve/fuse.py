@@ -13,11 +13,11 @@ from bythebook.ports import Candidate
 class Weighed:
     candidate: Candidate
     signals: Signals
-    score: float
+    merit: float
 
 
 def best(found: Iterable[Weighed], *, limit: int) -> list[Weighed]:
-    """Ordered by score; of passages with the same words only the best stays."""
+    """Ordered by merit; of passages with the same words only the best stays."""
     kept: dict[str, Weighed] = {}
     for weighed in sorted(found, key=_merit):
         kept.setdefault(weighed.candidate.content_hash, weighed)
@@ -26,4 +26,4 @@ def best(found: Iterable[Weighed], *, limit: int) -> list[Weighed]:
 
 def _merit(weighed: Weighed) -> tuple[float, float, str]:
     # The id last: the ranking must not depend on the order in which a store found them.
-    return -weighed.score, -weighed.candidate.cosine, weighed.candidate.passage_id
+    return -weighed.merit, -weighed.candidate.cosine, weighed.candidate.passage_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ from bythebook.index.lexicon import Vocabulary, term_evidence
 from bythebook.model import Hit, Passage, Question, Ranks, Signals, VectorState
 from bythebook.ports import Candidate, Embedder, Entry, PassageStore
 from bythebook.retrieve.fuse import Weighed, best
+from bythebook.retrieve.read import doubts
 
 if TYPE_CHECKING:
     from bythebook.model import Vectors
@@ -46,6 +47,7 @@ class Findings:
 class _Asked:
     """A question as the index understands it."""
 
+    text: str
     vector: Vectors | None  # None while the book's vectors are pending
     terms: Mapping[int, float]
 
@@ -61,7 +63,7 @@ async def search(question: Question, index: Index) -> Findings:
     weighed = _weigh(candidates, asked, index.calibration)
     ranking = best(weighed, limit=question.top_k)
     entries = await index.store.fetch([each.candidate.passage_id for each in ranking])
-    hits = _hits(ranking, entries, asked, weighed)
+    hits = _read(entries, asked, weighed, index.calibration)
     done = time.perf_counter()
     return Findings(
         hits, (embedded - began) * 1000, (done - embedded) * 1000, vectors=index.vectors
@@ -75,7 +77,7 @@ async def weigh_selection(question: Question, passage: Passage, index: Index) ->
     entry = await _entry(passage, index)
     embedded = time.perf_counter()
     weighed = _weigh([Candidate.of(entry, asked.vector)], asked, index.calibration)
-    hits = _hits(weighed, [entry], asked, weighed)
+    hits = _read([entry], asked, weighed, index.calibration)
     done = time.perf_counter()
     return Findings(
         hits, (embedded - began) * 1000, (done - embedded) * 1000, vectors=index.vectors
@@ -85,7 +87,7 @@ async def weigh_selection(question: Question, passage: Passage, index: Index) ->
 async def _understand(question: Question, index: Index) -> _Asked:
     pending = index.vectors is VectorState.PENDING
     vector = None if pending else await _embed(question.text, index.embedder)
-    return _Asked(vector, index.vocabulary.ask(question.text))
+    return _Asked(question.text, vector, index.vocabulary.ask(question.text))
 
 
 async def _embed(text: str, embedder: Embedder) -> Vectors:
@@ -113,32 +115,40 @@ def _weigh(
         Signals(found.cosine, found.unit_cosine, *term_evidence(asked.terms, found.terms))
         for found in candidates
     ]
-    scores = calibration.scores(signals)
-    return [Weighed(*row) for row in zip(candidates, signals, scores, strict=True)]
+    return [
+        Weighed(found, seen, calibration.merit(seen))
+        for found, seen in zip(candidates, signals, strict=True)
+    ]
 
 
-def _hits(
-    ranking: Sequence[Weighed],
-    entries: Sequence[Entry],
-    asked: _Asked,
-    weighed: Sequence[Weighed],
+def _read(
+    entries: Sequence[Entry], asked: _Asked, weighed: Sequence[Weighed], calibration: Calibration
 ) -> tuple[Hit, ...]:
-    """The best as hits; the others that were weighed say how each signal alone ranked them."""
-    found = {entry.passage.id: entry for entry in entries}
-    pairs = [(each, found[each.candidate.passage_id]) for each in ranking]
-    return tuple(
+    """The entries as hits, read for what speaks against them, best first."""
+    by_id = {each.candidate.passage_id: each for each in weighed}
+    cosines = [_unit_cosines(entry, asked) for entry in entries]
+    found = [by_id[entry.passage.id] for entry in entries]
+    signals = [
+        replace(each.signals, **asdict(doubts(asked.text, asked.terms, entry.passage, near)))
+        for each, entry, near in zip(found, entries, cosines, strict=True)
+    ]
+    hits = [
         Hit(
             passage=entry.passage,
-            rank=rank,
-            cosine=each.candidate.cosine,
-            score=each.score,
-            signals=each.signals,
+            rank=0,
+            cosine=seen.passage_cosine,
+            score=score,
+            signals=seen,
             ranks=_ranks(each, weighed),
-            unit_cosines=_unit_cosines(entry, asked),
+            unit_cosines=near,
             vector=entry.vector,
         )
-        for rank, (each, entry) in enumerate(pairs, 1)
-    )
+        for each, entry, near, seen, score in zip(
+            found, entries, cosines, signals, calibration.scores(signals), strict=True
+        )
+    ]
+    hits.sort(key=lambda hit: (-hit.score, -hit.cosine, hit.passage.id))
+    return tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, 1))
 
 
 def _unit_cosines(entry: Entry, asked: _Asked) -> tuple[float, ...]:
