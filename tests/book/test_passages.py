@@ -18,6 +18,7 @@ from bythebook.book.passages import (
     passage_of_selection,
     passages_of,
 )
+from bythebook.book.tokens import estimate_lines
 from bythebook.model import Metadata, Passage, Place
 
 PLACE = Place("a/b.md", "Title", "/docs/a/b", "Module", "Chapter", ())
@@ -180,6 +181,22 @@ def test_a_selection_is_a_passage_of_its_own() -> None:
 )
 def test_the_estimate_leans_to_more(text: str, pieces: int) -> None:
     assert 0.9 * pieces <= estimate_tokens(text) <= 2 * pieces
+
+
+PIECE = re.compile(
+    r"[A-Za-z]{1,6}|[0-9]{1,3}|[!-/:-@\[-`{-~]|[\u2500-\u259f]{1,4}"
+    r"|[\u00c0-\u024f\u0370-\u1fff]{1,2}|\S"
+)
+CHARS = st.one_of(st.characters(max_codepoint=127), st.sampled_from("aZ09 \n─║éд\u2003—🙂"))
+
+
+@given(st.lists(st.text(CHARS), max_size=4))
+def test_the_estimate_is_the_number_of_pieces(texts: list[str]) -> None:
+    text = "\n".join(texts)
+    assert estimate_tokens(text) == len(PIECE.findall(text))
+    lines = text.split("\n")
+    assert estimate_lines(lines) == [len(PIECE.findall(line)) for line in lines]
+    assert words(text) == re.findall(r"\w+", text)
 
 
 # --- properties -----------------------------------------------------------------------------------

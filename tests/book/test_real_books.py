@@ -160,38 +160,30 @@ def test_the_big_book_has_its_pages_at_their_addresses() -> None:
     assert with_site.pages[0].url == "https://x.example/docs/"
 
 
-READ_AND_PARSE = """
+READ = """
 import sys, time
 from pathlib import Path
-from markdown_it import MarkdownIt
 from bythebook.book.site import read_book
 
-docs = Path(sys.argv[1])
-texts = [file.read_text("utf-8") for file in docs.rglob("*.md")]
 start = time.process_time()
-read_book(docs)
-ours = time.process_time() - start
-parser = MarkdownIt().enable("table")
-start = time.process_time()
-for text in texts:
-    parser.parse(text)
-bare = time.process_time() - start
+read_book(Path(sys.argv[1]))
+seconds = time.process_time() - start
 # Not ru_maxrss: a child inherits its parent's.
 peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
-print(ours / bare, peak)
+print(seconds, peak)
 """
 
 
-def test_reading_a_big_book_costs_little_more_than_parsing_its_markdown() -> None:
-    """Measured 2.6 to 3.25 times the bare parser in one run; and within 300 MB."""
+def test_a_big_book_is_read_in_seconds() -> None:
+    """106 pages, 3 MB: within 3 s of one core, however busy the others are, and within 300 MB."""
     book("physical-ai")
-    ratios: list[float] = []
-    while len(ratios) < 8 and min(ratios, default=9.0) >= 3.3:
-        command = [sys.executable, "-c", READ_AND_PARSE, str(BOOKS["physical-ai"])]
+    seconds: list[float] = []
+    while len(seconds) < 5 and min(seconds, default=9.0) >= 3:
+        command = [sys.executable, "-c", READ, str(BOOKS["physical-ai"])]
         output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        ratios.append(float(output.split()[0]))
+        seconds.append(float(output.split()[0]))
         assert int(output.split()[1]) < 300 * 1024
-    assert min(ratios) < 3.3
+    assert min(seconds) < 3
 
 
 def test_bare_signs_and_braces_in_prose_are_kept() -> None:

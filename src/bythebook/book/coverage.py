@@ -27,7 +27,7 @@ def visible_words(
 ) -> tuple[str, ...]:
     counter = _Counter(values, inlined)
     counter.count(tokens)
-    return tuple(counter.words)
+    return tuple(word for text in counter.texts for word in words(text))
 
 
 class _Counter:
@@ -36,7 +36,7 @@ class _Counter:
         self._inlined = inlined
         self._hidden: list[str] = []  # the open elements that the page does not show
         self._tabs = TabLabels()
-        self.words: list[str] = []  # filled in place: a book has a lot of them
+        self.texts: list[str] = []
 
     def count(self, tokens: Sequence[Token]) -> None:
         skipped: list[bool] = []  # of the open footnotes: whether nothing refers to them
@@ -86,7 +86,7 @@ class _Counter:
 
     def _show(self, text: str) -> None:
         if text and not self._hidden:
-            self.words += words(text)
+            self.texts.append(text)
 
     def _part_words(self, part: Tag | Expression | str) -> None:
         if isinstance(part, str):
@@ -100,7 +100,7 @@ class _Counter:
 
     def _tag_words(self, tag: Tag) -> None:
         if id(tag) in self._inlined:
-            self.words += self._inlined[id(tag)].words
+            self.texts.extend(self._inlined[id(tag)].words)
             return
         if tag.name in HIDDEN_NAMES and tag.paired and not tag.alone:
             self._hide(tag)
@@ -125,6 +125,8 @@ class _Counter:
 def compare(visible: Sequence[str], kept: Iterable[str]) -> tuple[int, tuple[str, ...]]:
     """How many of the visible words were kept, and those that were not, in reading order."""
     left = Counter(kept)
+    if all(left[word] >= count for word, count in Counter(visible).items()):  # nearly always
+        return len(visible), ()
     missing: list[str] = []
     for word in visible:
         if left[word] > 0:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from bythebook.book.blocks import Span
 from bythebook.book.render import Kind, Piece
 from bythebook.book.sentences import split_sentences
-from bythebook.book.tokens import estimate_tokens
+from bythebook.book.tokens import estimate_lines, estimate_tokens
 
 _LONG_CODE = 3  # times the limit: longer code is cut, between two of its lines
 
@@ -129,20 +129,21 @@ def _word_border(text: str, least: int, most: int) -> int:
 
 def _cut_code(piece: Piece, limit: int) -> Iterator[Piece]:
     title, fence_line, lines, fence = _code_lines(piece.text)
+    sizes = estimate_lines(lines)
     start = 0
     gap = piece.gap
     while start < len(lines):
-        end = _code_border(lines, start, limit)
+        end = _code_border(lines, sizes, start, limit)
         text = "\n".join([*title, fence_line, *lines[start:end], fence])
         yield replace(piece, text=text, gap=gap)
         start, title, gap = end, [], "\n\n"
 
 
-def _code_border(lines: Sequence[str], start: int, limit: int) -> int:
+def _code_border(lines: Sequence[str], sizes: Sequence[int], start: int, limit: int) -> int:
     """How far a part may reach; if it must end early, rather after a blank line."""
     size = 0
     for end in range(start, len(lines)):
-        size += estimate_tokens(lines[end])
+        size += sizes[end]
         if size > limit and end > start:
             half = range(end, (start + end) // 2, -1)
             return next((place for place in half if not lines[place - 1].strip()), end)

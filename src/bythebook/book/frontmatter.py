@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from io import StringIO
 
 from ruamel.yaml import YAML
@@ -18,19 +17,15 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
+from bythebook.book.letters import clean
+from bythebook.book.scalars import plain_value, read_simple
+
 MAX_CHARACTERS = 64 * 1024
 MAX_DEPTH = 20
 
-_INTEGER = re.compile(r"[-+]?[0-9]{1,300}\Z")
-_OCTAL_OR_HEX = re.compile(r"0o[0-7]{1,300}\Z|0x[0-9a-fA-F]{1,300}\Z")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?\Z")
+_LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null")} | {
     f"tag:yaml.org,2002:{kind}" for kind in ("seq", "map", "timestamp")
-}
-_WORDS: Mapping[str, object] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE"), True),
-    **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 
 
@@ -60,8 +55,11 @@ def read_front_matter(text: str) -> tuple[dict[str, object], int]:
 
 def read_yaml(text: str, *, first_line: int = 1) -> object:
     """One YAML document as plain Python values. Aliases, tags and deep nesting are refused."""
+    simple = read_simple(text)
+    if simple is not None:
+        return simple
     try:
-        return _assemble(text, first_line)
+        return parse_yaml(text, first_line)
     except MarkedYAMLError as error:
         mark = error.problem_mark
         line = mark.line + first_line if mark is not None else None
@@ -72,17 +70,23 @@ def read_yaml(text: str, *, first_line: int = 1) -> object:
 
 
 def _split(text: str) -> tuple[str, int]:
-    first, _, rest = text.partition("\n")
+    """The lines between the fences, and how many lines there are with the fences."""
+    lines = (clean(found.group(1)) for found in _LINE.finditer(text))
+    first = next(lines)
     if not first.startswith("---") or first.startswith("----"):
         return "", 0
-    end = 0 if rest.startswith("---") else rest.find("\n---") + 1
-    if end == 0 and not rest.startswith("---"):
+    head: list[str] = []
+    for line in lines:
+        if line.startswith("---"):
+            break
+        head.append(line + "\n")
+    else:
         return "", 0  # a rule at the top of a page that has no front matter
     language = first[3:].strip()
     if language and language not in ("yaml", "yml"):
         # gray-matter would run `---js` as code.
         raise UnreadableFrontMatter(f"front matter in {language[:20]!r} is not read, only YAML", 1)
-    return rest[:end], text.count("\n", 0, len(first) + 1 + end) + 1
+    return "".join(head), len(head) + 2
 
 
 class _Nest:
@@ -105,7 +109,8 @@ class _Nest:
             self.key, self.waiting = (item if _hashable(item) else str(item)), True
 
 
-def _assemble(text: str, first_line: int) -> object:
+def parse_yaml(text: str, first_line: int) -> object:
+    """What ``read_yaml`` gives, by the whole grammar of YAML and with the parser's own errors."""
     nests: list[_Nest] = []
     top = _Nest([])
     for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
@@ -133,18 +138,8 @@ def _refuse(event: Event, depth: int, first_line: int) -> None:
 
 
 def _scalar(event: ScalarEvent) -> object:
-    value: str = event.value
-    if event.style is not None or event.tag is not None:  # quoted or block text stays text
-        return value
-    if value in _WORDS:
-        return _WORDS[value]
-    if _INTEGER.match(value):
-        return int(value)
-    if _OCTAL_OR_HEX.match(value):
-        return int(value, 0)
-    if len(value) < 400 and _FLOAT.match(value):
-        return float(value)
-    return value
+    is_text = event.style is not None or event.tag is not None  # quoted or block text stays text
+    return event.value if is_text else plain_value(event.value)
 
 
 def _hashable(item: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from markdown_it.token import Token
 
@@ -17,8 +17,10 @@ Values = Mapping[str, object]  # what names in expressions stand for: props, exp
 _NO_VALUES: Values = {}
 
 
-def visible(children: Iterable[Token], values: Values = _NO_VALUES) -> str:
+def visible(children: Sequence[Token], values: Values = _NO_VALUES) -> str:
     """Plain text: markers gone, links as their words, images as their alternative text."""
+    if len(children) == 1 and children[0].type == "text":  # most lines of most books
+        return tidy(children[0].content)
     parts: list[str] = []
     beside_image = False
     for child in children:

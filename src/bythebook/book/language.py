@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 _SCRIPTS = (
     ("ja", re.compile("[\u3040-\u30ff]")),
@@ -21,17 +22,19 @@ _SCRIPTS = (
 _URDU = re.compile("[\u0679\u0688\u0691\u06ba\u06be\u06c1\u06d2]")  # ٹ ڈ ڑ ں ھ ہ ے
 _PERSIAN = re.compile("[\u067e\u0686\u0698\u06af\u06cc\u06a9]")  # پ چ ژ گ ی ک
 _SAMPLE = 20_000  # characters
+_SOME = 0.1  # of a page's letters: Japanese is half Chinese characters
 _ENOUGH = 0.3  # of a page's letters: code and names in Latin stand in every technical book
 
 
 def language_of(words: Iterable[str]) -> str:
     """A language code; "en" for everything in Latin letters."""
-    sample = "".join(words)[:_SAMPLE]
-    if not sample or sample.isascii():
+    sample = "".join(islice(words, _SAMPLE))[:_SAMPLE]
+    foreign = len(sample) - len(sample.encode("ascii", "ignore"))
+    if foreign <= _SOME * len(sample):
         return "en"
     for language, letters in _SCRIPTS:
         share = len(letters.findall(sample)) / len(sample)
-        if share > (0.1 if language == "ja" else _ENOUGH):
+        if share > (_SOME if language == "ja" else _ENOUGH):
             return _arabic(sample) if language == "ar" else language
     return "en"
 

@@ -20,6 +20,9 @@ _SUSPECT = re.compile(
     "[\u200b-\u200d\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
 _WORD = re.compile(r"\w+")
+_WORDS_APART = (
+    "".join(chr(code) if _WORD.match(chr(code)) else " " for code in range(128)).ljust(256).encode()
+)
 
 
 def clean(text: str) -> str:
@@ -33,4 +36,6 @@ def word_set(text: str) -> frozenset[str]:
 
 
 def words(text: str) -> list[str]:
+    if text.isascii():  # several times faster than the same by a regular expression
+        return text.encode().translate(_WORDS_APART).decode().split()
     return _WORD.findall(text)

@@ -110,7 +110,7 @@ def parse(source: Source, reading: Reading = _AS_MDX) -> Document:
 def _parse(source: Source, reading: Reading) -> Document:
     flavour = "mdx" if reading.mdx else "loose" if reading.loose else "md"
     parser = grammar(flavour, maths=reading.maths, comment_ids=reading.comment_ids)
-    text = "\n".join(source.lines)
+    text = "\n".join(source.lines).replace("\0", "\ufffd")
     tokens = parser.parse(text, {"budget": Budget(len(text))})
     pair_tags(list(_tags(tokens)))
     code = [token.content for token in tokens if token.type == "module_code"]

@@ -57,7 +57,7 @@ def read_draft(root: Path, file: PurePosixPath, name: str) -> Draft:
     front: dict[str, object] = {}
     lines = 0
     if text.startswith(("---", "\ufeff---")):
-        front, lines = read_front_matter(clean(text.replace("\r\n", "\n").replace("\r", "\n")))
+        front, lines = read_front_matter(text)
     return Draft(file, name, text, front, lines)
 
 
@@ -169,14 +169,10 @@ def make_page(draft: Draft, document: Document, url: str, base_id: str, labels: 
 
 def _kept_words(passages: tuple[Passage, ...], title: str, document: Document) -> list[str]:
     """Words of the texts and of each heading that some passage carries in its path, once."""
-    kept = words(title)
-    for passage in passages:
-        kept.extend(words(passage.text))
     carried = {heading for passage in passages for heading in passage.place.section}
-    for heading in document.headings:
-        if heading.text in carried:
-            kept.extend(words(heading.text))
-    return kept
+    headings = [heading.text for heading in document.headings if heading.text in carried]
+    texts = [title, *headings, *(passage.text for passage in passages)]
+    return [word for text in texts for word in words(text)]
 
 
 def title_of(front: Mapping[str, object], document: Document, base_id: str) -> str:

@@ -27,6 +27,7 @@ _LONG_ITEM = 240  # characters: a list item longer than this is shown sentence b
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _ITEM = re.compile(r"[ \t]*(?:[-*•]|[0-9]{1,9}[.)])[ \t]+")
 _RULE_ROW = re.compile(r"[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*\Z")
+_BLOCK_SIGNS = frozenset("`~$")
 _HAS_WORD = re.compile(r"\w|[^\s\w!-/:-@\[-`{-~—–…·•]")
 
 
@@ -35,26 +36,23 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     place = 0
     for line in text.splitlines(keepends=True):
-        spans.extend(_split_line(text, place, place + len(line)))
-        place += len(line)
+        end = place + len(line)
+        begin = place
+        for stop in _STOP.finditer(text, place, end):
+            if _ends_sentence(text, begin, stop, end):
+                _add_trimmed(spans, text, begin, stop.end())
+                begin = stop.end()
+        _add_trimmed(spans, text, begin, end)
+        place = end
     return spans
 
 
-def _split_line(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    begin = start
-    for stop in _STOP.finditer(text, start, end):
-        if _ends_sentence(text, begin, stop, end):
-            yield from _trimmed(text, begin, stop.end())
-            begin = stop.end()
-    yield from _trimmed(text, begin, end)
-
-
-def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _add_trimmed(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
     piece = text[start:end]
-    bare = piece.strip()
+    bare = piece.lstrip()
     if bare and _HAS_WORD.search(bare):
-        first = start + len(piece) - len(piece.lstrip())
-        yield first, first + len(bare)
+        first = end - len(bare)
+        spans.append((first, first + len(bare.rstrip())))
 
 
 def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool:
@@ -92,69 +90,56 @@ def _is_abbreviation(before: str, after: str) -> bool:
 def split_units(text: str) -> tuple[Unit, ...]:
     """The smallest pieces of a passage that can be shown by themselves, in order."""
     units: list[Unit] = []
-    lines = _lines(text)
-    place = 0
+    lines = text.split("\n")
+    place = start = 0
     while place < len(lines):
-        start, end = lines[place]
-        line = text[start:end]
-        last = _block_end(text, lines, place)
-        if last is not None:
-            kind = UnitKind.MATHS if line.lstrip().startswith("$$") else UnitKind.CODE
-            first = start + len(line) - len(line.lstrip())
-            units.append(Unit(first, lines[last][1], kind))
-            place = last + 1
-            continue
-        units.extend(_line_units(text, start, end))
-        place += 1
+        line = lines[place]
+        indent = len(line) - len(line.lstrip())
+        last = _block_end(lines, place) if line[indent : indent + 1] in _BLOCK_SIGNS else None
+        if last is None:
+            units.extend(_line_units(line, start))
+            last = place
+        else:
+            size = sum(map(len, lines[place : last + 1])) + last - place
+            kind = UnitKind.MATHS if line[indent] == "$" else UnitKind.CODE
+            units.append(Unit(start + indent, start + size, kind))
+        start += sum(map(len, lines[place : last + 1])) + last + 1 - place
+        place = last + 1
     return tuple(units)
 
 
-def _lines(text: str) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    place = 0
-    for line in text.split("\n"):
-        spans.append((place, place + len(line)))
-        place += len(line) + 1
-    return spans
-
-
-def _block_end(text: str, lines: list[tuple[int, int]], place: int) -> int | None:
+def _block_end(lines: list[str], place: int) -> int | None:
     """The last line of the code or maths block that starts here, if one does."""
-    line = text[slice(*lines[place])]
-    fence = _FENCE.match(line)
-    if fence is None and line.strip() != "$$":
+    fence = _FENCE.match(lines[place])
+    if fence is None and lines[place].strip() != "$$":
         return None
     mark = fence.group(1) if fence else "$$"
     for later in range(place + 1, len(lines)):
-        closing = text[slice(*lines[later])].strip()
-        if closing.startswith(mark) and not closing.strip(mark[0]):
-            return later
+        if mark in lines[later]:
+            closing = lines[later].strip()
+            if closing.startswith(mark) and not closing.strip(mark[0]):
+                return later
     return len(lines) - 1 if fence else None
 
 
-def _line_units(text: str, start: int, end: int) -> Iterator[Unit]:
-    line = text[start:end]
+def _line_units(line: str, start: int) -> Iterator[Unit]:
+    """The units of a line that begins at ``start``."""
     bare = line.strip()
-    if len(bare) > 1 and bare.startswith("|") and bare.endswith("|"):
-        if not _RULE_ROW.match(line):
-            yield from _row_unit(text, start, end)
+    if len(bare) > 1 and bare[0] == bare[-1] == "|":
+        row = line.strip(" \t|")
+        if row and not _RULE_ROW.match(line):
+            first = start + line.index(row)
+            yield Unit(first, first + len(row), UnitKind.ROW)
         return
     marker = _ITEM.match(line)
+    inside = marker.end() if marker else 0
+    spans = split_sentences(line[inside:])
+    start += inside
     if marker is None:
-        yield from (Unit(*span) for span in split_sentences_within(text, start, end))
-        return
-    spans = list(split_sentences_within(text, start + marker.end(), end))
-    if spans and end - spans[0][0] <= _LONG_ITEM:
-        spans = [(spans[0][0], spans[-1][1])]
-    yield from (Unit(first, last, UnitKind.ITEM) for first, last in spans)
-
-
-def _row_unit(text: str, start: int, end: int) -> Iterator[Unit]:
-    row = text[start:end].strip(" \t|")
-    if row:
-        first = text.index(row, start, end)
-        yield Unit(first, first + len(row), UnitKind.ROW)
-
-
-def split_sentences_within(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    return ((first + start, last + start) for first, last in split_sentences(text[start:end]))
+        kind = UnitKind.SENTENCE
+    else:
+        kind = UnitKind.ITEM
+        if spans and len(line) - inside - spans[0][0] <= _LONG_ITEM:
+            spans = [(spans[0][0], spans[-1][1])]
+    for first, last in spans:
+        yield Unit(start + first, start + last, kind)

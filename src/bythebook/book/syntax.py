@@ -22,6 +22,7 @@ from bythebook.book.js import skip_expression
 from bythebook.book.jsx import Expression, Tag, scan_tag, skip_module_code, starts_module_code
 from bythebook.book.lines import budget_of, line_text
 from bythebook.book.maths import likely_maths_inline, maths_block, maths_inline
+from bythebook.book.parsers import BlockParser, InlineParser
 
 MAX_LEVEL = 24  # deeper quotes, lists and boxes stay text: nothing is dropped, no stack overflows
 
@@ -42,6 +43,7 @@ def grammar(flavour: str, *, maths: str, comment_ids: bool = False) -> MarkdownI
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_LEVEL + 4, "html": True})
     parser.enable(["table", "strikethrough"])
     parser.options["tasklists"] = True
+    parser.core.ruler.disable("normalize")  # a Source has line ends of one kind
     footnote_plugin(parser, inline=False, move_to_end=False)
     _replace_paragraphs(parser)
     _add_tags(parser, flavour)
@@ -56,6 +58,7 @@ def grammar(flavour: str, *, maths: str, comment_ids: bool = False) -> MarkdownI
         _limit_depth(parser, name)
     for name in ("link", "image"):
         _expect_bracket(parser, name)
+    parser.block, parser.inline = BlockParser(parser.block.ruler), InlineParser(parser.inline)
     return parser
 
 
@@ -117,13 +120,14 @@ def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     Unlike markdown-it's own rule, a deeply indented line may end it where indented code is off:
     MDX closes its tags that way.
     """
-    rules = state.md.block.ruler.getRules("paragraph")
+    parser = state.md.block
+    assert isinstance(parser, BlockParser)
     outer, state.parentType = state.parentType, "paragraph"
     end, line, level = state.lineMax, start + 1, 0
     while line < end and not state.isEmpty(line):
         if state.sCount[line] >= 0 and not state.is_code_block(line):
             level = _underline(state, line)
-            if level or any(rule(state, line, end, True) for rule in rules):
+            if level or parser.interrupts_paragraph(state, line, end):
                 break
         line += 1
     content = state.getLines(start, line, state.blkIndent, False).strip(" \t\n")
