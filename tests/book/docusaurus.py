@@ -181,8 +181,11 @@ class _Reader(HTMLParser):
         self.found = False
         self.headings: list[tuple[int, str, str | None]] = []
         self._parts: list[str] = []
-        self._open: list[tuple[str, bool, bool]] = []  # tag, inside the article, hidden
+        # tag, inside the article, hidden, its role
+        self._open: list[tuple[str, bool, bool, str]] = []
         self._heading: tuple[int, str | None, int] | None = None
+        self._labels: list[list[str]] = []  # of open tabs: what the panels still to come are called
+        self._aside = 0  # where the label or summary begins that is being read
 
     @property
     def text(self) -> str:
@@ -191,7 +194,7 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         classes = values.get("class", "")
-        inside, hidden = self._open[-1][1:] if self._open else (False, False)
+        inside, hidden = self._open[-1][1:3] if self._open else (False, False)
         begins = "theme-doc-markdown" in classes
         self.found = self.found or begins
         inside = inside or begins
@@ -201,16 +204,19 @@ class _Reader(HTMLParser):
         if inside and not hidden:
             if tag in BLOCKS:
                 self._parts.append("\n")
+            self._start_tabs(values.get("role", ""))
+            if tag == "summary":
+                self._aside = len(self._parts)
             if tag == "img":
                 self._parts.append(f" {values.get('alt', '')} ")
             if re.fullmatch("h[1-6]", tag):
                 self._heading = (int(tag[1]), values.get("id"), len(self._parts))
         if tag not in VOID:
-            self._open.append((tag, inside, hidden))
+            self._open.append((tag, inside, hidden, values.get("role", "")))
 
     def handle_endtag(self, tag: str) -> None:
         while self._open:
-            name, inside, hidden = self._open.pop()
+            name, inside, hidden, role = self._open.pop()
             if name == tag:
                 break
         else:
@@ -221,10 +227,26 @@ class _Reader(HTMLParser):
                 text = " ".join("".join(self._parts[start:]).split())
                 self.headings.append((level, text.replace("\u200b", ""), anchor))
                 self._heading = None
+            if tag == "summary" and "".join(self._parts[self._aside :]).strip() == "Details":
+                del self._parts[self._aside :]
+            if tag == "li" and role == "tab":
+                self._labels[-1].append("".join(self._parts[self._aside :]))
+                del self._parts[self._aside :]
             if tag in BLOCKS:
                 self._parts.append("\n")
 
+    def _start_tabs(self, role: str) -> None:
+        """Each label is moved from the row above all tabs to the tab that it names."""
+        if role == "tablist":
+            self._labels.append([])
+        elif role == "tab":
+            self._aside = len(self._parts)
+        elif role == "tabpanel":
+            while not self._labels[-1]:
+                self._labels.pop()
+            self._parts.append(f"\n{self._labels[-1].pop(0)}\n")
+
     def handle_data(self, data: str) -> None:
-        inside, hidden = self._open[-1][1:] if self._open else (False, False)
+        inside, hidden = self._open[-1][1:3] if self._open else (False, False)
         if inside and not hidden:
             self._parts.append(data.replace("\u200b", ""))
