@@ -26,9 +26,51 @@ def test_words_of_every_script_become_terms(text: str, expected: list[str]) -> N
     assert terms_of(text) == expected
 
 
-@given(st.text(max_size=200))
-def test_no_text_is_an_error(text: str) -> None:
-    assert all(terms_of(text))
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("de", "Was sind die Bäume der Kinder?", "Der Baum des Kindes"),
+        ("fr", "Les générations", "une génération"),
+        ("es", "¿Cuáles son las canciones?", "la canción"),
+        ("it", "le nazioni", "la nazione"),
+        ("pt", "Quais são os livros?", "o livro"),
+        ("nl", "de bomen", "het bomen"),
+        ("ru", "Где находятся книги?", "находится книга"),
+        ("ar", "الكتاب", "كتاب"),
+        ("hi", "किताबें", "किताब"),
+    ],
+)
+def test_inflected_words_meet_in_their_stem(language: str, one: str, other: str) -> None:
+    assert set(terms_of(one, language)) == set(terms_of(other, language))
+
+
+@given(st.text(max_size=200), st.sampled_from(["en", "de", "ar", "hi", "ru", "ur", "zh", "", "xx"]))
+def test_no_text_is_an_error(text: str, language: str) -> None:
+    assert all(terms_of(text, language))
+
+
+def test_a_question_is_cut_as_the_book_is() -> None:
+    german = [passage(text, language="de") for text in ("Die Bäume wachsen.", "Ein Haus steht.")]
+    asked = Vocabulary.of(german).ask("Wo ist ein Baum?")
+    vocabulary = Vocabulary.of(german)
+    assert term_evidence(asked, vocabulary.weigh(german[0]))[1] > 0.6
+    assert term_evidence(asked, vocabulary.weigh(german[1]))[1] == 0
+
+
+def test_a_question_to_a_book_in_two_languages_is_cut_by_its_own() -> None:
+    german, english = passage("Die Bäume wachsen.", language="de-AT"), passage("Trees are blooming")
+    vocabulary = Vocabulary.of([german, german, english])
+    assert vocabulary.languages == ("de", "en")
+    for question, meant in (
+        ("When do the trees bloom?", english),
+        ("Wo ist ein Baum?", german),
+    ):
+        assert term_evidence(vocabulary.ask(question), vocabulary.weigh(meant))[1] > 0.6
+
+
+def test_a_language_that_is_hardly_there_is_not_asked_in() -> None:
+    passages = [passage("Trees")] * 40 + [passage("Arbres", language="fr")]
+    assert Vocabulary.of(passages).languages == ("en",)
 
 
 def test_a_rare_word_weighs_more_than_a_common_one() -> None:
@@ -54,5 +96,5 @@ def test_term_evidence_is_a_share_of_what_was_asked() -> None:
 
 
 def test_a_vocabulary_survives_being_stored() -> None:
-    vocabulary = Vocabulary.of([passage("kite wind"), passage("kettle")])
+    vocabulary = Vocabulary.of([passage("kite wind"), passage("Kessel", language="de")])
     assert Vocabulary.from_bytes(vocabulary.to_bytes()) == vocabulary

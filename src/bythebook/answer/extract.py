@@ -10,7 +10,13 @@ import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
-from bythebook.index.lexicon import Vocabulary, number_of, term_evidence, terms_of
+from bythebook.index.lexicon import (
+    Vocabulary,
+    language_of_passage,
+    number_of,
+    term_evidence,
+    terms_of,
+)
 from bythebook.model import Evidence, Hit, Message, Question, UnitKind
 
 _MOST_CHARACTERS = 2000  # S2: GroundedAnswer.text
@@ -89,9 +95,11 @@ class ExtractiveWriter:
         picks: list[_Pick] = []
         for index, hit in enumerate(evidence.hits):
             is_exercise = bool(_EXERCISES.search(hit.passage.place.heading))
-            headings = {number_of(term) for term in terms_of(hit.passage.place.path)}
+            language = language_of_passage(hit.passage)
+            headings = {number_of(term) for term in terms_of(hit.passage.place.path, language)}
             for unit_index, unit in enumerate(hit.passage.units):
-                words = {number_of(term) for term in terms_of(hit.passage.unit_text(unit))}
+                text = hit.passage.unit_text(unit)
+                words = {number_of(term) for term in terms_of(text, language)}
                 _, own = term_evidence(asked, dict.fromkeys(words, 1.0))
                 _, placed = term_evidence(asked, dict.fromkeys(words | headings, 1.0))
                 merit = hit.unit_cosines[unit_index] + _SCORE * hit.score

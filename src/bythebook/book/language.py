@@ -1,10 +1,13 @@
-"""Which language a page is in, as far as its letters tell."""
+"""Which language a text is in, as far as its letters and its commonest words tell."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import islice
+
+from bythebook.book.function_words import FUNCTION_WORDS
 
 _SCRIPTS = (
     ("ja", re.compile("[\u3040-\u30ff]")),
@@ -22,24 +25,58 @@ _SCRIPTS = (
 _URDU = re.compile("[\u0679\u0688\u0691\u06ba\u06be\u06c1\u06d2]")  # ٹ ڈ ڑ ں ھ ہ ے
 _PERSIAN = re.compile("[\u067e\u0686\u0698\u06af\u06cc\u06a9]")  # پ چ ژ گ ی ک
 _SAMPLE = 20_000  # characters
+_SAMPLE_WORDS = 4_000
 _SOME = 0.1  # of a page's letters: Japanese is half Chinese characters
 _ENOUGH = 0.3  # of a page's letters: code and names in Latin stand in every technical book
+_ENOUGH_WORDS = 0.08  # of a page's words; of running prose the listed ones are a third or more
+_LEAST_WORDS = 3
 
 
 def language_of(words: Iterable[str]) -> str:
-    """A language code; "en" for everything in Latin letters."""
-    sample = "".join(islice(words, _SAMPLE))[:_SAMPLE]
+    """A language code; "en" for what nothing tells from English."""
+    sample = list(islice(words, _SAMPLE_WORDS))
+    script = _by_letters("".join(sample)[:_SAMPLE])
+    if script is not None:
+        return script
+    votes = _votes(sample)
+    language, most = max(votes.items(), key=lambda item: item[1], default=("en", 0))
+    clear = most > votes["en"] and most >= max(_LEAST_WORDS, _ENOUGH_WORDS * len(sample))
+    return language if clear else "en"
+
+
+def likeliest(words: Sequence[str], languages: Sequence[str]) -> str:
+    """That one of some languages which a few words are in; the first where nothing tells."""
+    if len(languages) == 1:
+        return languages[0]
+    script = _by_letters("".join(words))
+    if script in languages:
+        return str(script)
+    votes = _votes(words)
+    return max(languages, key=lambda language: votes[language])
+
+
+def _by_letters(sample: str) -> str | None:
     foreign = len(sample) - len(sample.encode("ascii", "ignore"))
     if foreign <= _SOME * len(sample):
-        return "en"
+        return None
     for language, letters in _SCRIPTS:
         share = len(letters.findall(sample)) / len(sample)
         if share > (_SOME if language == "ja" else _ENOUGH):
             return _arabic(sample) if language == "ar" else language
-    return "en"
+    return None
 
 
 def _arabic(sample: str) -> str:
     if _URDU.search(sample):
         return "ur"
     return "fa" if _PERSIAN.search(sample) else "ar"
+
+
+def _votes(words: Iterable[str]) -> Counter[str]:
+    """How many of the words are common in each language."""
+    votes: Counter[str] = Counter()
+    for word, count in Counter(word.lower() for word in words).items():
+        for language, common in FUNCTION_WORDS.items():
+            if word in common:
+                votes[language] += count
+    return votes

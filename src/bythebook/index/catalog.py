@@ -13,7 +13,7 @@ from typing import Any
 
 from bythebook.model import Metadata, Passage, Place, Unit, UnitKind
 
-LAYOUT = 1  # of what an index holds: raise it when lexicon or store change what they write
+LAYOUT = 2  # of what an index holds: raise it when lexicon or store change what they write
 
 
 @dataclass(frozen=True, slots=True)

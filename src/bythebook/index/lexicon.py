@@ -1,7 +1,8 @@
 """Text in, weighted terms out: the words by which a passage is found, in every script.
 
-Latin words are folded and stemmed, identifiers are kept whole and split at their joints,
-scripts without spaces become pairs of characters, vowel signs stay with their letters.
+Words are stemmed by the rules of their language and folded, identifiers are kept whole and split
+at their joints, scripts without spaces become pairs of characters, vowel signs stay with their
+letters.
 """
 
 from __future__ import annotations
@@ -9,15 +10,20 @@ from __future__ import annotations
 import json
 import math
 import re
+import threading
 import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
 from snowballstemmer import stemmer
 
+from bythebook.book.function_words import FUNCTION_WORDS
+from bythebook.book.language import likeliest
+from bythebook.book.letters import words
 from bythebook.model import Passage
 
 # BM25's usual saturation and length normalisation (Robertson and Zaragoza, 2009).
@@ -34,73 +40,110 @@ _WORD = re.compile(rf"[\w{_MARKS}]+(?:[+#]+(?![\w]))?")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-_COMMON = """
-a about above after again against all am an and any are as at be because been before being below
-between both but by can could did do does doing down during each few for from further had has have
-having he her here hers him his how i if in into is it its itself just me more most my no nor not
-of off on once only or other our out over own same she should so some such than that the their them
-then there these they this those through to too under until up very was we were what when where
-which while who whom whose why will with would you your many much used use using called tell
-explain describe please mean show give
-کا کی کے کو میں سے پر ہے ہیں اور یہ وہ کیا ایک نے تو بھی ہو
-"""
-_STOP_WORDS = frozenset(_COMMON.split())
+# Snowball's, by the code of the language.
+_STEMMERS = {
+    "ar": "arabic",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "es": "spanish",
+    "fi": "finnish",
+    "fr": "french",
+    "hi": "hindi",
+    "hu": "hungarian",
+    "id": "indonesian",
+    "it": "italian",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+}
+_ENGLISH = "en"
+_OFTEN = 0.05  # of the passages: a language that a question to the book may be in
 
 # Arabic letters that Urdu and Persian keyboards write differently.
 _FOLDED = str.maketrans({"ي": "ی", "ك": "ک", "ة": "ہ", "ه": "ہ", "أ": "ا", "إ": "ا", "ٱ": "ا"})
 
 
-def terms_of(text: str) -> list[str]:
+def terms_of(text: str, language: str = _ENGLISH) -> list[str]:
     """Every term of a text, in order, stop words left out."""
     terms: list[str] = []
     for match in _WORD.finditer(_normalise(text)):
-        terms.extend(term for term in _terms_of_word(match[0]) if term)
+        terms.extend(term for term in _terms_of_word(match[0], language) if term)
     return terms
 
 
 def _normalise(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).replace("\u200b", "").translate(_FOLDED)
+    return unicodedata.normalize("NFKC", text).replace("\u200b", "")
 
 
 @lru_cache(maxsize=65536)
-def _terms_of_word(word: str) -> tuple[str, ...]:
+def _terms_of_word(word: str, language: str) -> tuple[str, ...]:
     if _UNSPACED.search(word):
-        return _pairs(word)
-    if word.lower() in _STOP_WORDS:
+        return _pairs(word, language)
+    if _is_common(word, language):
         return ()
     parts = _CAMEL.findall(word) if word.isascii() else []
-    whole = _stem(word.strip("_") or word)
+    whole = _stem(word.strip("_") or word, language)
     if len(parts) < 2:
         return (whole,)
-    return (whole, *(_stem(part) for part in parts if part.lower() not in _STOP_WORDS))
+    return (whole, *(_stem(part, language) for part in parts if not _is_common(part, language)))
 
 
-def _pairs(word: str) -> tuple[str, ...]:
+def _pairs(word: str, language: str) -> tuple[str, ...]:
     terms: list[str] = []
     position = 0
     for run in _UNSPACED.finditer(word):
         if run.start() > position:
-            terms.extend(_terms_of_word(word[position : run.start()]))
+            terms.extend(_terms_of_word(word[position : run.start()], language))
         text = run[0]
         terms.extend(text[i : i + 2] for i in range(max(1, len(text) - 1)))
         position = run.end()
     if position < len(word):
-        terms.extend(_terms_of_word(word[position:]))
+        terms.extend(_terms_of_word(word[position:], language))
     return tuple(terms)
 
 
-_english = stemmer("english")
+def _is_common(word: str, language: str) -> bool:
+    lower = word.lower().translate(_FOLDED)
+    own = FUNCTION_WORDS.get(language, FUNCTION_WORDS[_ENGLISH])
+    return lower in own or lower in FUNCTION_WORDS["ur"]
 
 
-def _stem(word: str) -> str:
-    lower = "".join(
-        char for char in unicodedata.normalize("NFD", word.lower()) if not _is_accent(char)
-    )
-    return str(_english.stemWord(lower)) if lower.isascii() else lower
+def _stem(word: str, language: str) -> str:
+    lower = word.lower()
+    if language in _STEMMERS and language != _ENGLISH:
+        # Before the accents go: the rules of most languages name them.
+        return _fold(_stemmed(lower, language))
+    folded = _fold(lower)
+    return _stemmed(folded, _ENGLISH) if folded.isascii() else folded
+
+
+def _fold(word: str) -> str:
+    letters = unicodedata.normalize("NFD", word.translate(_FOLDED))
+    return "".join(char for char in letters if not _is_accent(char))
 
 
 def _is_accent(char: str) -> bool:
     return "\u0300" <= char <= "\u036f" or "\u064b" <= char <= "\u065f" or char == "\u0670"
+
+
+@cache
+def _stemmer(language: str) -> Any:
+    return stemmer(_STEMMERS[language])
+
+
+_stemming = threading.Lock()  # a stemmer keeps the word it works on to itself
+
+
+def _stemmed(word: str, language: str) -> str:
+    with _stemming:
+        return str(_stemmer(language).stemWord(word))
 
 
 def number_of(term: str) -> int:
@@ -115,16 +158,20 @@ class Vocabulary:
     passages: int = 0
     average_length: float = 1.0
     frequencies: Mapping[int, int] = field(default_factory=dict)
+    languages: tuple[str, ...] = (_ENGLISH,)  # of the book, the commonest first
 
     @classmethod
     def of(cls, passages: Iterable[Passage]) -> Vocabulary:
         frequencies: Counter[int] = Counter()
+        languages: Counter[str] = Counter()
         count = length = 0
         for passage in passages:
             counts = _counts(passage)
+            languages[language_of_passage(passage)] += 1
             frequencies.update(counts.keys())
             count, length = count + 1, length + counts.total()
-        return cls(count, max(1.0, length / max(1, count)), dict(frequencies))
+        average = max(1.0, length / max(1, count))
+        return cls(count, average, dict(frequencies), _often(languages))
 
     def idf(self, term: int) -> float:
         frequency = self.frequencies.get(term, 0)
@@ -137,26 +184,40 @@ class Vocabulary:
         return {term: n * (_K1 + 1) / (n + norm) for term, n in counts.items()}
 
     def ask(self, question: str) -> dict[int, float]:
-        """The question's terms with their IDF."""
-        return {term: self.idf(term) for term in sorted({*map(number_of, terms_of(question))})}
+        """The question's terms with their IDF, cut as the passages in its language are."""
+        terms = terms_of(question, likeliest(words(question), self.languages))
+        return {term: self.idf(term) for term in sorted({*map(number_of, terms)})}
 
     def to_bytes(self) -> bytes:
         frequencies = {str(term): n for term, n in sorted(self.frequencies.items())}
-        document = [self.passages, self.average_length, frequencies]
+        document = [self.passages, self.average_length, frequencies, self.languages]
         return zlib.compress(json.dumps(document, separators=(",", ":")).encode())
 
     @classmethod
     def from_bytes(cls, packed: bytes) -> Vocabulary:
         try:
-            passages, average_length, frequencies = json.loads(zlib.decompress(packed))
+            passages, average_length, frequencies, languages = json.loads(zlib.decompress(packed))
         except (zlib.error, json.JSONDecodeError) as error:
             raise ValueError("not a vocabulary") from error
-        return cls(passages, average_length, {int(term): n for term, n in frequencies.items()})
+        frequencies = {int(term): n for term, n in frequencies.items()}
+        return cls(passages, average_length, frequencies, tuple(languages))
+
+
+def language_of_passage(passage: Passage) -> str:
+    """The bare code: authors write "pt-BR", and "English" too."""
+    return passage.metadata.language.lower()[:2]
+
+
+def _often(languages: Counter[str]) -> tuple[str, ...]:
+    enough = _OFTEN * languages.total()
+    often = sorted((-n, language) for language, n in languages.items() if n >= enough)
+    return tuple(language for _, language in often) or (_ENGLISH,)
 
 
 def _counts(passage: Passage) -> Counter[int]:
-    counts = Counter(map(number_of, terms_of(passage.text)))
-    for term in set(terms_of(passage.place.path)):
+    language = language_of_passage(passage)
+    counts = Counter(map(number_of, terms_of(passage.text, language)))
+    for term in set(terms_of(passage.place.path, language)):
         counts[number_of(term)] += _HEADING_WEIGHT
     return counts
 
