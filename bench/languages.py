@@ -58,8 +58,8 @@ def read_faq(folder: Path, language: str) -> list[Section]:
     pages = sorted(folder.rglob("*.html"))
     own = "FAQ" if language == "en" else language
     found = [part for page in pages if page.parent.name == own for part in _parts(page)]
-    # A section without words of its own has nothing to find.
-    return [section for section in found if len(section.text) > 40]
+    # The English pages come twice; a section without words of its own has nothing to find.
+    return list({part.id: part for part in found if len(part.text) > 40}.values())
 
 
 def _parts(page: Path) -> list[Section]:
