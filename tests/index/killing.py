@@ -157,7 +157,9 @@ def write_edition(docs: Path, number: int) -> None:
 
 
 def _page(page: int, edition: int) -> str:
-    words = random.Random(page).choices("oak elm ash fir yew box bay fig ivy nut".split(), k=40)
+    words = random.Random(page).choices(
+        ["oak", "elm", "ash", "fir", "yew", "box", "bay", "fig", "ivy", "nut"], k=40
+    )
     parts = [f"# Page {page}\n\nPage {page} in edition {edition}: {' '.join(words[:10])}."]
     parts += [
         f"## Part {page}.{part}\n\nPart {part} of page {page} says {' '.join(words[part:][:9])} "

@@ -1,10 +1,12 @@
 """Ingest: idempotent, incremental, whole."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from bythebook.errors import IndexDamaged
+from bythebook.errors import EmbedderFailed, IndexDamaged
 from bythebook.index.ingest import IngestResult, Press, ingest
 from bythebook.model import VectorState
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf
@@ -177,6 +179,54 @@ async def test_another_book_in_the_same_home_does_not_wait_for_its_vectors(
         await desk.ingest(other)
     assert desk.searchable == [True]
     assert "Text 7." in "\n".join(await desk.served())
+
+
+class Faulty(FakeEmbedder):
+    """Good vectors, until something is done to them."""
+
+    def __init__(self, fault: Callable[[np.ndarray], np.ndarray]) -> None:
+        super().__init__()
+        self._fault = fault
+
+    async def embed(self, texts, *, role):  # type: ignore[no-untyped-def]
+        return self._fault(await super().embed(texts, role=role))
+
+
+def _with_last(value: float) -> Callable[[np.ndarray], np.ndarray]:
+    def fault(vectors: np.ndarray) -> np.ndarray:
+        vectors[-1] = value
+        return vectors
+
+    return fault
+
+
+_FAULTS = {
+    "not a number": _with_last(np.nan),
+    "infinite": _with_last(np.inf),
+    "of no length": _with_last(0.0),
+    "of another dimension": lambda vectors: vectors[:, :-1],
+    "too few": lambda vectors: vectors[:-1],
+    "too many": lambda vectors: np.concatenate([vectors, vectors[:1]]),
+    "none": lambda vectors: vectors[:0],
+    "flat": lambda vectors: vectors.ravel(),
+}
+
+
+@pytest.mark.parametrize("fault", _FAULTS.values(), ids=_FAULTS)
+async def test_vectors_that_cannot_be_used_are_not_kept(
+    desk: Desk, book_folder: Path, fault: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    await desk.ingest(book_folder)
+    old = await desk.served()
+    (book_folder / "new.md").write_text("# New\n\nSomething new. Something else.\n")
+    new = {passage.text for passage in read(book_folder).passages}
+    working, desk.embedder = desk.embedder, Faulty(fault)
+    with pytest.raises(EmbedderFailed, match="Check the embedder"):
+        await desk.ingest(book_folder)
+    assert await desk.served() in (old, new)
+    desk.embedder = working
+    assert (await desk.ingest(book_folder)).embedded == 1
+    assert await desk.served() == new
 
 
 async def test_another_embedder_gets_its_own_vectors(desk: Desk, book_folder: Path) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from bythebook.index.calibrate import MEASURED, Calibration, Reading
 from bythebook.index.catalog import vector_key
+from bythebook.index.embed import embed
 from bythebook.model import Passage, UnitKind
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ async def marks_of(
     questions = own_questions(passages)
     if len(questions) < FEWEST_QUESTIONS:
         return None
-    asked = await embedder.embed([question.text for question in questions], role="query")
+    asked = await embed([question.text for question in questions], embedder, role="query")
     chance = random.Random(len(passages))  # noqa: S311 - as above
     strange, own = [], []
     for question, vector in zip(questions, asked, strict=True):

@@ -20,6 +20,7 @@ from bythebook.book.site import Book, Problem
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.index.calibrate import MEASURED
 from bythebook.index.catalog import diff, fingerprint, vector_key
+from bythebook.index.embed import embed
 from bythebook.index.fit import fitted, marks_of, sample_of
 from bythebook.index.lexicon import Vocabulary
 from bythebook.model import Passage, VectorState
@@ -199,7 +200,7 @@ async def _embed(batch: Sequence[tuple[str, Passage]], embedder: Embedder) -> li
     texts = [passage.embedded_text for _, passage in batch]
     for _, passage in batch:
         texts.extend(passage.unit_text(unit) for unit in passage.units)
-    vectors = await embedder.embed(texts, role="passage")
+    vectors = await embed(texts, embedder, role="passage")
     stored, position = [], len(batch)
     for row, (key, passage) in enumerate(batch):
         end = position + len(passage.units)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.errors import EmbedderFailed
 from bythebook.index.calibrate import Calibration
+from bythebook.index.embed import embed
 from bythebook.index.lexicon import Vocabulary, term_evidence
 from bythebook.model import Hit, Passage, Question, Ranks, Signals, VectorState
 from bythebook.ports import Candidate, Embedder, Entry, PassageStore
@@ -86,16 +86,10 @@ async def weigh_selection(question: Question, passage: Passage, index: Index) ->
 
 async def _understand(question: Question, index: Index) -> _Asked:
     pending = index.vectors is VectorState.PENDING
-    vector = None if pending else await _embed(question.text, index.embedder)
+    vector = None
+    if not pending:
+        [vector] = await embed([question.text], index.embedder, role="query")
     return _Asked(question.text, vector, index.vocabulary.ask(question.text))
-
-
-async def _embed(text: str, embedder: Embedder) -> Vectors:
-    vectors = await embedder.embed([text], role="query")
-    if vectors.shape != (1, embedder.dimension) or not np.isfinite(vectors).all():
-        raise EmbedderFailed("The embedder returned no usable vector for the question.")
-    vector: Vectors = vectors[0]
-    return vector
 
 
 async def _entry(passage: Passage, index: Index) -> Entry:
@@ -104,7 +98,7 @@ async def _entry(passage: Passage, index: Index) -> Entry:
     if index.vectors is VectorState.PENDING:
         return Entry(passage, None, np.zeros((0, 0), dtype=np.float32), terms)
     units = [passage.unit_text(unit) for unit in passage.units] or [passage.text]
-    vectors = await index.embedder.embed([passage.text, *units], role="passage")
+    vectors = await embed([passage.text, *units], index.embedder, role="passage")
     return Entry(passage, vectors[0], vectors[1:], terms)
 
 
