@@ -31,6 +31,8 @@ from bythebook.retrieve.search import Findings, Index, search
 if TYPE_CHECKING:
     from bythebook.book.site import Book
     from bythebook.ports import Catalog, Embedder, Generation, Shelf, ThreadStore, Writer
+    from bythebook.providers.qdrant_existing import ExistingBook
+    from bythebook.providers.qdrant_nodes import Server
     from bythebook.settings import Settings
 
 
@@ -224,11 +226,12 @@ def open_library(settings: Settings | None = None, *, new: bool = False) -> Libr
 
     settings = settings or load_settings()
     embedder = choose(EMBEDDERS, settings.embedder)
-    engine = _database(settings, new=new)
+    existing = _existing_book(settings, embedder)
+    engine = _database(settings, new=new or existing is not None)
     return Library(
         embedder=embedder,
-        shelf=_shelf(settings, embedder),
-        catalog=SqlCatalog(engine, settings.home),
+        shelf=existing or _shelf(settings, embedder),
+        catalog=existing or SqlCatalog(engine, settings.home),
         threads=SqlThreads(engine),
         make_writer=_writer(settings),
         context_tokens=settings.limits.context_tokens,
@@ -285,24 +288,42 @@ def _shelf(settings: Settings, embedder: Embedder) -> Shelf:
 
 
 def _server_shelf(settings: Settings, embedder: Embedder) -> Shelf:
+    server = _server(settings)
+    from bythebook.providers.qdrant_server import ServerShelf
+
+    return ServerShelf(server, settings.collection.name, dimension=embedder.dimension)
+
+
+def _existing_book(settings: Settings, embedder: Embedder) -> ExistingBook | None:
+    chosen = settings.collection
+    if not chosen.existing:
+        return None
+    server = _server(settings)
+    from bythebook.providers.qdrant_existing import ExistingBook
+
+    return ExistingBook(
+        server, chosen.name, embedder=embedder, fields=chosen.fields, vector=chosen.vector
+    )
+
+
+def _server(settings: Settings) -> Server:
     chosen = settings.qdrant
     if not chosen.urls:
         raise ConfigurationError("The store qdrant has no address.", cure="Set QDRANT_URL.")
     try:
-        from bythebook.providers.qdrant_server import Server, ServerShelf
+        from bythebook.providers.qdrant_nodes import Server
     except ModuleNotFoundError as error:
         raise UnknownProvider(
             f"The store qdrant needs the package {error.name}.",
             cure='Run: pip install "bythebook[qdrant]"',
         ) from None
-    server = Server(
+    return Server(
         urls=chosen.urls,
         api_key=chosen.api_key.get_secret_value() if chosen.api_key else None,
         replication=chosen.replication,
         shards=chosen.shards,
         timeout_s=chosen.timeout_s,
     )
-    return ServerShelf(server, settings.collection.name, dimension=embedder.dimension)
 
 
 def _writer(settings: Settings) -> Callable[[Vocabulary], Writer]:

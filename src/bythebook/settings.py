@@ -119,6 +119,17 @@ class Collection(_Section):
         "bythebook", min_length=1, description="Name of the collection on a Qdrant server."
     )
     dimension: int | None = Field(None, ge=1, description="Dimension of its vectors.")
+    existing: bool = Field(
+        False, description="Read the collection as another system filled it; ingest nothing."
+    )
+    vector: str | None = Field(
+        None, description="Of an existing collection with several vectors, the one to search."
+    )
+    fields: Mapping[str, str] = Field(
+        {},
+        description="Of an existing collection, our name of a field (text, title, section, url, "
+        "file, position …) and its own.",
+    )
 
 
 class Qdrant(_Section):

@@ -28,6 +28,7 @@ from bythebook.providers.points import (
     to_entry,
     to_payload,
 )
+from bythebook.providers.seal import is_sealed, seal
 
 if TYPE_CHECKING:
     from bythebook.model import Vectors
@@ -69,6 +70,7 @@ class EdgeShelf:
             shard.flush()
             count = int(shard.count(edge.CountRequest(exact=True)))
             shard.close()
+            seal(draft)
             draft.rename(self._folder / generation)
         except OSError as error:
             raise StoreFailed(
@@ -192,6 +194,10 @@ def _translated(kind: type[BookError], message: str) -> Iterator[None]:
 
 
 def _load(path: Path) -> Any:
+    if not is_sealed(path):
+        raise IndexDamaged(
+            "The index is not what was written.", cure="Run the ingest again; it embeds nothing."
+        )
     with _translated(IndexDamaged, "The index cannot be opened."):
         return edge.EdgeShard.load(str(path))
 
