@@ -26,15 +26,21 @@ _BINARY = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Node:
     url: str
     peer: str
+    folder: Path
+    command: Sequence[str]
     process: subprocess.Popen[bytes]
 
     def kill(self) -> None:
         self.process.kill()
         self.process.wait(timeout=15)
+
+    def restart(self) -> None:
+        self.process = _start(self.command, self.folder)
+        _wait_until_ready(self)
 
 
 @pytest.fixture(scope="session")
@@ -121,13 +127,17 @@ def _running(
     command = [str(_BINARY), "--config-path", str(folder / "config.yaml"), "--disable-telemetry"]
     command += ["--uri", peer] if in_cluster else []
     command += ["--bootstrap", bootstrap] if bootstrap else []
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+    url = f"http://127.0.0.1:{http}"
+    node = Node(url, peer, folder, command, _start(command, folder))
     try:
-        yield Node(f"http://127.0.0.1:{http}", peer, process)
+        yield node
     finally:
-        process.kill()
-        process.wait(timeout=15)
+        node.kill()
+
+
+def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
 
 
 def _free_ports(count: int) -> list[int]:

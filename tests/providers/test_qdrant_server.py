@@ -1,17 +1,20 @@
 """The store on a real Qdrant server: what goes on when a node dies, and what is left alone."""
 
 import asyncio
+import json
 import signal
 import threading
 import time
+import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from qdrant_client import AsyncQdrantClient
+from qdrant_client import AsyncQdrantClient, models
 
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.index.lexicon import Vocabulary
@@ -69,6 +72,81 @@ async def test_answers_go_on_when_a_node_of_the_cluster_dies(tmp_path: Path, dea
         await shelf.close()
 
 
+async def test_a_node_dies_under_a_stream_of_questions_and_catches_up(tmp_path: Path) -> None:
+    with running_cluster(tmp_path) as nodes:
+        shelf = new_shelf(nodes, dimension=64, shards=3)
+        await shelf.publish(ONE, await _entries())
+        stream = Stream(await shelf.open(ONE))
+        async with stream:
+            await stream.answers(20)
+            await asyncio.to_thread(nodes[1].kill)
+            await stream.answers(20)
+            # What is written now is written without it.
+            assert await shelf.publish(TWO, await _entries()) == 30
+            await asyncio.to_thread(nodes[1].restart)
+            await asyncio.to_thread(_wait_until_whole, nodes, f"{shelf.collection}-{TWO}")
+            await stream.answers(20)
+            # Of three nodes with two copies any one may be missing, if the others are whole.
+            await asyncio.to_thread(nodes[0].kill)
+            assert (await _ask_everything(await shelf.open(TWO)))[-1] == 30
+            await stream.answers(20)
+        assert stream.failed == 0
+        await shelf.close()
+
+
+class Stream:
+    """Somebody who asks without a pause, and once more where there was no answer."""
+
+    def __init__(self, store: PassageStore) -> None:
+        self._store = store
+        self._answered = asyncio.Semaphore(0)
+        self.failed = 0
+
+    async def __aenter__(self) -> None:
+        self._expected = await _ask_everything(self._store)
+        self._asking = asyncio.create_task(self._ask())
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._asking.cancel()
+
+    async def answers(self, more: int) -> None:
+        self._answered = asyncio.Semaphore(0)
+        async with asyncio.timeout(60):
+            for _ in range(more):
+                await self._answered.acquire()
+
+    async def _ask(self) -> None:
+        while True:
+            try:
+                answer = await _ask_everything(self._store)
+            except StoreFailed:
+                try:
+                    answer = await _ask_everything(self._store)
+                except StoreFailed:
+                    self.failed += 1
+                    continue
+            self.failed += answer != self._expected
+            self._answered.release()
+
+
+def _wait_until_whole(nodes: list[Node], name: str, seconds: float = 60) -> None:
+    """Until every node says that every copy of every part can be read."""
+    deadline = time.monotonic() + seconds
+    while not all(_is_whole(node, name, len(nodes)) for node in nodes):
+        assert time.monotonic() < deadline, "the node does not catch up"
+        time.sleep(0.2)
+
+
+def _is_whole(node: Node, name: str, size: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"{node.url}/collections/{name}/cluster", timeout=5) as answer:
+            told = json.load(answer)["result"]
+    except OSError:
+        return False
+    shards = [*told["local_shards"], *told["remote_shards"]]
+    return len(shards) == 2 * size and all(shard["state"] == "Active" for shard in shards)
+
+
 async def test_a_book_is_published_although_a_node_is_dead(tmp_path: Path) -> None:
     with running_cluster(tmp_path) as nodes:
         nodes[2].kill()
@@ -105,6 +183,139 @@ async def test_a_server_that_is_gone_or_hangs_is_a_failure_within_the_deadline(
             assert time.monotonic() - began < 1.5
             assert "127.0.0.1" not in str(failure.value)
         await shelf.close()
+
+
+class Proxy:
+    """Between us and a server: counts what comes back, and can stop passing it on."""
+
+    def __init__(self, url: str) -> None:
+        self._port = urlsplit(url).port
+        self.left: int | None = None  # bytes that still come through before it stalls
+        self.received = 0
+
+    async def __aenter__(self) -> str:
+        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._server.close()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._pass_on(reader, there[1], counted=False))
+                both.create_task(self._pass_on(there[0], writer, counted=True))
+        except* OSError:
+            pass
+        finally:
+            writer.close()
+            there[1].close()
+
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool
+    ) -> None:
+        while piece := await reader.read(4096):
+            if counted:
+                self.received += len(piece)
+                if self.left is not None:
+                    piece, self.left = piece[: self.left], max(0, self.left - len(piece))
+            writer.write(piece)
+            await writer.drain()
+            if self.left == 0 and counted:
+                await asyncio.sleep(30)
+        writer.close()
+
+
+@pytest.mark.parametrize("left", [0, 300], ids=["before the answer", "within the answer"])
+async def test_a_server_that_stalls_is_a_failure_within_the_deadline(
+    qdrant_server: list[Node], left: int
+) -> None:
+    proxy = Proxy(qdrant_server[0].url)
+    async with server_shelf(qdrant_server, dimension=64) as whole, proxy as url:
+        await whole.publish(ONE, await _entries())
+        shelf = ServerShelf(Server((url,), timeout_s=2.0), whole.collection, dimension=64)
+        store = await shelf.open(ONE)
+        proxy.left = left
+        began = time.monotonic()
+        with pytest.raises(StoreFailed, match="did not answer within 2000 ms"):
+            await store.find(np.ones(64, dtype=np.float32), _ASKED, limit=5, filters={})
+        assert time.monotonic() - began < 4
+        await shelf.close()
+
+
+async def test_a_node_that_stalls_is_passed_over_and_then_left_alone(
+    qdrant_server: list[Node],
+) -> None:
+    proxy = Proxy(qdrant_server[0].url)
+    async with server_shelf(qdrant_server, dimension=64) as whole, proxy as url:
+        await whole.publish(ONE, await _entries())
+        server = Server((url, qdrant_server[0].url), timeout_s=4.0)
+        shelf = ServerShelf(server, whole.collection, dimension=64)
+        store = await shelf.open(ONE)
+        proxy.left = 0
+        assert (await _ask_everything(store))[-1] == 30
+        heard = proxy.received
+        assert (await _ask_everything(store))[-1] == 30
+        assert proxy.received == heard, "the node that answered is asked first"
+        await shelf.close()
+
+
+async def test_a_question_moves_no_vectors_but_those_of_its_hits(
+    qdrant_server: list[Node],
+) -> None:
+    proxy, generator = Proxy(qdrant_server[0].url), np.random.default_rng(1)
+    vectors = generator.standard_normal((30, 9, 384)).astype(np.float32)
+    vocabulary = Vocabulary.of(_PASSAGES)
+    entries = [
+        Entry(one, some[0], some[1:], vocabulary.weigh(one))
+        for one, some in zip(_PASSAGES, vectors, strict=True)
+    ]
+    async with server_shelf(qdrant_server, dimension=384) as whole, proxy as url:
+        await whole.publish(ONE, entries)
+        shelf = ServerShelf(Server((url,), timeout_s=5.0), whole.collection, dimension=384)
+        store = await shelf.open(ONE)
+        before = proxy.received
+        found = await store.find(vectors[0, 0], _ASKED, limit=24, filters={})
+        searched = proxy.received - before
+        await store.fetch([one.passage_id for one in found])
+        fetched = proxy.received - before - searched
+        assert searched < fetched / 50
+        await shelf.close()
+
+
+async def test_a_generation_is_laid_out_to_be_searched(qdrant_server: list[Node]) -> None:
+    """Named vectors, rare words weighed by the server, and an index for whatever is filtered."""
+    async with server_shelf(qdrant_server, dimension=64) as shelf, _client(qdrant_server[0]) as raw:
+        await shelf.publish(ONE, await _entries())
+        made = await raw.get_collection(f"{shelf.collection}-{ONE}")
+    vectors, sparse = made.config.params.vectors, made.config.params.sparse_vectors
+    assert isinstance(vectors, dict)
+    assert {name: (one.size, one.distance.value) for name, one in vectors.items()} == {
+        "passage": (64, "Cosine"),
+        "units": (64, "Cosine"),
+    }
+    assert vectors["units"].multivector_config is not None
+    assert sparse is not None
+    assert sparse["terms"].modifier is models.Modifier.IDF
+    indexed = {name: one.data_type.value for name, one in made.payload_schema.items()}
+    assert indexed == {
+        **dict.fromkeys(("chapter", "section", "module", "url", "language"), "keyword"),
+        "difficulty": "keyword",
+        "week": "integer",
+        "hasCode": "bool",
+    }
+
+
+async def test_an_index_of_another_dimension_is_named(qdrant_server: list[Node]) -> None:
+    async with server_shelf(qdrant_server, dimension=64) as shelf:
+        await shelf.publish(ONE, await _entries())
+        other = ServerShelf(
+            Server((qdrant_server[0].url,), timeout_s=5.0), shelf.collection, dimension=32
+        )
+        with pytest.raises(IndexDamaged, match=r"dimension 64.*makes 32.*ingest again"):
+            await other.open(ONE)
+        await other.close()
 
 
 async def test_a_key_is_asked_for_and_never_shown(tmp_path: Path) -> None:
