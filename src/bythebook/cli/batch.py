@@ -21,10 +21,10 @@ def run_batch(path: Path, answer: Answer) -> int:
 
 async def _run(path: Path, answer: Answer) -> int:
     code = 0
-    for number, line in _lines(path):
+    for number, line in lines_of(path):
         identity: object = None
         try:
-            row = _parse(line, number)
+            row = parse_line(line, number)
             identity = row.get("id")
             result = await answer(row)
         except BookError as error:
@@ -34,7 +34,7 @@ async def _run(path: Path, answer: Answer) -> int:
     return code
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -50,7 +50,7 @@ def _unreadable(path: Path, error: Exception) -> BookError:
     return InvalidInput(f"{path} cannot be read: {reason}.", cure="Give a file of JSON lines.")
 
 
-def _parse(line: str, number: int) -> dict[str, Any]:
+def parse_line(line: str, number: int) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except json.JSONDecodeError as error:

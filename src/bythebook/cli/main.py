@@ -9,7 +9,7 @@ import sys
 import typer
 
 from bythebook import __version__
-from bythebook.cli import ask, check, ingest, search, serve
+from bythebook.cli import ask, check, eval, ingest, search, serve
 from bythebook.errors import BookError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.command("ingest")(ingest.ingest)
 app.command("ask")(ask.ask)
 app.command("search")(search.search)
 app.command("serve")(serve.serve)
+app.command("eval")(eval.evaluate)
 app.add_typer(check.app, name="check")
 
 

@@ -1,0 +1,193 @@
+"""``bythebook eval QA.jsonl``: what a question set says about the book and its answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bythebook.cli import options
+from bythebook.cli.batch import lines_of, parse_line
+from bythebook.cli.progress import Progress
+from bythebook.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bythebook.evaluate.bars import Verdict
+    from bythebook.evaluate.measure import Evaluation
+    from bythebook.evaluate.questions import Row
+    from bythebook.settings import Settings
+
+_BAR_MISSED = 4
+_WORST = 20
+
+
+def evaluate(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Question sets, as JSON lines.", metavar="QA.jsonl")
+    ] = None,
+    home: options.Home = None,
+    preset: options.Preset = None,
+    embedder: options.Embedder = None,
+    floor: Annotated[
+        float | None, typer.Option("--floor", help="Least calibrated score of a passage used.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="Ask only so many, of every kind.")
+    ] = None,
+    bar: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bar",
+            help="NAME=VALUE that a figure must reach, such as answered=.93 or "
+            "refused.off_book=.95 or ms.total.p95=150; repeatable. docs/evaluation.md has the "
+            "names.",
+        ),
+    ] = None,
+    as_json: options.Json = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write a report with plots to this file.")
+    ] = None,
+    make: Annotated[
+        int | None,
+        typer.Option("--make", min=1, help="Ask nothing: make so many questions from the book."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="With --make: which ones.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="With --make: where to write them.")
+    ] = None,
+) -> None:
+    """Measure answers and refusals on a question set. Exit code 4: a bar was missed."""
+    flags = {"home": home, "preset": preset, "embedder": embedder, "limits": {"floor": floor}}
+    settings = options.load(**flags)
+    if make is not None:
+        if files or bar or html:
+            raise InvalidInput("--make only makes questions.", cure="Evaluate them afterwards.")
+        _make(settings, make, seed, out)
+        return
+    if not files:
+        raise InvalidInput(
+            "There is no question set.", cure="Name one, or make one: bythebook eval --make 60"
+        )
+    from bythebook.evaluate.bars import compare, read_bar
+
+    bars = [read_bar(text) for text in bar or ()]
+    rows = _read(files, limit)
+    evaluation = _run(rows, settings, quiet=as_json)
+    verdicts = compare(bars, evaluation)
+    _show(evaluation, verdicts, settings, as_json=as_json, html=html)
+    missed = [verdict for verdict in verdicts if not verdict.met]
+    for verdict in missed:
+        typer.echo(f"bythebook: {_sentence(verdict)}", err=True)
+    raise typer.Exit(_BAR_MISSED if missed else 0)
+
+
+def _read(files: Sequence[Path], limit: int | None) -> list[Row]:
+    from bythebook.evaluate.questions import read_row, sample
+
+    rows = []
+    for path in files:
+        for number, line in lines_of(path):
+            try:
+                fields = parse_line(line, number)
+                rows.append(read_row(fields, default_id=f"{path.name}:{number}"))
+            except InvalidInput as error:
+                where = "" if error.message.startswith("Line ") else f"Line {number}: "
+                raise InvalidInput(f"{path}: {where}{error.message}") from None
+    if not rows:
+        raise InvalidInput("The question set is empty.", cure="Give a file of JSON lines.")
+    return rows if limit is None else sample(rows, limit)
+
+
+def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> Evaluation:
+    from bythebook.assemble import open_catalog, open_library
+    from bythebook.evaluate.measure import measure
+    from bythebook.evaluate.run import ask_all
+    from bythebook.quick import question_for
+
+    asked = [(row, question_for(row.question, settings, selection=row.selection)) for row in rows]
+    with Progress(quiet=quiet) as progress:
+        asking = ask_all(
+            asked,
+            open_library(settings),
+            open_catalog(settings).passages(),
+            on_progress=lambda done, total: progress.show("Asking questions", done, total),
+        )
+        return measure(asyncio.run(asking))
+
+
+def _show(
+    evaluation: Evaluation,
+    verdicts: Sequence[Verdict],
+    settings: Settings,
+    *,
+    as_json: bool,
+    html: Path | None,
+) -> None:
+    from bythebook.evaluate.worst import worst
+
+    failures = worst(evaluation.cases, _WORST)
+    setup = _setup(settings)
+    if html is not None:
+        from bythebook.evaluate.report import report
+
+        _write(html, report(evaluation, setup, verdicts, failures))
+    if as_json:
+        from bythebook.evaluate.document import document
+
+        found = document(evaluation, setup, verdicts, failures)
+        typer.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        return
+    from rich.console import Console
+
+    from bythebook.evaluate.table import print_evaluation
+
+    print_evaluation(evaluation, setup, verdicts, Console(highlight=False))
+
+
+def _setup(settings: Settings) -> dict[str, Any]:
+    limits = settings.limits
+    return {
+        "embedder": settings.embedder,
+        "writer": settings.writer,
+        "preset": settings.preset,
+        "floor": limits.floor,
+        "top_k": limits.check_top_k(None),
+    }
+
+
+def _sentence(verdict: Verdict) -> str:
+    bar = verdict.bar
+    if verdict.value is None:
+        return f"the bar {bar.name} {bar.sign} {bar.limit:g} was missed: nothing measures it."
+    return f"the bar {bar.name} {bar.sign} {bar.limit:g} was missed: it is {verdict.value:.4g}."
+
+
+def _make(settings: Settings, count: int, seed: int, out: Path | None) -> None:
+    from bythebook.assemble import not_ingested, open_catalog
+    from bythebook.evaluate.make import make_questions
+
+    catalog = open_catalog(settings)
+    if catalog.current() is None:
+        raise not_ingested()
+    rows = make_questions(catalog.passages().values(), count, seed=seed)
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    if out is None:
+        sys.stdout.write(lines)
+    else:
+        _write(out, lines)
+        typer.echo(f"{len(rows)} questions in {out}.", err=True)
+    if len(rows) < count:
+        typer.echo(f"This book gave {len(rows)} of {count} questions.", err=True)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from None
