@@ -26,7 +26,8 @@ def cli_page() -> str:
     parts = [
         "# The command line\n",
         "Exit codes: 0 answered or done · 1 refused, or some files failed · 2 bad input or "
-        "configuration · 3 a service or the index cannot be used.\n",
+        "configuration · 3 a service or the index cannot be used · 4 an evaluation missed its "
+        "bar.\n",
         _help(group, "bythebook"),
     ]
     parts += _sections(group, "bythebook")

@@ -230,6 +230,7 @@ class Answer:
     writer: str
     withheld: int = 0  # sentences of the writer that the check did not let through
     disclaimer: str | None = None
+    span: str | None = None  # the few words of the sentences that answer, where they are marked
 
     @property
     def text(self) -> str:

@@ -25,7 +25,7 @@ app.command("ingest")(ingest.ingest)
 app.command("ask")(ask.ask)
 app.command("search")(search.search)
 app.command("serve")(serve.serve)
-app.command("eval")(eval.evaluate)
+app.command("eval", epilog=eval.EPILOG)(eval.evaluate)
 app.add_typer(check.app, name="check")
 
 

@@ -67,6 +67,7 @@ def grade(asked: Asked, book: Places) -> Case:
         gold=_says(shown, row) if shown and row.answers else None,
         page=_cites_page(shown, where) if shown and where else None,
         section=_cites_section(shown, where) if shown and where else None,
+        marked=shown.span if shown else None,
         sentences=len(shown.sentences) if shown else 0,
         quoted=tuple(_is_quoted(c, row, book) for c in shown.citations) if shown else (),
         linked=_links(shown, row, book) if shown else (),

@@ -25,9 +25,8 @@ _LONGEST_SUBJECT = 4  # words
 _SAID_ELSEWHERE = 0.6  # of a question's terms in one other sentence: the book may say it twice
 _NO_LESSON = re.compile(r"\b(exercises?|quiz|footnotes|references|bibliography|changelog)\b", re.I)
 _LEANS = word_set(
-    "it its they their them this these that those he she his her such both here there we you i "
-    "one each another other some many most all what which who when where while as if in on at for "
-    "but and so then however"
+    "it its they their them this these that those he she his her such both here there we you i one "
+    "another other but and so then thus therefore however also instead otherwise"
 )
 _VAGUE = word_set(
     "similar same main primary first second third next last other difference result reason example "

@@ -89,13 +89,13 @@ def _wrong(case: Case) -> Sequence[float]:
 
 _MEANS: tuple[tuple[Metric, Values], ...] = (
     (
-        Metric("hit@1", "The best passage found stands in the question's own section."),
+        Metric("hit@1", "Share of the questions whose best passage stands in their own section."),
         _hit(1),
     ),
-    (Metric("hit@5", "One of the five best does."), _hit(5)),
-    (Metric("hit@10", "One of the ten best does."), _hit(10)),
+    (Metric("hit@5", "… one of whose five best passages does."), _hit(5)),
+    (Metric("hit@10", "… one of whose ten best passages does."), _hit(10)),
     (
-        Metric("mrr@10", "One divided by the rank of the first that does, 0 beyond ten."),
+        Metric("mrr@10", "One divided by the rank of the first that does; 0 beyond ten."),
         _reciprocal,
     ),
     (
@@ -103,7 +103,7 @@ _MEANS: tuple[tuple[Metric, Values], ...] = (
         lambda case: (float(case.answered),) if case.row.answerable else (),
     ),
     (
-        Metric("right", "… the share that was answered with a right answer; a refusal is none."),
+        Metric("right", "Of the questions that the book answers, the share answered rightly."),
         _rightly_answered,
     ),
     (

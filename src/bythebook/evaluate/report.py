@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 
 from bythebook.evaluate import plots
@@ -11,6 +11,7 @@ from bythebook.evaluate.grade import Case
 from bythebook.evaluate.grids import Grid, grids, shown
 from bythebook.evaluate.markup import Markup, element, joined
 from bythebook.evaluate.measure import METRICS, Evaluation
+from bythebook.evaluate.stats import Bin, CurvePoint
 from bythebook.evaluate.worst import Failure
 
 _TILES = (
@@ -69,7 +70,7 @@ def _tile(name: str, label: str, evaluation: Evaluation) -> Markup:
     about = f"n = {figure.count}"
     if figure.interval:
         low, high = figure.interval
-        about = f"{low:.0%} to {high:.0%}, {about}"
+        about = f"{100 * low:.0f}–{100 * high:.0f} %, {about}"
     return element("li", element("b", value), label, element("small", about))
 
 
@@ -108,12 +109,14 @@ def _confidence(evaluation: Evaluation, floor: float) -> Markup:
                 "The surest answers first, as far as anything can be answered: the further right, "
                 "the more is answered, and the more of it is wrong.",
                 plots.risk_coverage(evaluation.curve, here, floor=floor),
+                _curve_numbers(evaluation.curve),
             ),
             _figure(
                 "Reliability",
                 "Of the answers with this confidence, how many are right. Above the line is too "
                 "modest, below it too sure; a larger dot is more questions.",
                 plots.reliability(evaluation.bins),
+                _bin_numbers(evaluation.bins),
             ),
         ]
     return _section(
@@ -139,9 +142,31 @@ def _histograms(cases: Sequence[Case], floor: float) -> list[Markup]:
     ]
 
 
-def _figure(title: str, about: str, picture: Markup) -> Markup:
+def _figure(title: str, about: str, *content: Markup) -> Markup:
     caption = element("figcaption", element("b", title), element("span", about))
-    return element("figure", caption, picture, class_="card")
+    return element("figure", caption, *content, class_="card")
+
+
+def _curve_numbers(curve: Sequence[CurvePoint]) -> Markup:
+    """The curve at every tenth of the questions, as far as it reaches."""
+    tenths = [
+        next(point for point in curve if point.coverage >= tenth / 10)
+        for tenth in range(1, 11)
+        if curve[-1].coverage >= tenth / 10
+    ]
+    rows = [(p.coverage, p.risk, p.confidence) for p in tenths]
+    return _numbers(("answered", "wrong", "from confidence"), rows)
+
+
+def _bin_numbers(bins: Sequence[Bin]) -> Markup:
+    rows = [(each.confidence, each.right, float(each.count)) for each in bins]
+    return _numbers(("confidence", "right", "questions"), rows)
+
+
+def _numbers(columns: Sequence[str], rows: Iterable[Sequence[float]]) -> Markup:
+    cells = [element("tr", *(element("td", f"{value:.3g}") for value in row)) for row in rows]
+    summary = element("summary", "The numbers")
+    return element("details", summary, _table_of(columns, cells), class_="numbers")
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -198,7 +223,7 @@ def _failure(failure: Failure) -> Markup:
     summary = element(
         "summary",
         element("span", case.row.question, class_="question", dir="auto"),
-        element("span", f"{case.confidence:.2f}", class_="quiet"),
+        element("span", f"confidence {case.confidence:.2f}", class_="quiet"),
         _pill(str(failure.fault)),
     )
     return element("details", summary, element("dl", *pairs), class_="case")

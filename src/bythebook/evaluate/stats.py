@@ -29,7 +29,8 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     centre = share + _Z95**2 / (2 * count)
     spread = _Z95 * math.sqrt(share * (1 - share) / count + _Z95**2 / (4 * count**2))
     scale = 1 + _Z95**2 / count
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+    # At 0 and 1 an end of the interval is the share itself, but for rounding.
+    return min(share, (centre - spread) / scale), max(share, (centre + spread) / scale)
 
 
 def auroc(higher: Sequence[float], lower: Sequence[float]) -> float:

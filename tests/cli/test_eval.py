@@ -1,0 +1,95 @@
+"""``bythebook eval`` as a person or a CI meets it."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+from bythebook.cli.eval import FIGURES
+from bythebook.evaluate.measure import METRICS
+from tests.cli.test_cli import run
+from tests.samples import SAMPLE_BOOK
+
+_QUESTIONS = str(SAMPLE_BOOK / "questions.jsonl")
+
+
+def test_the_sample_book_is_measured(sample_home: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    options = ("--limit", "24", "--home", str(sample_home), "--html", str(page))
+    done = run("eval", _QUESTIONS, *options, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert sum(found["questions"].values()) == 24
+    assert set(found["questions"]) == {"answerable", "off_book", "selected_text"}
+    figures = found["figures"]
+    assert figures["quoted"] == figures["linked"] == figures["supported"] == 1
+    assert figures["answered.answerable"] > 0.6
+    assert figures["refused.off_book"] > 0.8
+    assert figures["hit@5"] > 0.8
+    assert found["risk_coverage"]
+    assert found["reliability"]
+    tree = ElementTree.fromstring(page.read_text("utf-8").removeprefix("<!doctype html>\n"))
+    assert len(tree.findall(".//svg")) >= 5
+    again = json.loads(run("eval", _QUESTIONS, *options, "--json").stdout)
+    timeless = {name: v for name, v in figures.items() if not name.startswith("ms.")}
+    assert timeless.items() <= again["figures"].items()
+
+
+def test_a_missed_bar_is_exit_code_4_and_is_named(sample_home: Path) -> None:
+    bars = ("--bar", "supported=1", "--bar", "hit@1=1.01", "--bar", "refused.nobody=.5")
+    done = run("eval", _QUESTIONS, "--limit", "4", "--home", str(sample_home), *bars)
+    assert done.returncode == 4
+    assert "hit@1 ≥ 1.01 was missed: it is" in done.stderr
+    assert "refused.nobody ≥ 0.5 was missed: nothing measures it" in done.stderr
+    assert "supported" not in done.stderr
+    assert "The book answers" in done.stdout
+    assert "missed" in done.stdout
+    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+
+
+def test_a_book_makes_its_own_questions(sample_home: Path, tmp_path: Path) -> None:
+    questions = tmp_path / "made.jsonl"
+    made = run("eval", "--make", "12", "--out", str(questions), "--home", str(sample_home))
+    assert made.returncode == 0
+    assert "12 questions" in made.stderr
+    assert run("eval", "--make", "12", "--home", str(sample_home)).stdout == questions.read_text()
+    done = run("eval", str(questions), "--home", str(sample_home), "--json")
+    figures = json.loads(done.stdout)["figures"]
+    assert figures["right"] > 0.7
+    assert figures["auroc.held_out"] > 0.7
+
+
+def test_the_floor_is_an_option(sample_home: Path) -> None:
+    options = ("--limit", "6", "--home", str(sample_home), "--json")
+    done = run("eval", _QUESTIONS, "--floor", "0", *options)
+    assert json.loads(done.stdout)["figures"]["coverage"] == 1
+    wrong = run("eval", _QUESTIONS, "--floor", "7", *options)
+    assert wrong.returncode == 2
+    assert "floor" in wrong.stderr
+
+
+def test_what_cannot_be_used_is_said_before_anything_is_asked(
+    sample_home: Path, tmp_path: Path
+) -> None:
+    home = ("--home", str(sample_home))
+    questions = tmp_path / "questions.jsonl"
+    for content, sentence in (
+        ("", "empty"),
+        ("not json", "Line 1 is not JSON"),
+        ('{"question": "?"}\n{"question": "?", "answers": "x"}', 'Line 2: "answers"'),
+        ('{"question": "  "}', "questions.jsonl:1: The question is empty"),
+        ('{"question": "?", "held_out": {"file": "no.md"}}', "does not have"),
+    ):
+        questions.write_text(content)
+        done = run("eval", str(questions), *home)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert sentence in done.stderr
+    assert "question set" in run("eval", *home).stderr
+    assert run("eval", str(tmp_path / "absent.jsonl"), *home).returncode == 2
+    assert run("eval", _QUESTIONS, "--bar", "beauty=1", *home).returncode == 2
+    assert run("eval", _QUESTIONS, "--make", "3", *home).returncode == 2
+    assert run("eval", _QUESTIONS, "--home", str(tmp_path / "nowhere")).returncode == 2
+
+
+def test_the_help_lists_every_figure() -> None:
+    assert FIGURES.split() == list(METRICS)
+    assert "refusal_precision" in run("eval", "--help").stdout

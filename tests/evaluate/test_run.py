@@ -1,0 +1,172 @@
+"""Questions are asked of the real journey, on fakes; replies are graded against the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bythebook.assemble import Library
+from bythebook.errors import InvalidInput
+from bythebook.evaluate.grade import Asked, Case, grade
+from bythebook.evaluate.places import Places
+from bythebook.evaluate.questions import Row, Section
+from bythebook.evaluate.run import Without, ask_all
+from bythebook.model import Answer, Question
+from bythebook.ports import Found
+from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from tests.samples import read
+
+_KETTLE = Row(
+    id="kettle",
+    question="At how many degrees Celsius does a kettle boil water?",
+    kind="answerable",
+    answerable=True,
+    answers=("100 degrees",),
+    file="docs/intro.md",
+    heading="Kettles",
+)
+_OFF_BOOK = Row("gpt", "Who invented quantum chromodynamics?", "off_book", False)
+
+
+class Desk:
+    """A small book on fakes, and its catalog."""
+
+    def __init__(self) -> None:
+        self.catalog = MemoryCatalog()
+        self.library = Library(
+            embedder=FakeEmbedder(),
+            shelf=MemoryShelf(),
+            catalog=self.catalog,
+            threads=MemoryThreads(),
+        )
+
+    async def ask(self, *rows: Row, floor: float = 0.5) -> list[Case]:
+        asked = [(row, Question(row.question, row.selection, floor=floor)) for row in rows]
+        return await ask_all(asked, self.library, self.catalog.passages())
+
+
+@pytest.fixture
+async def desk(book_folder: Path) -> Desk:
+    desk = Desk()
+    await desk.library.ingest(read(book_folder))
+    return desk
+
+
+async def test_an_answer_is_graded_by_its_words_and_its_place(desk: Desk) -> None:
+    kettle, other = await desk.ask(_KETTLE, _OFF_BOOK)
+    assert kettle.answered
+    assert (kettle.right, kettle.gold, kettle.page, kettle.section, kettle.rank) == (
+        *(True, True, True, True),
+        1,
+    )
+    assert all(kettle.quoted)
+    assert all(kettle.linked)
+    assert all(kettle.supported)
+    assert kettle.timings.total_ms > 0
+    assert not other.answered
+    assert other.refusal == "low_relevance"
+    assert other.right is not True
+
+
+async def test_what_the_floor_kept_back_is_judged_too(desk: Desk) -> None:
+    (case,) = await desk.ask(_KETTLE, floor=1.0)
+    assert not case.answered
+    assert case.right is True
+    assert "100 degrees" in case.text
+    assert (case.gold, case.quoted) == (None, ())  # nothing was shown
+
+
+async def test_a_held_out_section_is_not_there(desk: Desk) -> None:
+    without = replace(
+        _KETTLE, answerable=False, answers=(), held_out=Section("intro.md", ("Kettles",))
+    )
+    whole, held_out = await desk.ask(_KETTLE, without)
+    assert whole.answered
+    assert "Kettles" not in (held_out.best or "")
+    assert "100 degrees" not in held_out.text
+    assert held_out.confidence < whole.confidence
+
+
+async def test_a_held_out_section_that_the_book_does_not_have_is_an_error(desk: Desk) -> None:
+    stale = replace(_OFF_BOOK, held_out=Section("intro.md", ("Balloons",)))
+    with pytest.raises(InvalidInput, match=r"gpt.*--make"):
+        await desk.ask(stale)
+
+
+async def test_a_selection_is_graded_on_the_selection(desk: Desk) -> None:
+    selection = "A kite flies because the wind pushes it upwards."
+    row = Row("s", "Why does a kite fly?", "selected", True, ("the wind",), selection=selection)
+    (case,) = await desk.ask(row, floor=0.0)
+    assert case.answered
+    assert case.gold
+    assert all(case.quoted)
+    assert case.linked == ()
+    assert (case.placed, case.page) == (False, None)
+
+
+async def test_a_citation_that_lies_is_seen(desk: Desk) -> None:
+    book = Places(desk.catalog.passages())
+    reply = await desk.library.reply(Question(_KETTLE.question))
+    assert isinstance(reply.outcome, Answer)
+    false = [
+        replace(citation, quote="Kettles fly.", url=citation.url + "-x")
+        for citation in reply.outcome.citations
+    ]
+    sentences = [replace(s, text="A kettle flies at 900 degrees.") for s in reply.outcome.sentences]
+    outcome = replace(reply.outcome, citations=tuple(false), sentences=tuple(sentences))
+    lying = replace(reply, outcome=outcome)
+    case = grade(Asked(_KETTLE, lying, lying, ()), book)
+    assert not any(case.quoted)
+    assert not any(case.linked)
+    assert not any(case.supported)
+    assert case.right is False
+
+
+async def test_a_text_fragment_does_not_make_a_link_wrong(desk: Desk) -> None:
+    book = Places(desk.catalog.passages())
+    reply = await desk.library.reply(Question(_KETTLE.question))
+    assert isinstance(reply.outcome, Answer)
+    deeper = [replace(c, url=f"{c.url}:~:text=A%20kettle") for c in reply.outcome.citations]
+    fragment = replace(reply, outcome=replace(reply.outcome, citations=tuple(deeper)))
+    assert all(grade(Asked(_KETTLE, fragment, fragment, ()), book).linked)
+
+
+async def test_marked_words_come_from_the_reply(desk: Desk) -> None:
+    book = Places(desk.catalog.passages())
+    reply = await desk.library.reply(Question(_KETTLE.question))
+    assert isinstance(reply.outcome, Answer)
+    marked = replace(reply, outcome=replace(reply.outcome, span="100 degrees"))
+    assert grade(Asked(_KETTLE, marked, marked, ()), book).marked == "100 degrees"
+
+
+async def test_a_file_may_be_named_from_further_up_but_not_by_its_end_alone(desk: Desk) -> None:
+    book = Places(desk.catalog.passages())
+    assert book.whereabouts(_KETTLE) is not None
+    assert book.whereabouts(replace(_KETTLE, file="site/docs/intro.md")) is not None
+    assert book.whereabouts(replace(_KETTLE, file="docs/my-intro.md")) is None
+    assert book.whereabouts(replace(_KETTLE, heading="Balloons")) is None
+
+
+class _Listed:
+    """A store that only knows an order."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._found = [Found(name, 1 / place) for place, name in enumerate(names, 1)]
+
+    async def nearest(self, *_: object, limit: int, **__: object) -> list[Found]:
+        return self._found[:limit]
+
+    async def count(self) -> int:
+        return len(self._found)
+
+
+async def test_a_store_without_some_passages_fills_their_places() -> None:
+    import numpy as np
+
+    store = Without(_Listed(list("abcdef")), frozenset("ac"))  # type: ignore[arg-type]
+    found = await store.nearest(np.zeros(2, dtype=np.float32), by="passage", limit=3, filters={})
+    assert [each.passage_id for each in found] == ["b", "d", "e"]
+    assert await store.count() == 4
