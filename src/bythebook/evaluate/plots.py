@@ -107,7 +107,7 @@ def histogram(confidences: Sequence[float], *, floor: float, answerable: bool) -
     x = plane.x(floor)
     parts += [
         element("line", x1=x, y1=_TOP, x2=x, y2=plane.y(0), class_="drop"),
-        _label(f"floor {floor:g}", x - 5, _TOP + 9, anchor="end"),
+        _label(f"floor {floor:g}", x, _TOP - 4, anchor="middle"),
         _label(str(most), _LEFT - 8, plane.y(1) + 4, anchor="end"),
         _label("0", _LEFT - 8, plane.y(0) + 4, anchor="end"),
     ]

@@ -66,11 +66,11 @@ def _header(evaluation: Evaluation, setup: Mapping[str, object]) -> Markup:
 
 def _tile(name: str, label: str, evaluation: Evaluation) -> Markup:
     figure = evaluation.figures[name]
-    value = f"{figure.value:.1%}" if figure.interval else f"{figure.value:.0f}"
-    about = f"n = {figure.count}"
-    if figure.interval:
-        low, high = figure.interval
-        about = f"{100 * low:.0f}–{100 * high:.0f} %, {about}"
+    if figure.interval is None:
+        value, about = f"{figure.value:.0f}", f"n = {figure.count}"
+    else:
+        low, high = (f"{100 * bound:.1f}".removesuffix(".0") for bound in figure.interval)
+        value, about = f"{figure.value:.1%}", f"{low} to {high} %"
     return element("li", element("b", value), label, element("small", about))
 
 
@@ -154,17 +154,17 @@ def _curve_numbers(curve: Sequence[CurvePoint]) -> Markup:
         for tenth in range(1, 11)
         if curve[-1].coverage >= tenth / 10
     ]
-    rows = [(p.coverage, p.risk, p.confidence) for p in tenths]
-    return _numbers(("answered", "wrong", "from confidence"), rows)
+    rows = [(f"{p.coverage:.3f}", f"{p.risk:.3f}", f"{p.confidence:.3f}") for p in tenths]
+    return _numbers(("answered", "wrong", "confidence"), rows)
 
 
 def _bin_numbers(bins: Sequence[Bin]) -> Markup:
-    rows = [(each.confidence, each.right, float(each.count)) for each in bins]
+    rows = [(f"{each.confidence:.3f}", f"{each.right:.3f}", str(each.count)) for each in bins]
     return _numbers(("confidence", "right", "questions"), rows)
 
 
-def _numbers(columns: Sequence[str], rows: Iterable[Sequence[float]]) -> Markup:
-    cells = [element("tr", *(element("td", f"{value:.3g}") for value in row)) for row in rows]
+def _numbers(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+    cells = [element("tr", *(element("td", value) for value in row)) for row in rows]
     summary = element("summary", "The numbers")
     return element("details", summary, _table_of(columns, cells), class_="numbers")
 
