@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import statistics
 import subprocess
 import sys
 import time
@@ -20,7 +19,6 @@ from peers.rules import Judge, Row, copies, count_whole, moved, originals_of, re
 from peers.setting import HERE, OWN, Peer, Workshop, fingerprint
 
 K = 10  # hits asked for, always
-STARTS = 3
 POLL_SECONDS = 0.5
 
 Figures = dict[str, Any]
@@ -38,14 +36,14 @@ class Material:
     large_questions: int
 
 
-FIRST_QUESTION = "What is a digital twin?"
+FIRST_QUESTION = "What is a robotics workstation?"
 
 
 def whole_material(data: Path) -> Material:
     squad = data / "squad-minibook"
     rows = read_rows([squad / "qa.jsonl", squad / "qa_offbook.jsonl"])
     book = data / "physical-ai-book/docs"
-    return Material(squad / "docs", rows, book, FIRST_QUESTION, 10_000, 200)
+    return Material(squad / "docs", rows, book, FIRST_QUESTION, 10_000, 100)
 
 
 def quick_material(data: Path, folder: Path) -> Material:
@@ -128,11 +126,11 @@ class Bench:
         self._material = material
         self._results = results
         self._homes = results / "homes"
+        self._starts: list[float] = []  # of the processes of the measure being taken
 
     def measure(self, peer: Peer) -> Figures:
         steps: dict[str, Callable[[Peer], Figures]] = {
             "install": self._workshop.footprint,
-            "start": self._start,
             "minibook": self._minibook,
             "again": self._again,
             "cold": self._cold,
@@ -142,20 +140,24 @@ class Bench:
         return {name: self._once(peer, name, step) for name, step in steps.items()}
 
     def _once(self, peer: Peer, name: str, step: Callable[[Peer], Figures]) -> Figures:
-        path = self._results / peer.name / f"{name}.json"
-        key = self._key(peer)
+        path, key = self._path(peer, name), self._key(peer)
         if path.is_file():
             kept: Figures = json.loads(path.read_text("utf-8"))
             if kept["key"] == key:
                 return kept
         began = time.perf_counter()
         print(f"{peer.title}: {name} …", end=" ", flush=True, file=sys.stderr)
+        self._starts.clear()
         taken = {"key": key, **step(peer)}
+        taken["start_seconds"] = list(self._starts)
         taken["took_seconds"] = time.perf_counter() - began
         print(f"{taken['took_seconds']:.0f} s", file=sys.stderr)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(taken, indent=1), "utf-8")
         return taken
+
+    def _path(self, peer: Peer, name: str) -> Path:
+        return self._results / peer.name / f"{name}.json"
 
     def _key(self, peer: Peer) -> str:
         """Measures are as old as the code that took them and the code they were taken of."""
@@ -173,16 +175,11 @@ class Bench:
         return home
 
     def _worker(self, peer: Peer) -> Worker:
-        return Worker(peer, self._workshop)
+        worker = Worker(peer, self._workshop)
+        self._starts.append(worker.start_seconds)
+        return worker
 
     # --- the measures -------------------------------------------------------------------------
-
-    def _start(self, peer: Peer) -> Figures:
-        seconds = []
-        for _ in range(STARTS):
-            with self._worker(peer) as worker:
-                seconds.append(worker.start_seconds)
-        return {"seconds": statistics.median(seconds)}
 
     def _minibook(self, peer: Peer) -> Figures:
         home, rows = self._empty_home(peer, "minibook"), self._material.rows
@@ -209,9 +206,7 @@ class Bench:
     def _cold(self, peer: Peer) -> Figures:
         question = self._material.rows[0].question
         variants = {}
-        with self._worker(peer) as worker:
-            names = worker.variants
-        for variant in names:
+        for variant in json.loads(self._path(peer, "minibook").read_text("utf-8"))["variants"]:
             with self._worker(peer) as worker:
                 worker.do("open", home=str(self._home(peer, "minibook")))
                 told = worker.ask([question], variant)

@@ -22,13 +22,15 @@ from peers.rules import NOISE, NOTE
 
 
 class MeteredEmbedder(LocalEmbedder):
-    """The local model, with a stopwatch."""
+    """The local model, with a stopwatch. Loading it is not embedding, here as with the peers."""
 
     meter: Meter | None = None
 
     async def embed(self, texts: Sequence[str], *, role: Any) -> Any:
         if role == "query" or self.meter is None:
             return await super().embed(texts, role=role)
+        if not self.meter.texts:
+            await super().embed(["Load."], role=role)
         with self.meter.embedding(texts):
             return await super().embed(texts, role=role)
 

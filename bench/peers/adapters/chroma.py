@@ -42,11 +42,12 @@ class Chroma:
     def ingest(self, docs: Path, home: Path, meter: Meter) -> None:
         self.open(home)
         self._function.meter = meter
-        for batch in _batches(list(self._split(docs))):
+        chunks = {_id(chunk): chunk for chunk in self._split(docs)}  # an id may come once only
+        for batch in _batches(list(chunks.items())):
             self._collection.upsert(
-                ids=[_id(chunk) for chunk in batch],
-                documents=[chunk.text for chunk in batch],
-                metadatas=[{"file": chunk.file} for chunk in batch],
+                ids=[name for name, _ in batch],
+                documents=[chunk.text for _, chunk in batch],
+                metadatas=[{"file": chunk.file} for _, chunk in batch],
             )
         self._function.meter = None
 
