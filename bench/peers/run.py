@@ -50,14 +50,14 @@ def quick_material(data: Path, folder: Path) -> Material:
     """A few pages and questions: to see that everything runs, not to learn anything."""
     whole = whole_material(data)
     shutil.rmtree(folder, ignore_errors=True)
-    pages = sorted({row.file for row in whole.rows if row.file})[:2]
+    pages = sorted({row.file for row in whole.rows if row.file})[:1]
     for name in pages:
         _copy(whole.minibook / name, folder / "minibook" / name)
-    for path in sorted(whole.book.rglob("*.md"))[:3]:
+    for path in sorted(whole.book.rglob("*.md"))[:1]:
         _copy(path, folder / "book" / path.relative_to(whole.book))
-    rows = [row for row in whole.rows if row.file in pages][:30]
-    rows += [row for row in whole.rows if row.kind == "off_book"][:10]
-    return Material(folder / "minibook", rows, folder / "book", FIRST_QUESTION, 600, 20)
+    rows = [row for row in whole.rows if row.file in pages][:12]
+    rows += [row for row in whole.rows if row.kind == "off_book"][:4]
+    return Material(folder / "minibook", rows, folder / "book", FIRST_QUESTION, 200, 5)
 
 
 def _copy(source: Path, target: Path) -> None:

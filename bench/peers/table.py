@@ -89,7 +89,8 @@ def _pieces(line: Line, ingest: Figures) -> int:
 
 
 def _speed(line: Line, ingest: Figures, seconds: float) -> str:
-    return f"{_pieces(line, ingest) / seconds:,.0f}" if seconds else "–"
+    pieces = _pieces(line, ingest)
+    return f"{pieces / seconds:,.0f}" if pieces and seconds else "–"
 
 
 def _outside(ingest: Figures) -> str:
@@ -122,6 +123,11 @@ _MINIBOOK: dict[str, Cell] = {
         f"{line.taken['minibook']['ingest']['embedding_seconds']:.1f}"
     ),
     "tokens": lambda line: f"{_pieces(line, line.taken['minibook']['ingest']):,}",
+    "tokens/s in the model": lambda line: _speed(
+        line,
+        line.taken["minibook"]["ingest"],
+        line.taken["minibook"]["ingest"]["embedding_seconds"],
+    ),
     "again s": lambda line: f"{line.taken['again']['ingest']['seconds']:.1f}",
     "again embedded": lambda line: str(line.taken["again"]["ingest"]["texts"]),
     "again chunks": lambda line: (
