@@ -17,15 +17,15 @@ import sys
 from pathlib import Path
 
 from peers import table
-from peers.run import Bench, quick_material, whole_material
-from peers.setting import CHECKOUT, OWN, PEERS, Peer, Workshop
+from peers.run import Bench, Figures, quick_material, whole_material
+from peers.setting import CHECKOUT, PEERS, CannotRun, Peer, Workshop
 
 
 def main() -> None:
     options = _options()
     workshop = Workshop(options.work)
     chosen = _chosen(options.only)
-    workshop.prepare(dict.fromkeys((OWN, *chosen)))
+    workshop.prepare()
     results = workshop.folder / ("quick" if options.quick else "results")
     if options.fresh:
         shutil.rmtree(results, ignore_errors=True)
@@ -34,14 +34,26 @@ def main() -> None:
         if options.quick
         else whole_material(options.data)
     )
-    bench = Bench(workshop, material, results)
-    taken = {peer.name: bench.measure(peer) for peer in chosen}
+    taken = _measure(chosen, workshop, Bench(workshop, material, results))
     lines = table.lines_of(PEERS, taken)
     target = results if options.quick or options.only else CHECKOUT / "bench/peers"
     _write(target, lines)
     if target != results:
         _write_section(CHECKOUT / "bench/RESULTS.md", table.markdown(lines))
     print(f"{target / 'table.md'} is written.", file=sys.stderr)
+    sys.exit(len(taken) < len(chosen))
+
+
+def _measure(chosen: list[Peer], workshop: Workshop, bench: Bench) -> dict[str, Figures]:
+    """A system that fails is named and left out; the next run tries it again."""
+    taken = {}
+    for peer in chosen:
+        try:
+            workshop.install(peer)
+            taken[peer.name] = bench.measure(peer)
+        except CannotRun as reason:
+            print(f"\n{peer.title} is left out. {reason}", file=sys.stderr)
+    return taken
 
 
 def _options() -> argparse.Namespace:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from peers.rules import Judge, Row
+if TYPE_CHECKING:
+    from peers.rules import Judge, Row
 
 Hit = dict[str, Any]
 

@@ -125,12 +125,13 @@ def copies(docs: Path, count: int) -> Iterator[tuple[int, dict[str, str]]]:
     """
     originals = originals_of(docs)
     words = sorted({word for _, text in originals for word in re.findall(r"\b[a-z]{5,}\b", text)})
-    dice = random.Random(7)
-    for number in range(count):
+    notes = random.Random(7).sample(range(len(words) ** 3), count)  # as numbers with three digits
+    for number, note in enumerate(notes):
         copy, original = divmod(number, len(originals))
         file, text = originals[original]
-        note = f" Note {' '.join(dice.choices(words, k=3))}."
-        yield original, {"file": f"copy-{copy}/{file}", "text": text + note}
+        three = [words[note // len(words) ** place % len(words)] for place in range(3)]
+        said = f" Note {' '.join(three)}."
+        yield original, {"file": f"copy-{copy}/{file}", "text": text + said}
 
 
 def originals_of(docs: Path) -> list[tuple[str, str]]:

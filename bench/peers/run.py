@@ -16,7 +16,7 @@ from typing import Any
 from peers import figures
 from peers.protocol import WARM_UP
 from peers.rules import Judge, Row, copies, count_whole, moved, originals_of, read_rows
-from peers.setting import HERE, OWN, Peer, Workshop, fingerprint
+from peers.setting import HERE, OWN, CannotRun, Peer, Workshop, fingerprint
 
 K = 10  # hits asked for, always
 POLL_SECONDS = 0.5
@@ -113,7 +113,7 @@ class Worker:
         assert self._process.stdout
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"An adapter ended early; see {self._log.name}.")
+            raise CannotRun(f"An adapter ended early; see {self._log.name}.")
         answer: Figures = json.loads(line)
         return answer
 
@@ -257,7 +257,7 @@ class Bench:
             if asked.returncode == 0:
                 return worker.age
             if was_done:
-                raise SystemExit(f"{peer.title} does not answer the first question: {asked}")
+                raise CannotRun(f"{peer.title} does not answer the first question: {asked}")
             time.sleep(POLL_SECONDS)
 
     def _fences(self, worker: Worker) -> Figures:

