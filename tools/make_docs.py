@@ -59,7 +59,7 @@ def settings_page() -> str:
             "# Settings\n",
             (inspect.getdoc(settings) or "").replace("``", "`") + "\n",
             "Nested settings are tables in `bythebook.toml`:\n",
-            '```toml\nembedder = "local:minilm"\n\n[limits]\ntop_k = 8\n```\n',
+            '```toml\nembedder = "local:e5-small"\n\n[limits]\ntop_k = 8\n```\n',
             *rows,
             "\n`limits.*` hold for the command line and Python; over HTTP each contract has its "
             "own ([why](decisions/0010-limits-per-contract.md)).\n",

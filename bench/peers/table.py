@@ -14,7 +14,8 @@ from peers.run import Figures
 from peers.setting import Peer
 
 _LEAD = """\
-What is measured and how: [peers/README.md](peers/README.md).
+`python bench/peers.py --work DIR` writes this section;
+[what is measured, and how](peers/README.md).
 One run, one machine: {machine}, {cores} cores, Python {python}.
 """
 

@@ -216,26 +216,45 @@ def not_ingested() -> NotIngested:
     return NotIngested("This home holds no book yet.", cure="Run: bythebook ingest path/to/docs")
 
 
-def open_library(settings: Settings | None = None, *, new: bool = False) -> Library:
+def open_library(
+    settings: Settings | None = None, *, new: bool = False, book: Book | None = None
+) -> Library:
     """A library on the providers that the settings name; ``new`` may make its home.
 
-    Nothing heavy is loaded until it is used.
+    With a ``book`` to ingest, its language has a say in the embedder. Nothing heavy is loaded
+    until it is used.
     """
     from bythebook.providers.sql import SqlCatalog, SqlThreads
     from bythebook.settings import load_settings
 
     settings = settings or load_settings()
-    embedder = choose(EMBEDDERS, settings.embedder)
+    engine = _database(settings, new=new or settings.collection.existing)
+    catalog = SqlCatalog(engine, settings.home)
+    embedder = choose(EMBEDDERS, _embedder_name(settings, catalog, book))
     existing = _existing_book(settings, embedder)
-    engine = _database(settings, new=new or existing is not None)
     return Library(
         embedder=embedder,
         shelf=existing or _shelf(settings, embedder),
-        catalog=existing or SqlCatalog(engine, settings.home),
+        catalog=existing or catalog,
         threads=SqlThreads(engine),
         make_writer=_writer(settings),
         context_tokens=settings.limits.context_tokens,
     )
+
+
+def _embedder_name(settings: Settings, catalog: Catalog, book: Book | None) -> str:
+    from bythebook.settings import AUTO
+
+    if settings.embedder != AUTO:
+        return settings.embedder
+    if book is None and (current := catalog.current()) is not None:
+        return current.embedder
+    from bythebook.providers.local.choose import embedder_for
+
+    choice = embedder_for(p.metadata.language for p in (book.passages if book else ()))
+    if choice.note:
+        _log.warning("%s", choice.note)
+    return choice.embedder
 
 
 def open_catalog(settings: Settings) -> Catalog:

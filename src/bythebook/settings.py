@@ -19,6 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 
 from bythebook.errors import ConfigurationError, InvalidInput
 
+AUTO = "auto"  # the embedder that fits the book
+
 PRESETS = {
     "book": "S0, the book agent",
     "agent": "S1, the retrieval agent: POST /ask, POST /search",
@@ -200,7 +202,11 @@ class Settings(_Section):
 
     home: Path = Field(Path(".bythebook"), description="Folder that holds the ingested book.")
     preset: str = Field("agent", description=f"Contract to start from: {', '.join(PRESETS)}.")
-    embedder: str = Field("local:minilm", description='Embedding model, as "provider:model".')
+    embedder: str = Field(
+        AUTO,
+        description='Embedding model, as "provider:model"; '
+        f"{AUTO}: the one the book was ingested with, and for a new book what its language needs.",
+    )
     store: str = Field(
         "edge",
         description="Where the index lives: edge (embedded Qdrant) or qdrant (a server, which "

@@ -69,7 +69,7 @@ def _ingest_once(docs: Path, settings: Settings, *, as_json: bool, verbose: bool
     started = time.perf_counter()
     with Progress(quiet=as_json) as progress:
         book = _read(docs, settings, progress)
-        library = open_library(settings, new=True)
+        library = open_library(settings, new=True, book=book)
         embedding = library.ingest(
             book,
             on_progress=lambda done, total: progress.show("Embedding passages", done, total),

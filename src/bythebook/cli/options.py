@@ -24,7 +24,7 @@ Preset = Annotated[
     typer.Option("--preset", help="Contract to start from: book, agent, envelope, plain, chat."),
 ]
 Embedder = Annotated[
-    str | None, typer.Option("--embedder", help='Embedding model, as "provider:model".')
+    str | None, typer.Option("--embedder", help='Embedding model, as "provider:model", or "auto".')
 ]
 TopK = Annotated[int | None, typer.Option("--top-k", help="Passages to retrieve.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from bythebook.answer.respond import Desk, respond
 from bythebook.evaluate.grade import DEEPEST_RANK, Asked, Case, grade
 from bythebook.evaluate.places import Places
 from bythebook.evaluate.questions import Row
 from bythebook.model import Answer, Hit, Level, Passage, Question, Reply
-from bythebook.ports import Entry, Filters, Found, PassageStore
+from bythebook.ports import Candidate, Entry, Filters, PassageStore
 from bythebook.retrieve.search import search
 
 if TYPE_CHECKING:
@@ -81,19 +81,13 @@ class Without:
     store: PassageStore
     hidden: frozenset[str]
 
-    async def nearest(
-        self, vector: Vectors, *, by: Literal["passage", "unit"], limit: int, filters: Filters
-    ) -> list[Found]:
+    async def find(
+        self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Candidate]:
+        # As many more as are hidden: they may have been the best in each of the ways.
         more = limit + len(self.hidden)
-        found = await self.store.nearest(vector, by=by, limit=more, filters=filters)
-        return list(self._seen(found))[:limit]
-
-    async def matching(
-        self, terms: Mapping[int, float], *, limit: int, filters: Filters
-    ) -> list[Found]:
-        more = limit + len(self.hidden)
-        found = await self.store.matching(terms, limit=more, filters=filters)
-        return list(self._seen(found))[:limit]
+        found = await self.store.find(vector, terms, limit=more, filters=filters)
+        return [each for each in found if each.passage_id not in self.hidden]
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[Entry]:
         return await self.store.fetch([name for name in passage_ids if name not in self.hidden])
@@ -103,6 +97,3 @@ class Without:
 
     async def close(self) -> None:
         await self.store.close()
-
-    def _seen(self, found: Sequence[Found]) -> Iterator[Found]:
-        return (each for each in found if each.passage_id not in self.hidden)

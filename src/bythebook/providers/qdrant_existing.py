@@ -205,9 +205,11 @@ class ExistingStore:
         self._timeout_s = timeout_s
 
     async def find(
-        self, vector: Vectors, terms: Mapping[int, float], *, limit: int, filters: Filters
+        self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
     ) -> list[Candidate]:
         """By meaning alone: the collection knows no words. They are weighed all the same."""
+        if vector is None:
+            return []
         answer = await self._nodes.call(
             lambda client: client.query_points(
                 self._name,

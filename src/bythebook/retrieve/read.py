@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bythebook.index.lexicon import number_of, term_evidence, terms_of
+from bythebook.index.lexicon import language_of_passage, number_of, term_evidence, terms_of
 from bythebook.model import Passage
 
 _NEGATION = re.compile(
@@ -50,14 +50,15 @@ def _nearest_unit(
     asked: Mapping[int, float], passage: Passage, unit_cosines: Sequence[float]
 ) -> tuple[str, set[int]]:
     """The unit that comes closest to the question by meaning and words, and its terms."""
+    language = language_of_passage(passage)
     nearest, words, most = passage.text, set[int](), float("-inf")
     for unit, cosine in zip(passage.units, unit_cosines, strict=False):
         text = passage.unit_text(unit)
-        own = {number_of(term) for term in terms_of(text)}
+        own = {number_of(term) for term in terms_of(text, language)}
         _, coverage = term_evidence(asked, dict.fromkeys(own, 1.0))
         if cosine + coverage / 2 > most:
             nearest, words, most = text, own, cosine + coverage / 2
-    return nearest, words or {number_of(term) for term in terms_of(nearest)}
+    return nearest, words or {number_of(term) for term in terms_of(nearest, language)}
 
 
 def _strangers(question: str, passage: Passage) -> set[str]:
