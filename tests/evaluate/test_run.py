@@ -15,7 +15,7 @@ from bythebook.evaluate.places import Places
 from bythebook.evaluate.questions import Row, Section
 from bythebook.evaluate.run import Without, ask_all
 from bythebook.model import Answer, Question
-from bythebook.ports import Found
+from bythebook.ports import Candidate
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
 from tests.samples import read
 
@@ -154,9 +154,9 @@ class _Listed:
     """A store that only knows an order."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._found = [Found(name, 1 / place) for place, name in enumerate(names, 1)]
+        self._found = [Candidate(name, name, 0.0, 0.0, {}) for name in names]
 
-    async def nearest(self, *_: object, limit: int, **__: object) -> list[Found]:
+    async def find(self, *_: object, limit: int, **__: object) -> list[Candidate]:
         return self._found[:limit]
 
     async def count(self) -> int:
@@ -164,9 +164,7 @@ class _Listed:
 
 
 async def test_a_store_without_some_passages_fills_their_places() -> None:
-    import numpy as np
-
     store = Without(_Listed(list("abcdef")), frozenset("ac"))  # type: ignore[arg-type]
-    found = await store.nearest(np.zeros(2, dtype=np.float32), by="passage", limit=3, filters={})
+    found = await store.find(None, {}, limit=3, filters={})
     assert [each.passage_id for each in found] == ["b", "d", "e"]
     assert await store.count() == 4
