@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from bythebook.model import Metadata, Passage, Place, Unit, UnitKind
@@ -49,10 +49,17 @@ def fingerprint(passages: Iterable[Passage], embedder: str, origin: str) -> str:
 
 
 def to_record(passage: Passage) -> dict[str, Any]:
-    record = asdict(passage)
-    record["units"] = [[unit.start, unit.end, unit.kind.value] for unit in passage.units]
-    record["source"] = list(passage.source)
-    return record
+    return {
+        **_fields(passage),
+        "place": _fields(passage.place),
+        "metadata": _fields(passage.metadata),
+        "units": [[unit.start, unit.end, unit.kind.value] for unit in passage.units],
+    }
+
+
+def _fields(value: Passage | Place | Metadata) -> dict[str, Any]:
+    # Not asdict: it copies deeply, which took a third of the time of publishing.
+    return {name: getattr(value, name) for name in value.__slots__}
 
 
 def to_json(passage: Passage) -> str:

@@ -1,4 +1,4 @@
-"""A passage as a point of Qdrant and back: what the embedded engine and the server share."""
+"""A passage as Qdrant takes it, embedded or on a server, and back."""
 
 from __future__ import annotations
 
@@ -26,9 +26,12 @@ def point_id(passage_id: str) -> str:
 
 
 def to_payload(passage: Passage) -> dict[str, Any]:
+    return {**to_record(passage), **to_filterable(passage)}
+
+
+def to_filterable(passage: Passage) -> dict[str, Any]:
+    """The names that S0–S4 filter by."""
     return {
-        **to_record(passage),
-        # The names that S0–S4 filter by.
         "module": passage.place.module,
         "chapter": passage.place.chapter,
         "section": passage.place.heading,
@@ -40,17 +43,24 @@ def to_payload(passage: Passage) -> dict[str, Any]:
     }
 
 
-def dense_vectors(entry: Entry, dimension: int) -> dict[str, Any]:
-    """The vectors of the passage and of its units; StoreFailed if Qdrant should not get them."""
+def check_vectors(entry: Entry, dimension: int) -> None:
+    """StoreFailed if Qdrant should not get the vectors of this entry."""
     if entry.vector is None:
-        return {}
-    units = entry.unit_vectors if len(entry.unit_vectors) else entry.vector[None, :]
-    for some in (entry.vector[None, :], units):
-        if some.shape[1] != dimension or not np.isfinite(some).all():
+        return
+    for some in (entry.vector[None, :], entry.unit_vectors):
+        if len(some) and (some.shape[1] != dimension or not np.isfinite(some).all()):
             raise StoreFailed(
                 "A vector has the wrong dimension or is not finite.",
                 cure="Check the embedder; nothing was published.",
             )
+
+
+def dense_vectors(entry: Entry, dimension: int) -> dict[str, Any]:
+    """The vectors of the passage and of its units, of which there is at least one."""
+    if entry.vector is None:
+        return {}
+    check_vectors(entry, dimension)
+    units = entry.unit_vectors if len(entry.unit_vectors) else entry.vector[None, :]
     return {"passage": entry.vector.tolist(), "units": units.tolist()}
 
 

@@ -3,6 +3,9 @@
 A generation is written once, without a write-ahead log, flushed, and from then on only read.
 Qdrant's lock guards the log alone, so any number of processes can read the same generation:
 a server, its workers and the command line.
+
+The engine searches: passages by vector and by word. The entries themselves lie beside it in flat
+files, and a point's id is the entry's row there.
 """
 
 from __future__ import annotations
@@ -15,34 +18,48 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import qdrant_edge as edge
 
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
 from bythebook.ports import Candidate, Entry, Filters
-from bythebook.providers.points import (
-    WEIGHED_BY,
-    dense_vectors,
-    in_order,
-    point_id,
-    to_candidate,
-    to_entry,
-    to_payload,
-)
+from bythebook.providers.entry_files import EntryFiles, EntryWriter
+from bythebook.providers.points import check_vectors, to_filterable
 from bythebook.providers.seal import is_sealed, seal
 
 if TYPE_CHECKING:
-    from bythebook.model import Vectors
+    from bythebook.model import Passage, Vectors
 
 _BATCH = 256
 _UNFINISHED = ".unfinished"
+_ENTRIES = "entries"
+
+# Up to so many passages, comparing every vector as it is takes less than a millisecond.
+_PLAIN = 4096
+# Beyond, a scan reads four bits for each number of a vector, and the best are compared exactly.
+_OVERSAMPLING = 4.0
+# So many passages are packed at a time: a larger book takes no more memory to publish.
+_SEGMENT = 65536
+# The units of so many passages for each one wanted are compared: a passage with a near sentence is
+# near itself, and scanning all units would cost five times what scanning the passages does.
+_DEPTH = 4
+
+_MOST_SEGMENTS = 1000  # the engine would merge more than that
 
 
 class EdgeShelf:
-    """A folder of generations: ``<folder>/<generation>/``."""
+    """A folder of generations: ``<folder>/<generation>/``.
 
-    def __init__(self, folder: Path, *, dimension: int) -> None:
+    A book of more than ``plain`` passages is packed, ``segment`` passages at a time.
+    """
+
+    def __init__(
+        self, folder: Path, *, dimension: int, plain: int = _PLAIN, segment: int = _SEGMENT
+    ) -> None:
         self._folder = folder
         self._dimension = dimension
+        self._plain = plain
+        self._segment = segment
 
     async def publish(self, generation: str, entries: Iterable[Entry]) -> int:
         return await asyncio.to_thread(self._publish, generation, entries)
@@ -53,7 +70,7 @@ class EdgeShelf:
             raise IndexDamaged(
                 "The index that the catalog names is missing.", cure="Run the ingest again."
             )
-        return EdgeStore(await asyncio.to_thread(_load, path))
+        return await asyncio.to_thread(self._load, path)
 
     async def discard(self, *, keep: Sequence[str]) -> None:
         await asyncio.to_thread(self._discard, frozenset(keep))
@@ -63,10 +80,10 @@ class EdgeShelf:
         draft = self._folder / (generation + _UNFINISHED)
         draft.mkdir(parents=True, exist_ok=False)
         try:
-            shard = edge.EdgeShard.create(str(draft), _config(self._dimension))
-            for batch in _batches(entries):
-                points = [_to_point(entry, self._dimension) for entry in batch]
-                shard.update(edge.UpdateOperation.upsert_points(points))
+            shard = edge.EdgeShard.create(str(draft), _config(self._dimension, self._plain))
+            for name, kind in _FILTERED.items():
+                shard.update(edge.UpdateOperation.create_field_index(name, kind))
+            self._write(shard, draft / _ENTRIES, entries)
             shard.flush()
             count = int(shard.count(edge.CountRequest(exact=True)))
             shard.close()
@@ -79,6 +96,36 @@ class EdgeShelf:
             ) from error
         return count
 
+    def _write(self, shard: Any, folder: Path, entries: Iterable[Entry]) -> None:
+        packed = 0
+        with EntryWriter(folder) as writer:
+            for batch in _batches(entries):
+                points = [self._to_point(entry, writer) for entry in batch]
+                shard.update(edge.UpdateOperation.upsert_points(points))
+                if writer.count - packed >= self._segment:
+                    shard.optimize()
+                    packed = writer.count
+        # The engine leaves what is smaller than ``plain`` as it is.
+        shard.optimize()
+
+    def _to_point(self, entry: Entry, writer: EntryWriter) -> Any:
+        check_vectors(entry, self._dimension)
+        terms = edge.SparseVector(list(entry.terms), list(entry.terms.values()))
+        vectors: dict[str, Any] = {"terms": terms}
+        if entry.vector is not None:
+            vectors["passage"] = entry.vector.tolist()
+        return edge.Point(writer.add(entry), vectors, _to_payload(entry.passage))
+
+    def _load(self, path: Path) -> EdgeStore:
+        if not is_sealed(path):
+            raise IndexDamaged(
+                "The index is not as it was written.", cure="Run: bythebook check index --repair"
+            )
+        with _translated(IndexDamaged, "The index cannot be opened."):
+            entries = EntryFiles(path / _ENTRIES, dimension=self._dimension)
+            shard = edge.EdgeShard.load(str(path))
+            return EdgeStore(shard, entries, packed=len(entries) > self._plain)
+
     def _discard(self, keep: frozenset[str]) -> None:
         if not self._folder.is_dir():
             return
@@ -90,8 +137,10 @@ class EdgeShelf:
 class EdgeStore:
     """One generation, opened for reading."""
 
-    def __init__(self, shard: Any) -> None:
+    def __init__(self, shard: Any, entries: EntryFiles, *, packed: bool) -> None:
         self._shard = shard
+        self._entries = entries
+        self._params = _EXACT_AT_LAST if packed else edge.SearchParams(exact=True)
 
     async def find(
         self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
@@ -99,10 +148,10 @@ class EdgeStore:
         wanted = _to_filter(filters)
         if vector is None:
             return await asyncio.to_thread(self._find_by_words, list(terms), limit, wanted)
-        return await asyncio.to_thread(self._find, vector.tolist(), list(terms), limit, wanted)
+        return await asyncio.to_thread(self._find, vector, list(terms), limit, wanted)
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[Entry]:
-        return await asyncio.to_thread(self._fetch, list(passage_ids))
+        return await asyncio.to_thread(self._fetch, passage_ids)
 
     async def count(self) -> int:
         return await asyncio.to_thread(self._count)
@@ -117,67 +166,93 @@ class EdgeStore:
     def _find_by_words(self, terms: list[int], limit: int, wanted: Any) -> list[Candidate]:
         if not terms:
             return []
-        request = edge.QueryRequest(
-            limit=limit,
-            query=_by_words(terms),
+        with _translated(StoreFailed, "The index did not answer."):
+            rows = [point.id for point in self._shard.query(_by_words(terms, limit, wanted))]
+            nothing = np.zeros(len(rows), dtype=np.float32)
+            return self._entries.candidates(rows, (nothing, nothing))
+
+    def _find(self, vector: Vectors, terms: list[int], limit: int, wanted: Any) -> list[Candidate]:
+        with _translated(StoreFailed, "The index did not answer."):
+            near, worded = self._rows(vector, terms, limit, wanted)
+            rows = sorted({*near, *worded})
+            cosines = self._entries.cosines(rows, vector)
+            by_unit = np.argsort(-cosines[1], kind="stable")[:limit].tolist()
+            best = {*near[:limit], *worded}
+            chosen = sorted({*by_unit, *(n for n, row in enumerate(rows) if row in best)})
+            return self._entries.candidates(
+                [rows[n] for n in chosen], (cosines[0][chosen], cosines[1][chosen])
+            )
+
+    def _rows(
+        self, vector: Vectors, terms: list[int], limit: int, wanted: Any
+    ) -> tuple[list[int], list[int]]:
+        """The passages nearest by meaning, more than asked for, and those with the words."""
+        near = edge.QueryRequest(
+            limit=limit * _DEPTH,
+            query=edge.Query.Nearest(vector.tolist(), using="passage"),
             filter=wanted,
-            with_payload=WEIGHED_BY,
-            with_vector=["terms"],
+            params=self._params,
         )
+        if not terms:
+            return [point.id for point in self._shard.query(near)], []
+        worded = _by_words(terms, limit, wanted)
+        found = self._shard.query_batch(edge.QueryBatchRequest([near, worded]))
+        return [point.id for point in found[0]], [point.id for point in found[1]]
+
+    def _fetch(self, passage_ids: Sequence[str]) -> list[Entry]:
         with _translated(StoreFailed, "The index did not answer."):
-            found = self._shard.query(request)
-        return [to_candidate(point, 0.0, 0.0) for point in found]
-
-    def _find(
-        self, vector: list[float], terms: list[int], limit: int, wanted: Any
-    ) -> list[Candidate]:
-        by_passage = edge.Query.Nearest(vector, using="passage")
-        by_unit = edge.Query.Nearest(vector, using="units")
-        ways = [by_passage, by_unit]
-        if terms:
-            ways.append(_by_words(terms))
-        with _translated(StoreFailed, "The index did not answer."):
-            # What any of the ways finds is scored by its passage, then by its units.
-            found = self._shard.query(
-                edge.QueryRequest(
-                    limit=limit * len(ways),
-                    prefetches=[edge.Prefetch(limit, query=way, filter=wanted) for way in ways],
-                    query=by_passage,
-                    with_payload=WEIGHED_BY,
-                    with_vector=["terms"],
-                )
-            )
-            among = edge.Filter(must=[edge.HasIdCondition({point.id for point in found})])
-            scored = self._shard.query(
-                edge.QueryRequest(limit=max(1, len(found)), query=by_unit, filter=among)
-            )
-        unit_cosines = {point.id: float(point.score) for point in scored}
-        return [to_candidate(point, float(point.score), unit_cosines[point.id]) for point in found]
-
-    def _fetch(self, passage_ids: list[str]) -> list[Entry]:
-        points = [point_id(passage_id) for passage_id in passage_ids]
-        with _translated(StoreFailed, "The index did not answer."):
-            records = self._shard.retrieve(points, with_payload=True, with_vector=True)
-        entries = [to_entry(record.payload, record.vector) for record in records]
-        return in_order(entries, passage_ids)
+            rows = self._entries.rows_of(passage_ids)
+            return [self._entries.entry(row) for row in rows if row is not None]
 
 
-def _by_words(terms: list[int]) -> Any:
+def _by_words(terms: list[int], limit: int, wanted: Any) -> Any:
     # Without weights: the engine multiplies each passage's own by the term's IDF.
-    return edge.Query.Nearest(edge.SparseVector(terms, [1.0] * len(terms)), using="terms")
+    query = edge.Query.Nearest(edge.SparseVector(terms, [1.0] * len(terms)), using="terms")
+    return edge.QueryRequest(limit=limit, query=query, filter=wanted)
 
 
-def _config(dimension: int) -> Any:
-    best_unit = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
-    cosine = edge.Distance.Cosine
+_EXACT_AT_LAST = edge.SearchParams(
+    quantization=edge.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING)
+)
+
+_KEYWORD, _INTEGER = edge.PayloadSchemaType.Keyword, edge.PayloadSchemaType.Integer
+_FILTERED = {
+    "module": _KEYWORD,
+    "chapter": _KEYWORD,
+    "section": _KEYWORD,
+    "url": _KEYWORD,
+    "language": _KEYWORD,
+    "difficulty": _KEYWORD,
+    "week": _INTEGER,
+    "hasCode": _INTEGER,
+}
+
+
+def _config(dimension: int, plain: int) -> Any:
+    bytes_of_vector = dimension * 4
     return edge.EdgeConfig(
         vectors={
-            "passage": edge.EdgeVectorParams(size=dimension, distance=cosine),
-            "units": edge.EdgeVectorParams(
-                size=dimension, distance=cosine, multivector_config=best_unit
-            ),
+            "passage": edge.EdgeVectorParams(
+                size=dimension,
+                distance=edge.Distance.Cosine,
+                quantization_config=edge.TurboQuantQuantizationConfig(
+                    bits=edge.TurboQuantBitSize.Bits4, memory=edge.Memory.Cached
+                ),
+                # No graph: a scan finds all there is, also among what a filter leaves, and a
+                # generation is published in minutes instead of hours.
+                hnsw_config=edge.HnswIndexConfig(m=0, ef_construct=100, full_scan_threshold=10),
+                memory=edge.Memory.Cold,
+            )
         },
-        sparse_vectors={"terms": edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+        sparse_vectors={
+            "terms": edge.EdgeSparseVectorParams(
+                modifier=edge.Modifier.Idf, memory=edge.Memory.Cached
+            )
+        },
+        optimizers=edge.EdgeOptimizersConfig(
+            indexing_threshold=max(1, plain * bytes_of_vector // 1024),  # in KB
+            default_segment_number=_MOST_SEGMENTS,
+        ),
         wal_enabled=False,
     )
 
@@ -193,21 +268,10 @@ def _translated(kind: type[BookError], message: str) -> Iterator[None]:
         raise kind(message, cure="Run the ingest again.") from error
 
 
-def _load(path: Path) -> Any:
-    if not is_sealed(path):
-        raise IndexDamaged(
-            "The index is not what was written.", cure="Run the ingest again; it embeds nothing."
-        )
-    with _translated(IndexDamaged, "The index cannot be opened."):
-        return edge.EdgeShard.load(str(path))
-
-
-def _to_point(entry: Entry, dimension: int) -> Any:
-    terms = edge.SparseVector(list(entry.terms), list(entry.terms.values()))
-    vectors: dict[str, Any] = {**dense_vectors(entry, dimension), "terms": terms}
+def _to_payload(passage: Passage) -> dict[str, Any]:
     # The engine's MatchValue turns a bool into a number, so it is kept as one.
-    payload = {**to_payload(entry.passage), "hasCode": int(entry.passage.metadata.has_code)}
-    return edge.Point(point_id(entry.passage.id), vectors, payload)
+    filterable = {**to_filterable(passage), "hasCode": int(passage.metadata.has_code)}
+    return {name: value for name, value in filterable.items() if value is not None}
 
 
 def _to_filter(filters: Filters) -> Any:
