@@ -13,7 +13,7 @@ from bythebook.errors import InvalidInput
 from bythebook.evaluate.grade import Asked, Case, grade
 from bythebook.evaluate.places import Places
 from bythebook.evaluate.questions import Row, Section
-from bythebook.evaluate.run import Without, ask_all
+from bythebook.evaluate.run import Without, ask_all, recheck
 from bythebook.model import Answer, Question
 from bythebook.ports import Candidate
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
@@ -118,9 +118,11 @@ async def test_a_citation_that_lies_is_seen(desk: Desk) -> None:
     sentences = [replace(s, text="A kettle flies at 900 degrees.") for s in reply.outcome.sentences]
     outcome = replace(reply.outcome, citations=tuple(false), sentences=tuple(sentences))
     lying = replace(reply, outcome=outcome)
-    case = grade(Asked(_KETTLE, lying, lying, ()), book)
+    supported = await recheck(outcome, _KETTLE, book)
+    case = grade(Asked(_KETTLE, lying, lying, supported=supported), book)
     assert not any(case.quoted)
     assert not any(case.linked)
+    assert case.supported
     assert not any(case.supported)
     assert case.right is False
 
@@ -131,7 +133,7 @@ async def test_a_text_fragment_does_not_make_a_link_wrong(desk: Desk) -> None:
     assert isinstance(reply.outcome, Answer)
     deeper = [replace(c, url=f"{c.url}:~:text=A%20kettle") for c in reply.outcome.citations]
     fragment = replace(reply, outcome=replace(reply.outcome, citations=tuple(deeper)))
-    assert all(grade(Asked(_KETTLE, fragment, fragment, ()), book).linked)
+    assert all(grade(Asked(_KETTLE, fragment, fragment), book).linked)
 
 
 async def test_marked_words_come_from_the_reply(desk: Desk) -> None:
@@ -139,7 +141,7 @@ async def test_marked_words_come_from_the_reply(desk: Desk) -> None:
     reply = await desk.library.reply(Question(_KETTLE.question))
     assert isinstance(reply.outcome, Answer)
     marked = replace(reply, outcome=replace(reply.outcome, span="100 degrees"))
-    assert grade(Asked(_KETTLE, marked, marked, ()), book).marked == "100 degrees"
+    assert grade(Asked(_KETTLE, marked, marked), book).marked == "100 degrees"
 
 
 async def test_a_file_may_be_named_from_further_up_but_not_by_its_end_alone(desk: Desk) -> None:

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bythebook.answer.check import Supported, judge
-from bythebook.book.passages import passage_of_selection
 from bythebook.evaluate.places import Places, Whereabouts
 from bythebook.evaluate.questions import Row
 from bythebook.evaluate.words import holds
-from bythebook.model import Answer, Citation, Evidence, Hit, Passage, Reply, Timings
+from bythebook.model import Answer, Citation, Hit, Reply, Timings
 
 DEEPEST_RANK = 10
 
@@ -25,7 +23,8 @@ class Asked:
     row: Row
     reply: Reply
     pressed: Reply  # the reply itself, or what the floor kept it from saying
-    found: tuple[Hit, ...]  # the ten best, whatever the floor
+    found: tuple[Hit, ...] = ()  # the ten best, whatever the floor
+    supported: tuple[bool, ...] = ()  # each sentence shown, checked again
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def grade(asked: Asked, book: Places) -> Case:
         sentences=len(shown.sentences) if shown else 0,
         quoted=tuple(_is_quoted(c, row, book) for c in shown.citations) if shown else (),
         linked=_links(shown, row, book) if shown else (),
-        supported=_supports(shown, row, book) if shown else (),
+        supported=asked.supported,
         refusal=None if isinstance(outcome, Answer) else str(outcome.type),
         text=_words(written) if isinstance(written, Answer) else "",
         cited=tuple(c.place.path for c in shown.citations) if shown else (),
@@ -118,14 +117,8 @@ def _cites_section(answer: Answer, where: Whereabouts) -> bool:
 # --- citations: looked up again in the catalog, whatever the reply says --------------------------
 
 
-def _source(citation: Citation, row: Row, book: Places) -> Passage | None:
-    if row.selection:
-        return passage_of_selection(row.selection, url=None)
-    return book.passages.get(citation.passage_id)
-
-
 def _is_quoted(citation: Citation, row: Row, book: Places) -> bool:
-    source = _source(citation, row, book)
+    source = book.source(citation, row)
     return source is not None and _flat(citation.quote) in _flat(source.text)
 
 
@@ -139,19 +132,6 @@ def _is_linked(citation: Citation, book: Places) -> bool:
     source = book.passages.get(citation.passage_id)
     address = citation.url.partition(":~:")[0].removesuffix("#")  # less the text fragment
     return source is not None and address == source.place.url
-
-
-def _supports(answer: Answer, row: Row, book: Places) -> tuple[bool, ...]:
-    sources = {c.number: _source(c, row, book) for c in answer.citations}
-    return tuple(
-        _is_supported(sentence.text, [sources.get(number) for number in sentence.citations])
-        for sentence in answer.sentences
-    )
-
-
-def _is_supported(text: str, sources: Sequence[Passage | None]) -> bool:
-    hits = [Hit(source, 1, 0.0, 0.0) for source in sources if source is not None]
-    return isinstance(judge(text, Evidence(hits=tuple(hits))), Supported)
 
 
 def _flat(text: str) -> str:

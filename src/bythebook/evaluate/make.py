@@ -12,7 +12,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
+from operator import itemgetter
 from typing import Any
 
 from bythebook.book.letters import word_set
@@ -71,17 +72,12 @@ def make_questions(
     book = list(passages)
     candidates = _spread(_candidates(book), seed)
     elsewhere = _Elsewhere(book)
-    held_out = _first(
-        (each for each in candidates if not elsewhere.says(each)), count // _HELD_OUT_SHARE
-    )
+    only_there = (each for each in candidates if not elsewhere.says(each))
+    held_out = list(islice(only_there, count // _HELD_OUT_SHARE))
     twins = {each.question for each in held_out}
     others = [each for each in candidates if each.question not in twins]
     answerable = [*held_out, *others][: count - len(held_out)]
     return [*map(_answerable_row, answerable), *map(_held_out_row, held_out)]
-
-
-def _first(candidates: Iterator[Candidate], count: int) -> list[Candidate]:
-    return [each for _, each in zip(range(count), candidates, strict=False)]
 
 
 # --- the rules -----------------------------------------------------------------------------------
@@ -191,28 +187,26 @@ def _as_object(text: str) -> str:
 
 def _spread(candidates: Iterable[Candidate], seed: int) -> list[Candidate]:
     """Rules take turns, and within a rule every section has its turn before one has its second."""
-    drawn: defaultdict[str, defaultdict[tuple[str, tuple[str, ...]], list[tuple[str, Candidate]]]]
-    drawn = defaultdict(lambda: defaultdict(list))
-    asked: set[str] = set()
+    of_section: defaultdict[tuple[object, ...], list[tuple[str, Candidate]]] = defaultdict(list)
+    for each in _unambiguous(candidates):
+        of_section[each.rule, each.section].append((_draw(each, seed), each))
+    turns: defaultdict[str, list[tuple[int, str, Candidate]]] = defaultdict(list)
+    for drawn in of_section.values():
+        for turn, (digest, each) in enumerate(sorted(drawn, key=itemgetter(0))):
+            turns[each.rule].append((turn, digest, each))
+    ordered = [sorted(turns[rule], key=itemgetter(0, 1)) for rule in sorted(turns)]
+    mixed = chain.from_iterable(zip_longest(*ordered))
+    return [entry[2] for entry in mixed if entry is not None]
+
+
+def _unambiguous(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Questions that one section gives; of those it gives twice, the one that comes first."""
+    same: defaultdict[str, list[Candidate]] = defaultdict(list)
     for each in candidates:
-        if each.question not in asked:
-            asked.add(each.question)
-            drawn[each.rule][each.section].append((_draw(each, seed), each))
-    ordered = [
-        [
-            candidate
-            for _, _, candidate in sorted(
-                (
-                    (turn, digest, candidate)
-                    for section in drawn[rule].values()
-                    for turn, (digest, candidate) in enumerate(sorted(section, key=lambda d: d[0]))
-                ),
-                key=lambda entry: entry[:2],
-            )
-        ]
-        for rule in sorted(drawn)
-    ]
-    return [each for each in chain.from_iterable(zip_longest(*ordered)) if each is not None]
+        same[each.question].append(each)
+    for group in same.values():
+        if len({each.section for each in group}) == 1:
+            yield min(group, key=lambda each: each.passage.position)
 
 
 def _draw(candidate: Candidate, seed: int) -> str:

@@ -135,7 +135,7 @@ _MEANS: tuple[tuple[Metric, Values], ...] = (
         lambda case: tuple(map(float, case.linked)),
     ),
     (
-        Metric("supported", "Of all sentences, the share that its cited passages support."),
+        Metric("supported", "Of all sentences, the share that the cited passages support."),
         lambda case: tuple(map(float, case.supported)),
     ),
     (

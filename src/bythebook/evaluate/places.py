@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bythebook.book.passages import passage_of_selection
 from bythebook.errors import InvalidInput
 from bythebook.evaluate.questions import Row, Section
-from bythebook.model import Passage, Place
+from bythebook.model import Citation, Passage, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,12 @@ class Places:
                 cure="Make the questions again: bythebook eval --make N",
             )
         return hidden
+
+    def source(self, citation: Citation, row: Row) -> Passage | None:
+        """What the catalog has under a citation's name, whatever the citation says."""
+        if row.selection:
+            return passage_of_selection(row.selection, url=None)
+        return self.passages.get(citation.passage_id)
 
     def _within(self, section: Section) -> frozenset[str]:
         file = self._file(section.file)

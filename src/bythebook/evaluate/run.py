@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bythebook.answer.check import Supported, check
 from bythebook.answer.respond import Desk, respond
 from bythebook.evaluate.grade import DEEPEST_RANK, Asked, Case, grade
 from bythebook.evaluate.places import Places
 from bythebook.evaluate.questions import Row
-from bythebook.model import Answer, Hit, Level, Passage, Question, Reply
+from bythebook.model import Answer, Evidence, Hit, Level, Passage, Question, Reply
 from bythebook.ports import Candidate, Entry, Filters, PassageStore
 from bythebook.retrieve.search import search
 
@@ -54,7 +55,23 @@ async def _case(row: Row, question: Question, desk: Desk, book: Places) -> Case:
     found: tuple[Hit, ...] = ()
     if book.whereabouts(row) is not None:
         found = (await search(replace(question, top_k=DEEPEST_RANK), desk.index)).hits
-    return grade(Asked(row, reply, pressed, found), book)
+    supported: tuple[bool, ...] = ()
+    if isinstance(reply.outcome, Answer):
+        supported = await recheck(reply.outcome, row, book)
+    return grade(Asked(row, reply, pressed, found, supported), book)
+
+
+async def recheck(answer: Answer, row: Row, book: Places) -> tuple[bool, ...]:
+    """Whether each sentence holds against the catalog's passages that the answer cites."""
+    sources = {citation.passage_id: book.source(citation, row) for citation in answer.citations}
+    hits = [Hit(source, 1, 0.0, 0.0) for source in sources.values() if source is not None]
+    verdicts = check(_redraft(answer), Evidence(hits=tuple(hits)))
+    return tuple([isinstance(verdict, Supported) async for verdict in verdicts])
+
+
+async def _redraft(answer: Answer) -> AsyncIterator[str]:
+    for sentence in answer.sentences:
+        yield f"{sentence.text}\n\n"
 
 
 async def _reply(question: Question, desk: Desk) -> Reply:
