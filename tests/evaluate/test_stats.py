@@ -33,6 +33,13 @@ def test_the_interval_of_a_share() -> None:
     assert wilson(0.0, 10)[0] == 0
 
 
+@given(st.integers(0, 500), st.integers(1, 500))
+def test_a_share_lies_in_its_interval(part: int, more: int) -> None:
+    share = part / (part + more)
+    low, high = wilson(share, part + more)
+    assert 0 <= low <= share <= high <= 1
+
+
 def test_auroc_counts_pairs_and_halves_ties() -> None:
     # of the six pairs: .9 beats both, .5 beats one and ties one, .2 loses one and ties none
     assert auroc([0.9, 0.5, 0.2], [0.5, 0.1]) == pytest.approx((2 + 1.5 + 1) / 6)

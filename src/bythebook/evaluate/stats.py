@@ -29,8 +29,9 @@ def wilson(share: float, count: int) -> tuple[float, float]:
     centre = share + _Z95**2 / (2 * count)
     spread = _Z95 * math.sqrt(share * (1 - share) / count + _Z95**2 / (4 * count**2))
     scale = 1 + _Z95**2 / count
-    # At 0 and 1 an end of the interval is the share itself, but for rounding.
-    return min(share, (centre - spread) / scale), max(share, (centre + spread) / scale)
+    low, high = (centre - spread) / scale, (centre + spread) / scale
+    # At 0 and 1 an end of the interval is the share itself; rounding must not move it past.
+    return max(0.0, min(share, low)), min(1.0, max(share, high))
 
 
 def auroc(higher: Sequence[float], lower: Sequence[float]) -> float:
