@@ -14,8 +14,7 @@ from peers.run import Figures
 from peers.setting import Peer
 
 _LEAD = """\
-`python bench/peers.py --work DIR` writes this section;
-[what is measured, and how](peers/README.md).
+`python bench/peers.py --work DIR` writes this section; [what it measures, how](peers/README.md).
 One run, one machine: {machine}, {cores} cores, Python {python}.
 """
 

@@ -56,8 +56,12 @@ class Txtai:
                 return encode(texts, category)
 
         self._embeddings.model.encode = metered
-        chunks = [chunk for path in markdown_files(docs) for chunk in self._split(path, docs)]
-        self._embeddings.upsert([(_id(chunk), chunk.text, None) for chunk in chunks])
+        chunks = {
+            _id(chunk): chunk.text
+            for path in markdown_files(docs)
+            for chunk in self._split(path, docs)
+        }
+        self._embeddings.upsert([(uid, text, None) for uid, text in chunks.items()])
         self._embeddings.model.encode = encode
         self._embeddings.save(str(home))
 
