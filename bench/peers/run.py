@@ -289,7 +289,7 @@ class Bench:
         chunks, vectors = self._results / "large.jsonl", self._results / "large.f32"
         if not vectors.is_file():
             originals = [text for _, text in originals_of(self._material.minibook)]
-            with self._worker(OWN) as worker:
+            with Worker(OWN, self._workshop) as worker:
                 rows = worker.do("embed", texts=originals)["vectors"]
             made = list(copies(self._material.minibook, self._material.large))
             chunks.write_text("".join(json.dumps(chunk) + "\n" for _, chunk in made), "utf-8")

@@ -64,7 +64,9 @@ class ByTheBook:
 
     def ingest(self, docs: Path, home: Path, meter: Meter) -> None:
         MeteredEmbedder.meter = meter
-        app(["ingest", str(docs), "--home", str(home), "--json"], standalone_mode=False)
+        code = app(["ingest", str(docs), "--home", str(home), "--json"], standalone_mode=False)
+        if code:
+            raise RuntimeError(f"the ingest ended with code {code}")
         MeteredEmbedder.meter = None
         self.open(home)
 
