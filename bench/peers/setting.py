@@ -97,12 +97,11 @@ class Workshop:
 
     def footprint(self, peer: Peer) -> dict[str, float]:
         """What its environment weighs, and the model's files where they are outside of it."""
-        site = next((self.folder / "venvs" / peer.name / "lib").glob("python*/site-packages"))
         names = json.loads(_pip(self.python(peer), "list", "--format", "json"))
         packages = [each["name"] for each in names if each["name"] not in {"pip", "setuptools"}]
         return {
             "packages": len(packages),
-            "packages_mb": _weight(site, skip={"pip", "setuptools", "__pycache__"}),
+            "packages_mb": _weight(self._site(peer), skip={"pip", "setuptools", "__pycache__"}),
             "model_mb": _weight({"torch": self.model, "onnx": self._onnx}[peer.model])
             if peer.model
             else 0.0,
@@ -128,7 +127,13 @@ class Workshop:
             _pip(
                 self.python(peer), "install", "-q", "--no-deps", "--force-reinstall", str(CHECKOUT)
             )
+        # Bytecode is made now and not inside a measure; templates that do not compile are no harm.
+        compile_all = [str(self.python(peer)), "-m", "compileall", "-q", str(self._site(peer))]
+        subprocess.run(compile_all, check=False, capture_output=True)
         stamp.write_text(wanted)
+
+    def _site(self, peer: Peer) -> Path:
+        return next((self.folder / "venvs" / peer.name / "lib").glob("python*/site-packages"))
 
     def _fetch_model(self) -> None:
         """The same weights twice: as sentence-transformers and as Chroma lay them out."""

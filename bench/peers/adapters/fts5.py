@@ -9,7 +9,7 @@ from pathlib import Path
 
 from peers.protocol import LEXICAL, Chunk, Found, Meter, markdown_files, serve
 
-_HEADING = re.compile(r"(?m)^#{1,6} (?P<title>.+)$")
+_HEADINGS = tuple("#" * level + " " for level in range(1, 7))
 _STOP = (
     "a an and are as at be by did do does for from had has have how i in is it its of on or s that "
     "the their there they this to was were what when where which who whom whose why will with"
@@ -53,12 +53,15 @@ class Fts5:
 
 
 def _sections(path: Path, docs: Path) -> Iterator[tuple[str, str, str]]:
-    text, name = path.read_text("utf-8"), path.relative_to(docs).as_posix()
-    headings = list(_HEADING.finditer(text))
-    for heading, following in zip(headings, [*headings[1:], None], strict=True):
-        body = text[heading.end() : following.start() if following else None].strip()
-        if body:
-            yield name, heading["title"], body
+    name, heading, body, in_code = path.relative_to(docs).as_posix(), "", list[str](), False
+    for line in [*path.read_text("utf-8").splitlines(), "# "]:
+        in_code ^= line.lstrip().startswith(("```", "~~~"))
+        if in_code or not line.startswith(_HEADINGS):
+            body.append(line)
+            continue
+        if heading and any(body):
+            yield name, heading, "\n".join(body).strip()
+        heading, body = line.lstrip("# "), []
 
 
 def _any_of(question: str) -> str:
