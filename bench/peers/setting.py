@@ -111,7 +111,8 @@ class Workshop:
         """Changes when what would be installed changes."""
         if peer.own:
             sources = [*sorted((CHECKOUT / "src").rglob("*")), CHECKOUT / "pyproject.toml"]
-            return fingerprint([path for path in sources if path.suffix != ".pyc"])
+            kept = [path for path in sources if path.suffix != ".pyc"]
+            return fingerprint([*kept, _requirements(peer)])
         return fingerprint([_requirements(peer)])
 
     def install(self, peer: Peer) -> None:
