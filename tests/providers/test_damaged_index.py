@@ -47,7 +47,7 @@ async def test_damage_to_any_file_is_named_or_harmless(
     ingested: Bench, damage: Callable[[Path], object], tmp_path: Path
 ) -> None:
     expected = (await ingested.library().search(_QUESTION)).hits
-    (intact,) = (ingested.home / "generations").iterdir()
+    intact = _served(ingested)
     files = [path.relative_to(intact) for path in intact.rglob("*") if path.is_file()]
     named = []
     for file in files:
@@ -61,6 +61,12 @@ async def test_damage_to_any_file_is_named_or_harmless(
     assert len(named) > 20
 
 
+def _served(bench: Bench) -> Path:
+    current = bench.catalog().current()
+    assert current is not None
+    return bench.home / "generations" / current.name
+
+
 def _copy(bench: Bench, folder: Path) -> Bench:
     shutil.rmtree(folder, ignore_errors=True)
     # The engine reserves far more room than it fills: holes stay holes.
@@ -72,8 +78,7 @@ async def test_an_ingest_replaces_what_is_damaged_and_embeds_nothing(
     ingested: Bench, tmp_path: Path
 ) -> None:
     bench = _copy(ingested, tmp_path / "copy")
-    (generation,) = (bench.home / "generations").iterdir()
-    _flip(max(generation.rglob("*.mmap"), key=lambda path: path.stat().st_size))
+    _flip(max(_served(bench).rglob("*.mmap"), key=lambda path: path.stat().st_size))
     current = bench.catalog().current()
     assert current is not None
     assert not await whole(bench.shelf(), current)
