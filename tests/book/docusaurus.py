@@ -49,6 +49,7 @@ BLOCKS = frozenset(
         "ol",
     ]
 )
+NEXT = re.compile(r'pagination-nav__link--next"? href="?([^">\s]+)')
 CONFIG = """
 import remarkMath from 'remark-math';
 import rehypeKatex from 'rehype-katex';
@@ -152,6 +153,7 @@ class BuiltPage:
     path: str
     headings: list[tuple[int, str, str | None]] = field(default_factory=list)
     text: str = ""
+    following: str | None = None  # the address of the page that comes next in the sidebar
 
 
 def pages(site: Path) -> dict[str, BuiltPage]:
@@ -162,7 +164,9 @@ def pages(site: Path) -> dict[str, BuiltPage]:
         reader = _Reader()
         reader.feed(html)
         if reader.found:
-            found[address(html)] = BuiltPage(address(html), reader.headings, reader.text)
+            path, following = address(html), NEXT.search(html)
+            then = unquote(following.group(1)) if following else None
+            found[path] = BuiltPage(path, reader.headings, reader.text, then)
     return found
 
 

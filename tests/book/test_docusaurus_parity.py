@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -32,7 +33,7 @@ from bythebook.book.letters import words
 from bythebook.book.site import Book, Page, read_book
 from tests.book import docusaurus
 from tests.book.docusaurus import BuiltPage
-from tests.book.parity_site import PAGES
+from tests.book.parity_site import IN_ORDER, ORDERED, PAGES
 
 pytestmark = pytest.mark.real
 
@@ -217,6 +218,18 @@ def test_every_kind_of_block_shows_the_same_words(rules: tuple[Book, dict[str, B
     for page in book.pages:
         computed = "2" if page.file == "headings.mdx" else ""  # "An {1 + 1} expression"
         assert_same_words(page, built[path_of(page)], computed=computed)
+
+
+def test_a_hand_written_sidebar_gives_the_same_order() -> None:
+    sources = {**ORDERED, "docusaurus.config.js": docusaurus.config()}
+    site = docusaurus.build("ordered", sources)
+    book, built = read_book(site / "docs"), docusaurus.pages(site)
+    assert [page.file for page in book.pages] == IN_ORDER
+    in_sidebar = book.pages[:-1]
+    for page, after in pairwise(in_sidebar):
+        assert built[path_of(page)].following == path_of(after), page.file
+    assert built[path_of(in_sidebar[-1])].following is None
+    assert built[path_of(book.pages[-1])].following is None
 
 
 # --- the sample book, in two languages ------------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 from bythebook.book.config import find_config, read_config
 from bythebook.book.site import Book, Page, SiteOptions, read_book
 from bythebook.errors import SourceError
+from tests.book.parity_site import IN_ORDER, ORDERED
 
 CONFIG = """
 // @ts-check
@@ -164,6 +165,43 @@ def test_reading_order_follows_positions_then_numbers_then_names(tmp_path: Path)
 
 
 # --- titles, modules, metadata --------------------------------------------------------------------
+
+
+def test_a_hand_written_sidebar_orders_the_pages(tmp_path: Path) -> None:
+    write(tmp_path, {**ORDERED, "docusaurus.config.js": CONFIG})
+    book = read_book(tmp_path / "docs")
+    assert [page.file for page in book.pages] == IN_ORDER
+    assert not book.problems
+
+
+@pytest.mark.parametrize(
+    ("sidebars", "order", "reason"),
+    [
+        ("module.exports = {a: ['b', 'a']};", ["b.md", "a.md", "c.md"], None),
+        (
+            "export default {a: {X: ['c'], Y: ['gone', 'b']}} satisfies T;",
+            ["c.md", "b.md", "a.md"],
+            None,
+        ),
+        ("export default {a: ['c', ...more()]};", ["c.md", "a.md", "b.md"], "not all of it"),
+        (
+            "export default {a: [{type: 'doc', id: name}, 'b']};",
+            ["b.md", "a.md", "c.md"],
+            "not all",
+        ),
+        ("export default make();", ["a.md", "b.md", "c.md"], "not a plain literal"),
+        ("export default {a: ['b'", ["a.md", "b.md", "c.md"], "not a plain literal"),
+    ],
+)
+def test_what_of_a_sidebar_cannot_be_read_is_left_to_the_files(
+    tmp_path: Path, sidebars: str, order: list[str], reason: str | None
+) -> None:
+    pages = {f"docs/{name}.md": f"# {name}\n" for name in "abc"}
+    write(tmp_path, {**pages, "docusaurus.config.js": CONFIG, "sidebars.js": sidebars})
+    book = read_book(tmp_path / "docs")
+    assert [page.file for page in book.pages] == order
+    assert [problem.file for problem in book.problems] == (["sidebars.js"] if reason else [])
+    assert not reason or book.problems[0].reason.startswith(reason)
 
 
 def test_titles_are_chosen_as_docusaurus_chooses_them(tmp_path: Path) -> None:
@@ -454,3 +492,19 @@ def test_partials_nested_as_deeply_as_they_may_are_still_split(tmp_path: Path) -
     files = {f"_p{n}.mdx": f"import P from './_p{n + 1}.mdx';\n\n{inside}" for n in range(7)}
     write(tmp_path, {**files, "_p7.mdx": "end", "a.mdx": files["_p0.mdx"] + "\n\nlast"})
     assert "last" in read_book(tmp_path).passages[-1].text
+
+
+def test_what_is_never_closed_is_kept_and_named_with_its_line(tmp_path: Path) -> None:
+    page = (
+        "# A\n\nBefore.\n\n<Card>\n\nInside the card.\n\n:::note\n\nInside the note.\n\nvector<T>\n"
+    )
+    write(tmp_path, {"docusaurus.config.js": CONFIG, "docs/a.mdx": page, "docs/b.md": "# B\n\nb\n"})
+    book = read_book(tmp_path / "docs")
+    text = "\n".join(passage.text for passage in book.passages)
+    for kept in ("<Card>", "Inside the card.", "Inside the note.", "vector<T>"):
+        assert kept in text
+    assert [(p.file, p.line, p.reason) for p in book.problems if not p.fatal] == [
+        ("a.mdx", 5, "<Card> is never closed; it stays in the text as it is"),
+        ("a.mdx", 9, ":::note is never closed; it takes in all that follows"),
+        ("a.mdx", 13, "<T> is never closed; it stays in the text as it is"),
+    ]

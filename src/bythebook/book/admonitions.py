@@ -26,6 +26,7 @@ def directive(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     last, following = _find_close(state, start, end, len(opening.group(1)))
     token = state.push("directive_open", "", 1)
     token.info, token.map = opening.group(2), [start, following]
+    token.meta = {"closed": following > last}
     title = state.push("inline", "", 0)
     title.content = _directive_title(text[opening.end() :])
     title.map, title.children, title.meta = [start, start + 1], [], {"title": True}

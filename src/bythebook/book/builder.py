@@ -35,6 +35,7 @@ class Surroundings:
     partial: Partial
     values: Values
     maths: bool
+    mdx: bool = True
 
 
 @dataclass(slots=True)
@@ -187,6 +188,13 @@ class Builder:
             code = " ".join(expression.code.split())[:60]
             self.remark(f"{{{code}}} is computed by the site; its text is not in any passage")
 
+    def report_unclosed(self, tag: Tag) -> None:
+        """MDX needs both tags of an element; HTML in plain Markdown does not."""
+        if self.around.mdx and not tag.paired:
+            lacks = "is never opened" if tag.closing else "is never closed"
+            kept = "; it stays in the text as it is" if tag.is_literal else ""
+            self.remark(f"{' '.join(tag.raw.split())[:60]} {lacks}{kept}")
+
     def report_properties(self, tag: Tag) -> None:
         """Name words that a component holds in its properties and perhaps shows."""
         if tag.closing or tag.name in BLOCK_NAMES or not tag.name[:1].isupper():
@@ -217,10 +225,14 @@ class Builder:
         self.top.blocks.append(Heading(level, text, anchor, self.span))
 
     def refer(self, children: Sequence[Token]) -> None:
-        """Note which footnotes a line refers to, in order: the page numbers them so."""
+        """Note which footnotes a line refers to, in order (the page numbers them so), and which
+        elements it leaves open.
+        """
         for child in children:
             if child.type == "footnote_ref":
                 self.note_order.setdefault(child.meta.get("label", ""))
+            elif child.type == "tag":
+                self.report_unclosed(child.meta["tag"])
 
     def add_notes(self) -> None:
         shown = [self.notes[label] for label in self.note_order if label in self.notes]

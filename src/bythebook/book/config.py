@@ -35,6 +35,7 @@ class DocsPlugin:
     strip_numbers: bool = True
     last_version: str | None = None
     versions: Mapping[str, object] | None = None
+    sidebar_path: object = None  # a text, False, or UNKNOWN where it is computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,7 @@ def _docs_plugin(options: Mapping[str, object]) -> DocsPlugin:
         strip_numbers=options.get("numberPrefixParser") is not False,
         last_version=_text(options.get("lastVersion")),
         versions=_mapping(options.get("versions")),
+        sidebar_path=options.get("sidebarPath"),
     )
 
 

@@ -155,6 +155,7 @@ def _surroundings(
         partial=partial,
         values=values,
         maths=reading.maths != "off",
+        mdx=reading.mdx,
     )
 
 

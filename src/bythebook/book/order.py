@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from bythebook.book.files import UnreadableFile, read_text
 from bythebook.book.frontmatter import UnreadableFrontMatter, read_yaml
 from bythebook.book.routes import Routes, front_text, is_index, split_number
+from bythebook.book.sidebars import Sidebars
 
 CATEGORY_FILES = ("_category_.json", "_category_.yml", "_category_.yaml")
 
@@ -43,7 +44,9 @@ def read_category(root: Path, folder: PurePosixPath, warn: Warn) -> Category:
 
 
 class Shelf:
-    """The pages of one folder tree, ordered as Docusaurus' generated sidebar orders them."""
+    """The pages of one folder tree, ordered by its sidebars, and where these say nothing as
+    Docusaurus' generated sidebar orders them.
+    """
 
     def __init__(
         self, root: Path, pages: Mapping[PurePosixPath, Front], routes: Routes, warn: Warn
@@ -58,8 +61,14 @@ class Shelf:
             if is_index(file) and file.parent.parts
         }
 
-    def ordered(self) -> list[PurePosixPath]:
-        return sorted(self._pages, key=self._key)
+    def ordered(self, sidebars: Sidebars) -> list[PurePosixPath]:
+        return sidebars.order({file: self._id(file) for file in sorted(self._pages, key=self._key)})
+
+    def _id(self, file: PurePosixPath) -> str:
+        """The name by which a sidebar calls a page."""
+        front = self._pages[file]
+        folders = (self._routes.strip(part, front)[0] for part in file.parent.parts)
+        return "/".join((*folders, self._routes.base_id(file, front)))
 
     def label(self, folder: PurePosixPath) -> str:
         """The folder's name in the sidebar; without one, its own name made readable."""

@@ -19,6 +19,7 @@ from bythebook.book.mdx import Reading
 from bythebook.book.order import Shelf
 from bythebook.book.page import Draft, Imports, Labels, Page, looks_like_mdx, make_page, read_draft
 from bythebook.book.routes import Routes, front_text
+from bythebook.book.sidebars import Sidebars, find_sidebars, read_sidebars
 from bythebook.book.slugs import slug
 from bythebook.errors import SourceError
 from bythebook.model import Passage
@@ -42,6 +43,7 @@ class SiteOptions:
 
 
 _DEFAULTS = SiteOptions()
+_NO_SIDEBARS = Sidebars()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class _Site:
     reading: Reading
     exclude: tuple[str, ...]
     site_prefix: str = ""
+    sidebars: Sidebars = _NO_SIDEBARS
     problems: list[Problem] = field(default_factory=list)
 
     def warn(self, file: str, line: int | None, reason: str, *, fatal: bool = False) -> None:
@@ -194,9 +197,19 @@ def _docusaurus_site(
         exclude=(*plugin.exclude, *options.exclude),
     )
     site.trees.extend(_translations(config, plugin, folder, routes, locale or "en"))
+    _add_sidebars(site, plugin, folder)
     for name in config.unread:
         site.warn("docusaurus.config", None, f"{name} is not a plain literal and was not read")
     return site
+
+
+def _add_sidebars(site: _Site, plugin: DocsPlugin, folder: PurePosixPath) -> None:
+    version = folder.name if folder.name in _folders(read_versions(site.root, plugin)) else ""
+    file = find_sidebars(site.root, plugin.sidebar_path, version=version, plugin=plugin.id)
+    if file is not None:
+        site.sidebars = read_sidebars(site.root, file)
+        if site.sidebars.note:
+            site.warn(str(file), None, site.sidebars.note)
 
 
 def _version_path(root: Path, plugin: DocsPlugin, folder: PurePosixPath) -> str:
@@ -295,7 +308,7 @@ def _read_tree(site: _Site, tree: _Tree) -> Iterator[Page]:
     fronts = {file: draft.front for file, draft in drafts.items()}
     shelf = Shelf(site.root / tree.folder, fronts, tree.routes, warn)
     imports = Imports(site.root, site.site_prefix)
-    for file in shelf.ordered():
+    for file in shelf.ordered(site.sidebars):
         draft = drafts.pop(file)
         yield _read_page(site, tree, draft, shelf, imports)
 

@@ -79,6 +79,8 @@ def _on_list(builder: Builder, token: Token, before: Token) -> None:
 
 def _on_directive(builder: Builder, token: Token, before: Token) -> None:
     builder.open("directive").title = token.info + "\n"
+    if not token.meta["closed"]:
+        builder.remark(f":::{token.info} is never closed; it takes in all that follows")
 
 
 def _on_note(builder: Builder, token: Token, before: Token) -> None:
@@ -112,6 +114,7 @@ def _on_maths(builder: Builder, token: Token, before: Token) -> None:
 def _on_flow(builder: Builder, token: Token, before: Token) -> None:
     for part in token.meta["parts"]:
         if isinstance(part, Tag):
+            builder.report_unclosed(part)
             builder.report_properties(part)
             builder.add_tag(part)
         elif isinstance(part, Expression):
