@@ -96,6 +96,20 @@ def test_a_second_docs_plugin_has_its_own_route(tmp_path: Path) -> None:
     assert read_book(tmp_path / "docs").pages[0].url == "/docs/b"
 
 
+def test_a_part_of_the_docs_keeps_its_place_in_the_site(tmp_path: Path) -> None:
+    files = {"docs/a.md": "# A\n", "docs/01-m/b.md": "# B\n", "docs/01-m/02-n/c.md": "# C\n"}
+    write(tmp_path, {**files, "docusaurus.config.js": CONFIG})
+    whole = {page.file: page for page in read_book(tmp_path / "docs").pages}
+    for part, names in (
+        ("01-m", ["01-m/02-n/c.md", "01-m/b.md"]),
+        ("01-m/02-n", ["01-m/02-n/c.md"]),
+    ):
+        book = read_book(tmp_path / "docs" / part)
+        assert sorted(page.file for page in book.pages) == names
+        assert all(page == whole[page.file] for page in book.pages)
+    assert whole["01-m/02-n/c.md"].url == "https://book.example/base/learn/m/n/c"
+
+
 def test_versions_move_the_current_docs_to_next(tmp_path: Path) -> None:
     write(
         tmp_path,

@@ -44,6 +44,7 @@ class SiteOptions:
 
 _DEFAULTS = SiteOptions()
 _NO_SIDEBARS = Sidebars()
+_WHOLE = PurePosixPath()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class _Tree:
     prefix: str  # of the file names in the book
     routes: Routes
     language: str | None
+    within: PurePosixPath = _WHOLE  # only the pages below this part of the folder
 
 
 @dataclass(slots=True)
@@ -132,24 +134,31 @@ def _locate(docs: Path, options: SiteOptions) -> _Site:
     if file is None:
         return _plain_folder(docs, options)
     config = read_config(file)
+    within = _WHOLE
     if file.parent == docs:
         plugin = config.plugins[0]
         folder = PurePosixPath(plugin.path)
     else:
         folder = PurePosixPath(docs.relative_to(config.root))
         plugin = _plugin_of(config, folder)
+        if plugin.path in map(str, folder.parents):
+            within = folder.relative_to(plugin.path)
+            folder = PurePosixPath(plugin.path)
     if not (config.root / folder).is_dir():
         raise SourceError(
             f"The site has no folder {str(folder)!r}.", cure="Name the docs folder itself."
         )
-    return _docusaurus_site(config, plugin, folder, options)
+    site = _docusaurus_site(config, plugin, folder, options)
+    site.trees = [replace(tree, within=within) for tree in site.trees]
+    return site
 
 
 def _plugin_of(config: SiteConfig, folder: PurePosixPath) -> DocsPlugin:
     """The plugin whose pages, or a version of them, live in this folder."""
     for plugin in config.plugins:
         versioned = "versioned_docs" if plugin.id == "default" else f"{plugin.id}_versioned_docs"
-        if str(folder) == plugin.path or folder.parts[0] == versioned:
+        is_inside = plugin.path in map(str, (folder, *folder.parents))
+        if is_inside or folder.parts[0] == versioned:
             return plugin
     return config.plugins[0]
 
@@ -319,7 +328,10 @@ def _drafts(site: _Site, tree: _Tree) -> Iterator[Draft]:
     def refuse(file: str, reason: str) -> None:
         site.warn(tree.prefix + file, None, reason, fatal=True)
 
-    for file in walk(root, lambda path: _is_page(path, site.exclude), refuse):
+    def wanted(path: PurePosixPath) -> bool:
+        return tree.within in path.parents and _is_page(path, site.exclude)
+
+    for file in walk(root, wanted, refuse):
         name = tree.prefix + str(file)
         try:
             draft = read_draft(site.root, tree.folder / file, name)
