@@ -16,6 +16,7 @@ and why:
 - Words in a component's properties or in its own source are reported by the ingest, not kept.
 - A page that prints its own table of contents or front matter does so by running code.
 - A themed image is two images on the page, with the same words.
+- Docusaurus draws ``:smile:`` as a picture; we keep the short name. (No page here has one.)
 - A locale falls back to the untranslated page; the book holds that page once.
 """
 
