@@ -73,6 +73,7 @@ class Unit:
     start: int
     end: int
     kind: UnitKind = UnitKind.SENTENCE
+    fragment: str = ""  # "text=…", if a browser can find the unit on its page by it
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,8 @@ class Citation:
     passage_id: str
     place: Place
     quote: str  # the passage's own words
-    url: str
+    url: str  # of the page, with the heading's anchor
+    link: str  # the same, and on to the quoted words where a browser can find them
     score: float
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bythebook.answer.check import Splitter, Supported, Withheld, check
+from bythebook.answer.check import Supported, Withheld, check
+from bythebook.answer.draft import Splitter
 from bythebook.model import Evidence
 from tests.samples import evidence
 

@@ -1,32 +1,40 @@
 """Any writer's text and the evidence in; the sentences that the evidence supports out.
 
 A marker such as ``[2]`` is a hint where to look first and never a proof. A sentence holds when
-its words stand in a passage verbatim, or when its words, numbers, names and negation all do.
+it stands in a passage word for word, or when the odds that a passage says as much are good. What
+is shown is never taken back: a sentence waits until it is complete and has been checked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from bythebook.book.sentences import split_sentences
-from bythebook.index.lexicon import terms_of
-from bythebook.model import Evidence, Hit
+from bythebook.answer.draft import Claim, claim_of, claims, inside_fence, without_line_mark
+from bythebook.answer.reading import Kind, read
+from bythebook.answer.weigh import Comparison, Kinship, Signals, weigh
+from bythebook.book.sentences import split_sentences_within
+from bythebook.model import Evidence, Hit, UnitKind
 
-_MARKER = re.compile(r"\s*\[(\d{1,3})\]")
-_LAST_MARKER = re.compile(r"\s*\[\d{1,3}\]\s*\Z")
-_MARKERS = re.compile(r"(?:\[\d{1,3}\]\s*)+")
-_HALF_MARKER = re.compile(r"\[\d{0,3}")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)|\b(?:https?|ftp)://\S+|\bwww\.\S+")
-_LIST_MARKER = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+")
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_NAME = re.compile(r"\b[A-Z][\w-]*\b")
-_NEGATION = re.compile(r"\b(?:not|no|never|without|cannot|nor|none|neither)\b|n['’]t\b", re.I)
-_SPACES = re.compile(r"\s+")
+if TYPE_CHECKING:
+    from bythebook.ports import Embedder
 
-_ENOUGH_TERMS = 0.8  # of a paraphrase's terms must stand in the passage's nearest unit
+ENOUGH = 0.5  # odds
+_FEWEST_TERMS = 2  # of a sentence in a writer's own words; fewer say nothing that can be checked
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Why a sentence holds or does not, and what of it was dropped."""
+
+    odds: float = 1.0
+    signals: Signals | None = None  # None: it stands in the passage word for word
+    reasons: tuple[str, ...] = ()
+    foreign_markers: int = 0  # that name no passage of the evidence
+    moved_markers: int = 0  # that name another passage than the one that says it
+    addresses: int = 0  # links and markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,7 @@ class Supported:
     hit: Hit
     quote: str
     lead: str = " "  # what stood before it in the draft: a blank, a line break, an empty line
+    finding: Finding = Finding()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,166 +53,123 @@ class Withheld:
     """A sentence that the evidence does not support."""
 
     text: str
+    finding: Finding = Finding(odds=0.0)
 
 
 async def check(
-    draft: AsyncIterator[str], evidence: Evidence
+    draft: AsyncIterator[str], evidence: Evidence, embedder: Embedder | None = None
 ) -> AsyncIterator[Supported | Withheld]:
     """Each sentence as soon as it is complete and has been checked."""
-    async for lead, claim in _claims(draft):
-        if any(char.isalnum() for char in _MARKER.sub("", claim)):
-            yield judge(claim, evidence, lead=lead)
+    known = "\n".join(hit.passage.text for hit in evidence.hits)
+    kinship = Kinship(embedder)
+    before: Supported | Withheld | None = None
+    async for lead, text in claims(draft):
+        verdict = await judge(claim_of(text, lead=lead, known=known), evidence, kinship)
+        if isinstance(verdict, Supported) and not _stands(verdict, before):
+            reason = "it leans on a sentence that is not shown before it"
+            verdict = Withheld(verdict.text, replace(verdict.finding, reasons=(reason,)))
+        yield verdict
+        before = verdict
 
 
-def judge(claim: str, evidence: Evidence, *, lead: str = " ") -> Supported | Withheld:
+async def judge(claim: Claim, evidence: Evidence, kinship: Kinship) -> Supported | Withheld:
     """First whether the book says just this; then whether it says as much."""
-    cited = [int(number) for number in _MARKER.findall(claim)]
-    named = [evidence.hits[n - 1] for n in cited if 1 <= n <= len(evidence.hits)]
+    named = [evidence.hits[n - 1] for n in claim.cited if 1 <= n <= len(evidence.hits)]
     hits = [*named, *(hit for hit in evidence.hits if hit not in named)]
-    for text in _without_markers(claim):
+    for text in claim.wordings():
         for hit in hits:
             quote = _verbatim(text, hit)
             if quote is not None:
-                return Supported(text, hit, quote, lead)
-    # A writer's own words carry no addresses and no markers.
-    text = _LINK.sub(r"\1", _MARKER.sub("", claim)).strip()
-    for hit in hits:
-        quote = _paraphrased(text, hit)
-        if quote is not None:
-            return Supported(text, hit, quote, lead)
-    return Withheld(text)
+                # What is left of the wording is the book's own, brackets and addresses included.
+                cited = claim_of(claim.raw.removeprefix(text)).cited
+                return Supported(text, hit, quote, claim.lead, _count(Finding(), cited, hit, hits))
+    return await _in_own_words(claim, evidence, hits, kinship)
 
 
-def _without_markers(claim: str) -> Iterator[str]:
-    """The claim, less one marker at its end, less two …: brackets of the book's own are kept."""
-    text = claim
-    yield text
-    while (last := _LAST_MARKER.search(text)) is not None:
-        text = text[: last.start()].rstrip()
-        yield text
-
-
-async def _claims(draft: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
-    splitter = Splitter()
-    async for piece in draft:
-        for claim in splitter.feed(piece):
-            yield claim
-    for claim in splitter.finish():
-        yield claim
-
-
-class Splitter:
-    """A stream of text in; sentences, list items and fenced blocks out, each once it is complete.
-
-    Each comes with the space that stood before it (a blank, a line break or an empty line), so
-    that the layout of the draft survives.
-    """
-
-    def __init__(self) -> None:
-        self._rest = ""
-        self._lead = ""
-
-    def feed(self, piece: str) -> Iterator[tuple[str, str]]:
-        self._rest += piece
-        yield from self._take(final=False)
-
-    def finish(self) -> Iterator[tuple[str, str]]:
-        yield from self._take(final=True)
-
-    def _take(self, *, final: bool) -> Iterator[tuple[str, str]]:
-        while True:
-            self._skip_space()
-            fence = _FENCE.match(self._rest)
-            end = _fence_end(self._rest, fence[1]) if fence else self._rest.find("\n")
-            if end < 0 and not final:
-                break
-            block = self._rest if end < 0 else self._rest[:end]
-            self._rest = self._rest[len(block) :]
-            if not block.strip():
-                return
-            for claim in [block.strip()] if fence else _sentences(block):
-                yield self._with_lead(claim)
-        if not _FENCE.match(self._rest):
-            yield from self._take_whole_sentences()
-
-    def _take_whole_sentences(self) -> Iterator[tuple[str, str]]:
-        """Of an unfinished line, the sentences that another one has already followed."""
-        *whole, unfinished = _sentences(self._rest) or [""]
-        if _HALF_MARKER.fullmatch(unfinished):
-            return  # it may still belong to the sentence before it
-        if whole:
-            self._rest = self._rest[self._rest.rindex(unfinished) :]
-        for claim in whole:
-            yield self._with_lead(claim)
-
-    def _skip_space(self) -> None:
-        stripped = self._rest.lstrip()
-        breaks = self._rest[: len(self._rest) - len(stripped)].count("\n")
-        if breaks:
-            self._lead = "\n\n" if breaks > 1 or self._lead.startswith("\n") else "\n"
-        self._rest = stripped
-
-    def _with_lead(self, claim: str) -> tuple[str, str]:
-        lead, self._lead = self._lead, " "
-        return lead, claim
-
-
-def _fence_end(text: str, fence: str) -> int:
-    """Where a fenced block ends, with the markers after it; -1 while that is not known."""
-    closing = re.compile(
-        rf"\n[ \t]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*(?:\[\d+\])*[ \t]*\n"
+async def _in_own_words(
+    claim: Claim, evidence: Evidence, hits: Sequence[Hit], kinship: Kinship
+) -> Supported | Withheld:
+    dropped = Finding(0.0, foreign_markers=claim.strange_markers, addresses=claim.addresses)
+    dropped = _count(dropped, claim.cited, None, evidence.hits)
+    reading = read(without_line_mark(claim.text))
+    if len([term for term in reading.terms if not term.is_light]) < _FEWEST_TERMS:
+        return Withheld(claim.text, replace(dropped, reasons=("it says too little",)))
+    if inside_fence(claim.text) is not None:
+        reason = "code is shown only as it stands in the book"
+        return Withheld(claim.text, replace(dropped, reasons=(reason,)))
+    weighed = await weigh(reading, hits, kinship)
+    if weighed is None:
+        return Withheld(claim.text, replace(dropped, reasons=("no passage has its words",)))
+    best, odds = weighed
+    finding = replace(dropped, odds=odds, signals=best.signals, reasons=tuple(_reasons(best)))
+    if odds < ENOUGH:
+        return Withheld(claim.text, finding)
+    hit = best.window.hit
+    moved = sum(
+        1 <= n <= len(evidence.hits) and evidence.hits[n - 1] is not hit for n in claim.cited
     )
-    found = closing.search(text)
-    return -1 if found is None else found.end() - 1
+    finding = replace(finding, moved_markers=moved)
+    return Supported(claim.text, hit, best.window.quote, claim.lead, finding)
 
 
-def _sentences(line: str) -> list[str]:
-    """Sentences with the markers that follow them."""
-    sentences: list[str] = []
-    for start, end in split_sentences(line):
-        sentence = line[start:end].strip()
-        leading = _MARKERS.match(sentence)
-        if sentences and leading:
-            sentences[-1] = f"{sentences[-1]} {leading[0].strip()}"
-            sentence = sentence[leading.end() :]
-        if sentence:
-            sentences.append(sentence)
-    return sentences
+def _count(finding: Finding, cited: Sequence[int], hit: Hit | None, hits: Sequence[Hit]) -> Finding:
+    """With the markers that name nothing."""
+    foreign = sum(not 1 <= number <= len(hits) for number in cited)
+    return replace(finding, foreign_markers=finding.foreign_markers + foreign)
+
+
+def _stands(verdict: Supported, before: Supported | Withheld | None) -> bool:
+    """A sentence that begins with "it" says something else after another sentence than its own."""
+    units = verdict.hit.passage.units
+    if not read(without_line_mark(verdict.text)).leans:
+        return True
+    first = units[0].end if units else 0
+    if verdict.hit.passage.text.find(verdict.quote) < first:
+        return True  # what it leans on is the heading
+    return isinstance(before, Supported) and before.hit.passage.id == verdict.hit.passage.id
 
 
 def _verbatim(text: str, hit: Hit) -> str | None:
-    """The passage's own words, if they are the sentence's; of a fenced block, what is inside."""
-    words = _LIST_MARKER.sub("", text).split()
-    if not words or " ".join(words) not in _plain(hit.passage.text):
+    """The passage's own words, if they are whole sentences of it; of a fence, what is inside."""
+    words = without_line_mark(text).split()
+    passage = hit.passage
+    if not words or words[0] not in passage.text:
         return None
-    found = re.search(r"\s+".join(map(re.escape, words)), hit.passage.text)
-    quote = found[0] if found else " ".join(words)
-    return quote.partition("\n")[2].rpartition("\n")[0] if _FENCE.match(quote) else quote
+    for found in re.finditer(r"\s+".join(map(re.escape, words)), passage.text):
+        if _is_whole(hit, found.start(), found.end()):
+            return inside_fence(found[0]) or found[0]
+    return None
 
 
-def _plain(text: str) -> str:
-    return _SPACES.sub(" ", text).strip()
+def _is_whole(hit: Hit, start: int, end: int) -> bool:
+    """Whether a sentence (or row, or block) begins and one ends there: half of one may say the
+    opposite of the whole."""
+    borders = list(_borders(hit))
+    return any(first == start for first, _ in borders) and any(last == end for _, last in borders)
 
 
-def _paraphrased(text: str, hit: Hit) -> str | None:
-    terms = set(terms_of(text))
-    if not terms:
-        return None
-    best = max(
-        (hit.passage.unit_text(unit) for unit in hit.passage.units),
-        key=lambda unit: len(terms & set(terms_of(unit))),
-        default="",
-    )
-    covered = len(terms & set(terms_of(best))) / len(terms)
-    holds = (
-        covered >= _ENOUGH_TERMS
-        and set(_NUMBER.findall(text)) <= set(_NUMBER.findall(best))
-        and _names(text) <= _names(best) | {word.capitalize() for word in _NAME.findall(best)}
-        and bool(_NEGATION.search(text)) == bool(_NEGATION.search(best))
-    )
-    return _plain(best) if holds else None
+def _borders(hit: Hit) -> Iterator[tuple[int, int]]:
+    for unit in hit.passage.units:
+        yield unit.start, unit.end
+        if unit.kind in (UnitKind.SENTENCE, UnitKind.ITEM):
+            yield from split_sentences_within(hit.passage.text, unit.start, unit.end)
 
 
-def _names(text: str) -> set[str]:
-    """Capitalised words, leaving out the one that opens the sentence."""
-    return {match[0] for match in _NAME.finditer(text) if match.start() > 0}
+_REASONS = {
+    "flips": "it denies what the passage says, or says what it denies",
+    "clashes": "it says more, less or the opposite",
+    "exchanged": "names, numbers or words have changed places",
+    "reversed": "its words stand the other way round",
+    "lost": "a name or number stands in other company",
+    "leaps": "it ties one sentence's subject to another's predicate",
+}
+
+
+def _reasons(found: Comparison) -> Iterator[str]:
+    for kind, name in ((Kind.NUMBER, "number"), (Kind.NAME, "name"), (Kind.WORD, "word")):
+        lacking = [f"“{term.text}”" for term in found.lacking if term.kind is kind]
+        if lacking:
+            yield f"the passage has no such {name}: {', '.join(lacking)}"
+    for name, reason in _REASONS.items():
+        if getattr(found.signals, name):
+            yield reason

@@ -1,9 +1,9 @@
-"""Supported sentences in, numbered citations out: numbers in order of first use."""
+"""Supported sentences in, numbered citations out: numbers in order of first use, deep links."""
 
 from __future__ import annotations
 
 from bythebook.answer.check import Supported
-from bythebook.model import Citation, Sentence
+from bythebook.model import Citation, Passage, Sentence
 
 _LONGEST_QUOTE = 500  # S2: Citation.referenced_text
 
@@ -27,8 +27,22 @@ class Citations:
                 place=passage.place,
                 quote=quote,
                 url=passage.place.url,
+                link=deep_link(passage, supported.quote),
                 score=supported.hit.score,
             )
         citation = self._known[key]
         sentence = Sentence(supported.text, (citation.number,), supported.lead)
         return sentence, citation, new
+
+
+def deep_link(passage: Passage, quote: str) -> str:
+    """The section's address, and on to the quoted words where a browser can find them.
+
+    The anchor comes first: a browser without text fragments still opens the section.
+    """
+    url = passage.place.url
+    start = passage.text.find(quote)
+    unit = next((unit for unit in passage.units if start <= unit.start < start + len(quote)), None)
+    if not url or start < 0 or unit is None or not unit.fragment:
+        return url
+    return f"{url}:~:{unit.fragment}" if "#" in url else f"{url}#:~:{unit.fragment}"

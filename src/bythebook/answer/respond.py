@@ -79,7 +79,8 @@ async def respond(
     if outcome is None:
         yield State.GENERATING
         citations, sentences, cited, withheld = Citations(), [], [], 0
-        async for verdict in check(desk.writer.write(asked, evidence, history), evidence):
+        draft = desk.writer.write(asked, evidence, history)
+        async for verdict in check(draft, evidence, desk.index.embedder):
             if not isinstance(verdict, Supported):
                 withheld += 1
                 continue

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from bythebook.book.blocks import Block, Box, Document, Heading, Paragraph
 from bythebook.book.cut import Chunk, pack
 from bythebook.book.elements import plain_text
+from bythebook.book.fragments import with_fragments
 from bythebook.book.letters import clean
 from bythebook.book.render import render
 from bythebook.book.routes import with_anchor
@@ -57,7 +58,7 @@ def passages_of(
         for chunk in pack(render(section.blocks), max_tokens):
             count = seen[path, chunk.text] = seen.get((path, chunk.text), -1) + 1
             passages.append(_passage(chunk, here, metadata, len(passages), count))
-    return tuple(passages)
+    return with_fragments(passages)
 
 
 def _passage(chunk: Chunk, place: Place, metadata: Metadata, position: int, copy: int) -> Passage:

@@ -111,6 +111,9 @@ def _print(reply: Reply, *, verbose: bool) -> None:
 
 
 def _print_answer(answer: Answer, console: Any) -> None:
+    from rich.style import Style
+    from rich.text import Text
+
     console.print(answer.text, markup=False, style="bold")
     if answer.disclaimer:
         console.print(f"\n{answer.disclaimer}", style="yellow", markup=False)
@@ -122,5 +125,5 @@ def _print_answer(answer: Answer, console: Any) -> None:
         where = f"[{citation.number}] {citation.place.path}"
         console.print(f"{where}  ({citation.score:.2f})", markup=False, style="cyan")
         if citation.url:
-            console.print(f"    {citation.url}", markup=False)
+            console.print("   ", Text(citation.url, style=Style(link=citation.link)))
         console.print(f"    “{quote}”", markup=False, style="dim")

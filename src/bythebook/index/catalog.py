@@ -53,7 +53,7 @@ def to_record(passage: Passage) -> dict[str, Any]:
         **_fields(passage),
         "place": _fields(passage.place),
         "metadata": _fields(passage.metadata),
-        "units": [[unit.start, unit.end, unit.kind.value] for unit in passage.units],
+        "units": [[u.start, u.end, u.kind.value, u.fragment] for u in passage.units],
     }
 
 
@@ -75,7 +75,10 @@ def from_record(record: Mapping[str, Any]) -> Passage:
         position=record["position"],
         content_hash=record["content_hash"],
         metadata=Metadata(**{**metadata, "keywords": tuple(metadata["keywords"])}),
-        units=tuple(Unit(start, end, UnitKind(kind)) for start, end, kind in record["units"]),
+        units=tuple(
+            Unit(start, end, UnitKind(kind), *fragment)
+            for start, end, kind, *fragment in record["units"]
+        ),
         source=(record["source"][0], record["source"][1]),
         tokens=record["tokens"],
     )

@@ -64,6 +64,7 @@ class NumberedCitation(BaseModel):
     number: int = Field(ge=1)
     quote: str
     url: str
+    link: str  # on to the quoted words, where a browser can find them
     filename: str
     section: str
     score: Share
@@ -138,6 +139,7 @@ def show(reply: Reply) -> AgentResponse:
                 number=citation.number,
                 quote=citation.quote,
                 url=citation.url,
+                link=citation.link,
                 filename=citation.place.file,
                 section=citation.place.heading,
                 score=citation.score,

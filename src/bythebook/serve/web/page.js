@@ -91,7 +91,7 @@ function marker(number) {
 function source(citation, { chapter, section }) {
   const place = chapter && chapter !== section ? `${chapter} › ${section}` : section;
   const where = `[${citation.number}] ${place}`;
-  const entry = item(where, citation.url, citation.quote);
+  const entry = item(where, citation.link, citation.quote);
   entry.id = `source-${citation.number}`;
   return entry;
 }

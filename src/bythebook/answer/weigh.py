@@ -1,0 +1,326 @@
+"""A claim and a passage in; how well the passage supports it, and why not, out.
+
+A few signals are counted (words, names and numbers that the passage lacks, negations and scales
+that differ, words that have changed places), and one logistic function makes them the odds that
+the claim is true. The weights are data, fitted by ``bench/check.py`` on sentences of real books,
+told truly and untruly.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bythebook.answer.reading import Kind, Reading, Term, are_opposite, read
+from bythebook.model import Hit, Unit, UnitKind
+
+if TYPE_CHECKING:
+    from bythebook.model import Vectors
+    from bythebook.ports import Embedder
+
+_WIDEST = 3  # units that one claim may rest on
+_LOOKED_AT = 3  # windows whose signals are worth counting
+_NEAR = 2  # terms that may stand between two neighbours
+_MOST_MOVED = 0.5  # share; more says no more
+_MOST_SKIPPED = 3
+_MOST_KIN = 24  # words of the passage that a strange word is compared with
+_MEASURED = frozenset(("local:minilm",))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Units of one passage that follow each other, and may together support a claim."""
+
+    hit: Hit
+    first: int
+    last: int
+    header: int | None = None  # the row that names the columns, or the words before the list
+
+    @property
+    def units(self) -> list[Unit]:
+        units = self.hit.passage.units
+        own = list(units[self.first : self.last + 1])
+        return own if self.header is None else [units[self.header], *own]
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.hit.passage.unit_text(unit) for unit in self.units]
+
+    @property
+    def quote(self) -> str:
+        units = self.hit.passage.units
+        return self.hit.passage.text[units[self.first].start : units[self.last].end]
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What was counted; each is nought where the passage says just this."""
+
+    missing: float = 0  # words that the passage lacks
+    strange: float = 0  # … each less by how near in meaning to some word of the passage it is
+    names: float = 0  # names and identifiers that it lacks
+    numbers: float = 0
+    uncovered: float = 0  # share of the claim's terms that it lacks
+    flips: float = 0  # words denied in one and not in the other
+    clashes: float = 0  # scales on which the two stand in different places
+    headed: float = 0  # words that stand only in the headings above it
+    exchanged: float = 0  # words that have changed places, and names or numbers out of place
+    cut: float = 0  # words that the passage's sentence opens with and the claim does not have
+    moved: float = 0  # share of neighbours that are not neighbours in the passage
+    reversed: float = 0  # runs of words that stand the other way round
+    lost: float = 0  # names and numbers that kept no neighbour at all
+    leaps: float = 0  # terms skipped before the second sentence's own predicate
+    spread: float = 0  # units beyond the first
+
+
+def windows(claim: Reading, hits: Sequence[Hit]) -> list[Window]:
+    """The few places that share most with the claim."""
+    found = [(_shared(claim, window), window) for window in _all_windows(hits)]
+    found.sort(key=lambda each: each[0], reverse=True)
+    return [window for share, window in found[:_LOOKED_AT] if share > 0]
+
+
+def _all_windows(hits: Sequence[Hit]) -> Iterator[Window]:
+    for hit in hits:
+        units = hit.passage.units
+        for width in range(1, _WIDEST + 1):
+            for first in range(len(units) - width + 1):
+                last = first + width - 1
+                yield Window(hit, first, last, _header(units, first))
+
+
+def _header(units: Sequence[Unit], first: int) -> int | None:
+    """The first row of the table, or the sentence before the list."""
+    kind = units[first].kind
+    if kind not in (UnitKind.ROW, UnitKind.ITEM):
+        return None
+    above = first
+    while above > 0 and units[above - 1].kind is kind:
+        above -= 1
+    if kind is UnitKind.ROW:
+        return above if above < first else None
+    return above - 1 if above else None
+
+
+def _shared(claim: Reading, window: Window) -> float:
+    """Share of the claim's terms that stand here; of equals the narrowest."""
+    keys = _keys_of(window)
+    if not claim.terms:
+        return 0.0
+    found = sum(term.key in keys for term in claim.terms) / len(claim.terms)
+    return found - 0.04 * len(window.units) if found else 0.0
+
+
+def _keys_of(window: Window) -> set[str]:
+    return {key for text in window.texts for key in read(text).keys}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    window: Window
+    signals: Signals
+    lacking: tuple[Term, ...]  # terms of the claim that the passage does not have
+    spare: tuple[str, ...]  # words of the passage that the claim does not have
+
+    @property
+    def lacking_words(self) -> list[str]:
+        return [term.text.lower() for term in self.lacking if term.kind is Kind.WORD]
+
+
+def compare(claim: Reading, window: Window) -> Comparison:
+    """The signals that need no model."""
+    readings = [read(text) for text in window.texts]
+    source = [term for reading in readings for term in reading.terms]
+    keys = {term.key for term in source}
+    placed = read(window.hit.passage.place.path).keys
+    telling = [term for term in claim.terms if not term.is_light or term.key in keys | placed]
+    lacking = [term for term in telling if term.key not in keys | placed]
+    common = [term for term in telling if term.key in keys]
+    pairs = _pairs([term.key for term in common], [term.key for term in source])
+    missing = sum(term.kind is Kind.WORD for term in lacking)
+    signals = Signals(
+        missing=missing,
+        strange=missing,
+        names=sum(term.kind is Kind.NAME for term in lacking),
+        numbers=sum(term.kind is Kind.NUMBER for term in lacking),
+        uncovered=len(lacking) / max(1, len(telling)),
+        flips=_flips(claim, readings),
+        clashes=_clashes(claim, readings) + are_opposite({t.key for t in lacking}, keys),
+        headed=len({term.key for term in telling} & placed - keys),
+        exchanged=_exchanged(common, source),
+        cut=_skipped(claim, readings[window.header is not None]),
+        moved=min(_MOST_MOVED, sum(pair != KEPT for pair in pairs) / max(1, len(pairs))),
+        reversed=sum(one == two == TURNED for one, two in itertools.pairwise(pairs)),
+        lost=_lost(common, pairs),
+        leaps=sum(_skipped(claim, later) for later in readings[1:] if window.header is None),
+        spread=window.last - window.first,
+    )
+    words = (t for t in source if t.kind is Kind.WORD and t.key not in claim.keys)
+    spare = dict.fromkeys(term.text.lower() for term in words)
+    return Comparison(window, signals, tuple(lacking), tuple(spare))
+
+
+KEPT, TURNED, APART = "kept", "turned", "apart"
+
+
+def _pairs(claim: Sequence[str], source: Sequence[str]) -> list[str]:
+    """What became of each pair of neighbours: kept, turned round, or torn apart."""
+    shared = set(claim)
+    places: dict[str, list[int]] = {}
+    for place, key in enumerate(key for key in source if key in shared):
+        places.setdefault(key, []).append(place)
+    return [_pair(places[one], places[two]) for one, two in itertools.pairwise(claim)]
+
+
+def _pair(ones: Sequence[int], twos: Sequence[int]) -> str:
+    gaps = [two - one for one in ones for two in twos]
+    if any(0 <= gap <= _NEAR for gap in gaps):
+        return KEPT
+    return TURNED if any(-_NEAR <= gap < 0 for gap in gaps) else APART
+
+
+def _lost(common: Sequence[Term], pairs: Sequence[str]) -> int:
+    """Terms that stand in entirely other company."""
+    ends = [None, *pairs, None][: len(common) + 1]
+    return sum(
+        term.kind is not Kind.WORD and any(sides) and KEPT not in sides
+        for term, sides in zip(common, itertools.pairwise(ends), strict=True)
+    )
+
+
+def _flips(claim: Reading, sources: Sequence[Reading]) -> int:
+    """What one of the two denies and the other does not."""
+    added = sum(
+        claim.times_denied(reached[0]) > sum(source.times_denied(reached[0]) for source in sources)
+        for reached in claim.denials
+        if reached
+    )
+    removed = sum(
+        _asserted(reached[0], [claim]) > _asserted(reached[0], sources)
+        for source in sources
+        for reached in source.denials
+        if reached
+    )
+    bare = sum(not reached for reached in claim.denials)
+    bare_there = sum(not reached for source in sources for reached in source.denials)
+    return added + removed + (bare > bare_there or (bare < bare_there and len(sources) == 1))
+
+
+def _asserted(key: str, readings: Sequence[Reading]) -> int:
+    return sum(reading.times_said(key) - reading.times_denied(key) for reading in readings)
+
+
+def _clashes(claim: Reading, sources: Sequence[Reading]) -> int:
+    there = {place for source in sources for place in source.scales}
+    scales = {scale for scale, _ in there}
+    return len({s for s, place in claim.scales if s in scales and (s, place) not in there})
+
+
+def _skipped(claim: Reading, source: Reading) -> int:
+    """Own words of a sentence that the claim leaves out before it takes up the sentence."""
+    used = [place for place, term in enumerate(source.terms) if term.key in claim.keys]
+    return min(_MOST_SKIPPED, used[0]) if used and not source.leans else 0
+
+
+def _exchanged(claim: Sequence[Term], source: Sequence[Term]) -> int:
+    """Two words that each stand where the other should, or a name or number in such a place."""
+    there = [term.key for term in source]
+    steps = SequenceMatcher(None, [term.key for term in claim], there, autojunk=False)
+    places = [
+        (mine, theirs)
+        for step, start, end, first, last in steps.get_opcodes()
+        if step == "replace"
+        for mine, theirs in zip(claim[start:end], source[first:last], strict=False)
+    ]
+    keys = {(mine.key, theirs.key) for mine, theirs in places}
+    mutual = sum((theirs, mine) in keys for mine, theirs in keys) // 2
+    special = sum(
+        mine.kind is theirs.kind and mine.kind is not Kind.WORD for mine, theirs in places
+    )
+    return mutual + special
+
+
+class Kinship:
+    """How near in meaning single words are, by an embedder; each word is embedded once.
+
+    Embedders differ in how near two words of no kin are. One that nobody measured is not asked:
+    then every word that the passage lacks counts in full.
+    """
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        is_measured = embedder is not None and embedder.name in _MEASURED
+        self._embedder = embedder if is_measured else None
+        self._known: dict[str, Vectors] = {}
+
+    async def strangeness(self, comparison: Comparison) -> float:
+        """For each word that the passage lacks, 0 if it has one that says the same, up to 1."""
+        words, others = comparison.lacking_words, comparison.spare[:_MOST_KIN]
+        if self._embedder is None or not words or not others:
+            return float(len(words))
+        await self._learn([*words, *others], self._embedder)
+        there = np.stack([self._known[word] for word in others])
+        nearest = (np.stack([self._known[word] for word in words]) @ there.T).max(axis=1)
+        return float((1 - nearest.clip(0, 1)).sum())
+
+    async def _learn(self, words: Sequence[str], embedder: Embedder) -> None:
+        new = [word for word in dict.fromkeys(words) if word not in self._known]
+        if new:
+            vectors = await embedder.embed(new, role="passage")
+            self._known.update(zip(new, vectors, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    bias: float
+    each: Signals  # what one of each costs
+
+    def odds(self, signals: Signals) -> float:
+        logit = self.bias + sum(
+            weight * value
+            for weight, value in zip(astuple(self.each), astuple(signals), strict=True)
+        )
+        return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
+
+
+# 1,500 sentences about three books; the figures are in bench/RESULTS.md.
+WEIGHTS = Weights(
+    bias=2.97,
+    each=Signals(
+        missing=-0.67,
+        strange=-3.13,
+        names=-5.74,
+        numbers=-5.96,
+        uncovered=-2.04,
+        flips=-6.5,
+        clashes=-4.62,
+        headed=-1.99,
+        exchanged=-4.02,
+        cut=-1.75,
+        moved=-4.78,
+        reversed=-3.8,
+        lost=-2.07,
+        leaps=-3.02,
+        spread=-1.55,
+    ),
+)
+NAMES = tuple(field.name for field in fields(Signals))
+
+
+async def weigh(
+    claim: Reading, hits: Sequence[Hit], kinship: Kinship, weights: Weights = WEIGHTS
+) -> tuple[Comparison, float] | None:
+    """The place that supports the claim best, and the odds that it does."""
+    found = [compare(claim, window) for window in windows(claim, hits)]
+    if not found:
+        return None
+    best = max(found, key=lambda each: weights.odds(replace(each.signals, strange=0)))
+    if best.signals.missing:
+        strange = await kinship.strangeness(best)
+        best = replace(best, signals=replace(best.signals, strange=strange))
+    return best, weights.odds(best.signals)
