@@ -1,8 +1,11 @@
 """Citations are numbered in order of first use."""
 
+from dataclasses import replace
+
 from bythebook.answer.check import Supported
-from bythebook.answer.cite import Citations
-from tests.samples import hit
+from bythebook.answer.cite import Citations, deep_link
+from bythebook.book.fragments import with_fragments
+from tests.samples import hit, passage
 
 
 def test_numbers_follow_first_use_and_a_place_keeps_its_number() -> None:
@@ -21,3 +24,15 @@ def test_a_citation_opens_its_section() -> None:
     _, citation, _ = Citations().cite(Supported("One.", hit("One.", section="Kites"), "One."))
     assert citation.url == "/docs/a#kites"
     assert citation.quote == "One."
+
+
+def test_a_link_goes_on_to_the_quoted_words_and_falls_back_to_the_section() -> None:
+    (kites,) = with_fragments([passage("A kite flies. It needs a strong wind.", section="Kites")])
+    assert deep_link(kites, "It needs a strong wind.") == (
+        "/docs/a#kites:~:text=It%20needs%20a%20strong%20wind"
+    )
+    assert deep_link(kites, "words of another page") == "/docs/a#kites"
+    top = replace(kites, place=replace(kites.place, url="/docs/a"))
+    assert deep_link(top, "It needs a strong wind.").startswith("/docs/a#:~:text=It")
+    nowhere = replace(kites, place=replace(kites.place, url=""))
+    assert deep_link(nowhere, "It needs a strong wind.") == ""

@@ -42,7 +42,7 @@ _ADDRESS = re.compile(
 )
 # evil.example, evil.example/path, also with the dots of other scripts.
 _DOTTED = re.compile(
-    r"(?<![\w/])[\w-]+(?:(?:\[?[.。．｡]\]?)[\w-]+)*\[?[.。．｡]\]?[^\W\d_]{2,24}(?:[:/][^\s]*)?"
+    r"(?<![\w/])[\w-]+(?:(?:\[?[.。．｡]\]?)[\w-]+)*\[?[.。．｡]\]?[^\W\d_]{2,24}(?:[:/][^\s()<>]*)?"
 )
 _SPACES = re.compile(r"[ \t]{2,}")
 _LOOSE = re.compile(r"\(\s*\)|\[\s*\]|\s+(?=[.,;:!?)])")

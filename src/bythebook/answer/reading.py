@@ -17,6 +17,7 @@ from bythebook.answer.words import (
     ABSOLUTE,
     LEANING,
     LIGHT,
+    MEASURES,
     NEGATIONS,
     NUMBERS,
     SAME,
@@ -41,6 +42,7 @@ _CONTRACTIONS = (
     (re.compile(r"\b(?:no|not) (?:less|fewer) than\b"), "at least"),
     (re.compile(r"\bno longer\b"), "not"),
     (re.compile(r"\bin front of\b"), "ahead of"),
+    (re.compile(r"\b[Ii]n (?:short|addition|fact|summary|other words)\b,?"), " "),
     (re.compile(r"\bper cent\b"), "percent"),
     (re.compile(r"(?<=\d),(?=\d{3}\b)"), ""),
     (re.compile(r"[*`]+|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)"), ""),
@@ -66,12 +68,16 @@ class Term:
     kind: Kind
     is_light: bool = False
 
+    @property
+    def is_measure(self) -> bool:
+        return self.key in _MEASURES
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     terms: tuple[Term, ...]
     denials: tuple[tuple[str, ...], ...]  # for each negation, the keys it reaches
-    scales: frozenset[tuple[int, int]]  # (scale, place on it)
+    scales: tuple[tuple[int, int], ...]  # (scale, place on it), as often as it is said
     leans: bool  # its first word stands for something said before
 
     @property
@@ -91,7 +97,7 @@ def read(text: str) -> Reading:
     terms: list[Term] = []
     clauses: list[int] = []  # of each term
     denied: list[tuple[int, int]] = []  # (place among the terms, clause) of each negation
-    scales: set[tuple[int, int]] = set()
+    scales: list[tuple[int, int]] = []
     clause = 0
     for place, token in enumerate(tokens):
         clause += token in _CLAUSE_ENDS
@@ -99,7 +105,7 @@ def read(text: str) -> Reading:
             denied.append((len(terms), clause))
             continue
         word = _unit_after_number(tokens, place) or token
-        scales.update(_scales_of(word))
+        scales.extend(_scales_of(word))
         terms.extend(_terms(tokens, place, word))
         clauses.extend([clause] * (len(terms) - len(clauses)))
     first = next((token.lower() for token in tokens if token[0].isalnum()), "")
@@ -113,7 +119,7 @@ def read(text: str) -> Reading:
             )[:_SCOPE]
             for at, clause in denied
         ),
-        scales=frozenset(scales),
+        scales=tuple(scales),
         leans=first in LEANING,
     )
 
@@ -239,6 +245,7 @@ def _groups(table: str) -> list[list[str]]:
 
 # A word of several groups stands for all of them: then none of them can be told from it.
 _SAME = {_stem(word): _stem(group[0]) for group in reversed(_groups(SAME)) for word in group}
+_MEASURES = frozenset(map(_stem, MEASURES))
 _PLACES: dict[str, list[tuple[int, int]]] = {}
 for _scale, _line in enumerate(SCALES.strip().splitlines()):
     for _place, _words in enumerate(_line.split("|")):

@@ -100,7 +100,7 @@ faster quicker | slower
 fast quick rapid quickly rapidly | slow slowly
 earlier sooner | later
 early | late
-before prior | after | during while
+before prior | after | during
 above over exceed | below under beneath underneath
 increase raise rise grow gain boost | decrease reduce lower drop fall decline shrink lose loss
 maximum maximal maximise maximize | minimum minimal minimise minimize
@@ -202,6 +202,12 @@ UNITS = {
     "°c": "celsius",
     "°f": "fahrenheit",
 }
+MEASURES = word_set(
+    "nanosecond microsecond millisecond second minute hour day week month year decade century "
+    "metre kilometre centimetre millimetre mile foot inch yard gram kilogram tonne pound ounce "
+    "hertz kilohertz megahertz gigahertz byte kilobyte megabyte gigabyte terabyte hundred thousand "
+    "million billion trillion celsius fahrenheit kelvin percent degree pixel litre watt volt newton"
+)
 # Spellings of one word.
 SPELLINGS = {
     "meter": "metre",

@@ -25,6 +25,7 @@ _CONTEXT = 5  # words of what stands before it, where its own are not enough
 _LETTERS = re.compile(r"[^\W_]+")
 # A browser sees these otherwise than they are written: maths, line ends, zero-width spaces.
 _UNSEEN = re.compile(r"[$\\\n\u200b\u00ad]")
+_STOPS = re.compile(r"[.!?:;…。！？؟۔।][^\w\s]*\Z")
 _EDGES = re.compile(r"\A[^\w]+|[^\w]+\Z")
 
 
@@ -84,9 +85,11 @@ def _without_accents(word: str) -> str:
 
 
 def _fragment(passage: Passage, unit: Unit, page: _Page) -> str:
-    if unit.kind not in (UnitKind.SENTENCE, UnitKind.ITEM):
-        return ""
-    words = passage.unit_text(unit).split()
+    text = passage.unit_text(unit)
+    is_label = unit.kind is UnitKind.SENTENCE and not _STOPS.search(text)
+    if is_label or unit.kind not in (UnitKind.SENTENCE, UnitKind.ITEM):
+        return ""  # the theme draws the title of a note or a tab in its own way
+    words = text.split()
     if len(words) > _SHORT:
         return _by_its_ends(words, page)
     if len(words) < _LEAST or not _is_seen(words):
