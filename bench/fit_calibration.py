@@ -147,8 +147,14 @@ def _merits(case: Case, order: np.ndarray) -> np.ndarray:
     return case.features[:, : len(FOR)] @ order
 
 
-def _fit_order(cases: Sequence[Case], weights: Sequence[float], ridge: float = 1.0) -> np.ndarray:
-    """Conditional logit: the right passage should have the most merit of its question."""
+def _fit_order(cases: Sequence[Case], weights: Sequence[float], ridge: float = 10.0) -> np.ndarray:
+    """Conditional logit: the right passage should have the most merit of its question.
+
+    The ridge is one of standardised signals: where cosines lie close together, small differences
+    count, and the weights they need must not be taken for wild ones.
+    """
+    spread = np.concatenate([case.features for case in cases]).std(axis=0) + 1e-9
+    cases = [replace(case, features=case.features / spread) for case in cases]
     order = np.zeros(len(FOR))
     for _ in range(100):
         gradient, hessian = -ridge * order, ridge * np.eye(len(FOR))
@@ -160,13 +166,13 @@ def _fit_order(cases: Sequence[Case], weights: Sequence[float], ridge: float = 1
             p /= p.sum()
             mean = features.T @ p
             gradient = gradient + weight * features.T @ (case.right / case.right.sum() - p)
-            spread = (features * p[:, None]).T @ features - np.outer(mean, mean)
-            hessian = hessian + weight * spread
+            covariance = (features * p[:, None]).T @ features - np.outer(mean, mean)
+            hessian = hessian + weight * covariance
         step = np.linalg.solve(hessian, gradient)
         order = order + step
         if np.abs(step).max() < 1e-8:
             break
-    return order
+    return order / spread[: len(FOR)]
 
 
 def _fit_behind(

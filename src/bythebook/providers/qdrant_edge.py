@@ -118,9 +118,7 @@ class EdgeShelf:
 
     def _load(self, path: Path) -> EdgeStore:
         if not is_sealed(path):
-            raise IndexDamaged(
-                "The index is not as it was written.", cure="Run the ingest again."
-            )
+            raise IndexDamaged("The index is not as it was written.", cure="Run the ingest again.")
         with _translated(IndexDamaged, "The index cannot be opened."):
             entries = EntryFiles(path / _ENTRIES, dimension=self._dimension)
             shard = edge.EdgeShard.load(str(path))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bythebook.ports import TextRole
 
 _PRECISION = "-int8"  # part of the stored name: vectors of other precisions must not mix with these
-_BATCH_TOKENS = 1024  # word pieces that go through the model at once; more miss the cache
+_BATCH_TOKENS = 256  # word pieces that go through the model at once; more miss the cache
 _STRIDE = 0.8  # of a window: neighbours share a fifth
 
 
