@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bythebook.answer.draft import Claim, claim_of, claims, inside_fence, without_line_mark
 from bythebook.answer.reading import Kind, read
 from bythebook.answer.weigh import Comparison, Kinship, Signals, weigh
-from bythebook.book.sentences import split_sentences_within
+from bythebook.book.sentences import split_sentences
 from bythebook.model import Evidence, Hit, UnitKind
 
 if TYPE_CHECKING:
@@ -152,7 +152,8 @@ def _borders(hit: Hit) -> Iterator[tuple[int, int]]:
     for unit in hit.passage.units:
         yield unit.start, unit.end
         if unit.kind in (UnitKind.SENTENCE, UnitKind.ITEM):
-            yield from split_sentences_within(hit.passage.text, unit.start, unit.end)
+            for first, last in split_sentences(hit.passage.unit_text(unit)):
+                yield unit.start + first, unit.start + last
 
 
 _REASONS = {
