@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.assemble import open_library
+from bythebook.assemble import Library, open_library
+from bythebook.book.site import read_book
 from bythebook.errors import ConfigurationError, UnknownProvider
+from bythebook.model import Question
+from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
 from bythebook.settings import load_settings
+from tests.samples import SAMPLE_BOOK
 
 
 def test_a_store_that_nobody_knows_is_named(tmp_path: Path) -> None:
@@ -31,3 +35,27 @@ def test_a_package_that_is_not_installed_comes_with_its_command(
     settings = load_settings({"home": tmp_path}, environ={"QDRANT_URL": "http://127.0.0.1:6333"})
     with pytest.raises(UnknownProvider, match=r"qdrant_client.*bythebook\[qdrant\]"):
         open_library(settings, new=True)
+
+
+async def test_a_closed_library_has_let_go_of_everything_and_opens_again() -> None:
+    closed: list[str] = []
+
+    class Shelf(MemoryShelf):
+        async def close(self) -> None:
+            closed.append("shelf")
+
+    class Threads(MemoryThreads):
+        async def close(self) -> None:
+            closed.append("database")
+
+    library = Library(
+        embedder=FakeEmbedder(),
+        shelf=Shelf(),
+        catalog=MemoryCatalog(),
+        threads=Threads(),
+    )
+    await library.ingest(read_book(SAMPLE_BOOK / "docs"))
+    assert (await library.search(Question("robots"))).hits
+    await library.close()
+    assert closed == ["shelf", "database"]
+    assert (await library.search(Question("robots"))).hits

@@ -158,6 +158,14 @@ class Library:
     async def warm_up(self) -> None:
         await self._embedder.embed(["Is the book open?"], role="query")
 
+    async def close(self) -> None:
+        """Let go of the store's connections and of the database."""
+        desk, self._desk = self._desk, None
+        if desk is not None:
+            await desk.index.store.close()
+        await self._shelf.close()
+        await self.threads.close()
+
     async def _probe_index(self) -> None:
         await (await self.desk()).index.store.count()
 

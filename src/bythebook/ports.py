@@ -115,6 +115,10 @@ class Shelf(Protocol):
         """Remove every generation but these, of which the first is the one served."""
         ...
 
+    async def close(self) -> None:
+        """Let go of connections; what it opened cannot be asked any more."""
+        ...
+
 
 class Writer(Protocol):
     """Evidence to prose. What it writes is checked sentence by sentence before anyone sees it."""
@@ -137,6 +141,10 @@ class ThreadStore(Protocol):
         ...
 
     async def delete(self, thread_id: str) -> bool: ...
+
+    async def close(self) -> None:
+        """Let go of the database."""
+        ...
 
 
 # --- the catalog: what an ingest knows and leaves behind -------------------------------------

@@ -113,6 +113,9 @@ class MemoryShelf:
     async def discard(self, *, keep: Sequence[str]) -> None:
         self.generations = {name: s for name, s in self.generations.items() if name in keep}
 
+    async def close(self) -> None:
+        """Nothing is held open."""
+
 
 class MemoryCatalog:
     def __init__(self) -> None:
@@ -168,6 +171,9 @@ class MemoryThreads:
 
     async def delete(self, thread_id: str) -> bool:
         return self._threads.pop(thread_id, None) is not None
+
+    async def close(self) -> None:
+        """Nothing is held open."""
 
 
 @dataclass

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 _BATCH = 256
 _UNFINISHED = ".unfinished"
 _ENTRIES = "entries"
+_CHECK = "Check the space and rights of the home folder."
+# More than a batch takes: the engine writes through memory maps, where a full disk is a crash.
+_ROOM = 64 << 20
 
 # Up to so many passages, comparing every vector as it is takes less than a millisecond.
 _PLAIN = 4096
@@ -75,31 +78,39 @@ class EdgeShelf:
     async def discard(self, *, keep: Sequence[str]) -> None:
         await asyncio.to_thread(self._discard, frozenset(keep))
 
+    async def close(self) -> None:
+        """Nothing to do: each generation is let go with its last reader."""
+
     def _publish(self, generation: str, entries: Iterable[Entry]) -> int:
         # Built under another name: a folder that bears a generation's name is complete.
         draft = self._folder / (generation + _UNFINISHED)
-        draft.mkdir(parents=True, exist_ok=False)
         try:
-            shard = edge.EdgeShard.create(str(draft), _config(self._dimension, self._plain))
-            for name, kind in _FILTERED.items():
-                shard.update(edge.UpdateOperation.create_field_index(name, kind))
-            self._write(shard, draft / _ENTRIES, entries)
-            shard.flush()
-            count = int(shard.count(edge.CountRequest(exact=True)))
-            shard.close()
+            draft.mkdir(parents=True, exist_ok=False)
+            with _translated(StoreFailed, "The index cannot be written.", cure=_CHECK):
+                count = self._fill(draft, entries)
             seal(draft)
             draft.rename(self._folder / generation)
         except OSError as error:
             raise StoreFailed(
-                f"The index cannot be written: {error.strerror}.",
-                cure="Check the space and rights of the home folder.",
+                f"The index cannot be written: {error.strerror}.", cure=_CHECK
             ) from error
+        return count
+
+    def _fill(self, draft: Path, entries: Iterable[Entry]) -> int:
+        shard = edge.EdgeShard.create(str(draft), _config(self._dimension, self._plain))
+        for name, kind in _FILTERED.items():
+            shard.update(edge.UpdateOperation.create_field_index(name, kind))
+        self._write(shard, draft / _ENTRIES, entries)
+        shard.flush()
+        count = int(shard.count(edge.CountRequest(exact=True)))
+        shard.close()
         return count
 
     def _write(self, shard: Any, folder: Path, entries: Iterable[Entry]) -> None:
         packed = 0
         with EntryWriter(folder) as writer:
             for batch in _batches(entries):
+                _check_room(folder)
                 points = [self._to_point(entry, writer) for entry in batch]
                 shard.update(edge.UpdateOperation.upsert_points(points))
                 if writer.count - packed >= self._segment:
@@ -256,14 +267,21 @@ def _config(dimension: int, plain: int) -> Any:
 
 
 @contextmanager
-def _translated(kind: type[BookError], message: str) -> Iterator[None]:
+def _translated(
+    kind: type[BookError], message: str, *, cure: str = "Run the ingest again."
+) -> Iterator[None]:
     """The engine raises bare Exceptions, and Rust's panics, which are BaseExceptions."""
     try:
         yield
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (BookError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
-        raise kind(message, cure="Run the ingest again.") from error
+        raise kind(message, cure=cure) from error
+
+
+def _check_room(folder: Path) -> None:
+    if shutil.disk_usage(folder).free < _ROOM:
+        raise StoreFailed("The disk is full.", cure="Make room where the home folder is.")
 
 
 def _to_payload(passage: Passage) -> dict[str, Any]:

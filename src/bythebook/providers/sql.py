@@ -54,6 +54,8 @@ def _failure(error: sa.exc.DatabaseError) -> DatabaseFailed:
         return DatabaseFailed(
             "The database is damaged.", cure="Move the home folder away and ingest the book again."
         )
+    if "disk is full" in str(error.orig):
+        return DatabaseFailed("The disk is full.", cure="Make room where the home folder is.")
     return DatabaseFailed("The database did not answer.", cure=_CHECK)
 
 
@@ -271,6 +273,9 @@ class SqlThreads:
 
     async def delete(self, thread_id: str) -> bool:
         return await asyncio.to_thread(self._delete, thread_id)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._engine.dispose)
 
     @_translated
     def _read(self, thread_id: str) -> Thread | None:

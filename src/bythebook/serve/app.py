@@ -40,7 +40,10 @@ def create_app(library: Library) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await library.warm_up()
-        yield
+        try:
+            yield
+        finally:
+            await library.close()
 
     app = FastAPI(
         title="By the Book", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
