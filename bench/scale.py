@@ -222,7 +222,7 @@ def publish(hay: Haystack, folder: Path) -> dict[str, Any]:
         "passages_per_s": hay.size / seconds,
         "passages_per_cpu_s": hay.size / busy,
         "peak_rss_mb": _rss_mb("VmHWM"),
-        "disk_gb": sum(f.stat().st_size for f in _files(folder / "generation")) / 1e9,
+        "disk_gb": _disk_gb(folder / "generation"),
     }
 
 
@@ -337,7 +337,7 @@ def _exact(files: EntryFiles, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarr
     empty = (np.full((len(vectors), 0), 0.0, np.float32), np.zeros((len(vectors), 0), np.int64))
     for start in range(0, len(files), BATCH):
         rows = range(start, min(len(files), start + BATCH))
-        cosines = _cosines(files, rows, vectors)
+        cosines = [way.T for way in files.cosines(rows, vectors)]
         for way, more in enumerate(cosines):
             old, places = kept.get(way, empty)
             merged = np.concatenate([old, more], axis=1)
@@ -348,14 +348,6 @@ def _exact(files: EntryFiles, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarr
                 np.take_along_axis(numbers, best, axis=1),
             )
     return kept[0][1], kept[1][1]
-
-
-def _cosines(
-    files: EntryFiles, rows: Sequence[int], vectors: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """As ``EntryFiles.cosines``, for many questions at once."""
-    each = [files.cosines(rows, vector) for vector in vectors]
-    return np.stack([one[0] for one in each]), np.stack([one[1] for one in each])
 
 
 def _ranking(candidates: Sequence[Candidate], asked: dict[int, float], index: Index) -> list[str]:
@@ -419,7 +411,7 @@ def catalog(hay: Haystack, folder: Path) -> dict[str, Any]:
         "read_passages_s": read - committed,
         "current_ms": _spread(current),
         "peak_rss_mb": _rss_mb("VmHWM"),
-        "disk_gb": sum(f.stat().st_size for f in _files(home)) / 1e9,
+        "disk_gb": _disk_gb(home),
     }
     shutil.rmtree(home)
     return figures
@@ -444,6 +436,10 @@ def _rss_mb(name: str = "VmRSS") -> float:
 
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def _disk_gb(folder: Path) -> float:
+    return sum(file.stat().st_blocks for file in _files(folder)) * 512 / 1e9
 
 
 def _forget(folder: Path) -> None:
@@ -493,7 +489,7 @@ def run(options: Options) -> None:
     for docs, home in zip(options.books, options.homes, strict=True):
         library = open_library(load_settings({"home": home}), new=True)
         asyncio.run(library.ingest(read_book(docs)))
-    figures: dict[str, Any] = {"sizes": {}}
+    figures = _known_figures()
     for size in options.sizes:
         folder = options.work / str(size)
         shutil.rmtree(folder, ignore_errors=True)
@@ -504,10 +500,15 @@ def run(options: Options) -> None:
         if size == IN_CATALOG:
             figures["catalog"] = _in_process("catalog", size, options)
         figures["sizes"][str(size)] = steps
-        FIGURES.write_text(json.dumps(_rounded(figures), indent=2) + "\n", "utf-8")
+        write(figures)
         if not options.keep:
             shutil.rmtree(folder)
-    write_section(figures)
+
+
+def _known_figures() -> dict[str, Any]:
+    """Sizes that are not measured again keep their figures."""
+    known: dict[str, Any] = {"sizes": {}}
+    return json.loads(FIGURES.read_text("utf-8")) if FIGURES.exists() else known
 
 
 def _in_process(step: str, size: int, options: Options) -> dict[str, Any]:
@@ -560,7 +561,9 @@ python bench/scale.py --work /tmp/scale --questions ../shared/data/squad-miniboo
 """
 
 
-def write_section(figures: dict[str, Any]) -> None:
+def write(figures: dict[str, Any]) -> None:
+    figures["sizes"] = dict(sorted(figures["sizes"].items(), key=lambda item: int(item[0])))
+    FIGURES.write_text(json.dumps(_rounded(figures), indent=2) + "\n", "utf-8")
     text = RESULTS.read_text("utf-8")
     before, _, rest = text.partition("## Scale\n")
     _, following, after = rest.partition("\n## ")

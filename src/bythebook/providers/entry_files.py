@@ -128,17 +128,23 @@ class EntryFiles:
         starts = np.searchsorted(self._order["key"], keys)
         return [self._find(one, int(start)) for one, start in zip(wanted, starts, strict=True)]
 
-    def cosines(self, rows: Sequence[int], vector: Vectors) -> tuple[Vectors, Vectors]:
-        """For each row: with its passage, and with the nearest of its units."""
+    def cosines(self, rows: Sequence[int], question: Vectors) -> tuple[Vectors, Vectors]:
+        """For each row: with its passage, and with the nearest of its units.
+
+        Several questions at once, one a row, give a column each.
+        """
+        cosines = _dot(self.vectors(rows), question)
         if not len(rows):
-            return np.empty(0, _FLOAT), np.empty(0, _FLOAT)
+            return cosines, cosines
         counts = self._rows["vectors_count"][rows].astype(np.int64)
-        # The last range needs an end, also where a passage without units leaves it empty.
-        cosines = np.append(self.vectors(rows) @ vector, _FLOAT.type(-np.inf))
         starts = np.cumsum(counts) - counts
         ranges = np.stack([starts, starts + 1], axis=1).ravel()
-        passages, units = np.maximum.reduceat(cosines, ranges).reshape(-1, 2).T
-        return passages, np.where(counts > 1, units, passages)
+        # The last range needs an end, also where a passage without units leaves it empty.
+        ended = np.concatenate([cosines, np.full_like(cosines[:1], -np.inf)])
+        best = np.maximum.reduceat(ended, ranges, axis=0)
+        passages, units = best[0::2], best[1::2]
+        units[counts == 1] = passages[counts == 1]
+        return passages, units
 
     def vectors(self, rows: Sequence[int]) -> Vectors:
         """The vectors of these rows, one below the other: each passage's, then its units'."""
@@ -222,6 +228,14 @@ def _map(path: Path, kind: np.dtype[Any]) -> NDArray[Any]:
     if not path.stat().st_size:  # nothing can be mapped of an empty file
         return np.empty(0, kind)
     return np.asarray(np.memmap(path, kind, mode="r"))
+
+
+def _dot(vectors: Vectors, question: Vectors) -> Vectors:
+    if question.ndim > 1:
+        return vectors @ question.T
+    # BLAS would wake its threads for so little, which costs more than it saves on busy cores.
+    product: Vectors = np.einsum("vd,d->v", vectors, question)
+    return product
 
 
 def _keys(ids: NDArray[np.void]) -> NDArray[np.uint64]:

@@ -45,7 +45,7 @@ _OVERSAMPLING = 4.0
 _SEGMENT = 65536
 # The units of so many passages for each one wanted are compared: a passage with a near sentence is
 # near itself, and scanning all units would cost five times what scanning the passages does.
-_DEPTH = 4
+_DEPTH = 6
 
 _MOST_SEGMENTS = 1000  # the engine would merge more than that
 
@@ -98,8 +98,6 @@ class EdgeShelf:
 
     def _fill(self, draft: Path, entries: Iterable[Entry]) -> int:
         shard = edge.EdgeShard.create(str(draft), _config(self._dimension, self._plain))
-        for name, kind in _FILTERED.items():
-            shard.update(edge.UpdateOperation.create_field_index(name, kind))
         self._write(shard, draft / _ENTRIES, entries)
         shard.flush()
         count = int(shard.count(edge.CountRequest(exact=True)))
@@ -107,17 +105,14 @@ class EdgeShelf:
         return count
 
     def _write(self, shard: Any, folder: Path, entries: Iterable[Entry]) -> None:
-        packed = 0
         with EntryWriter(folder) as writer:
-            for batch in _batches(entries):
-                _check_room(folder)
-                points = [self._to_point(entry, writer) for entry in batch]
-                shard.update(edge.UpdateOperation.upsert_points(points))
-                if writer.count - packed >= self._segment:
-                    shard.optimize()
-                    packed = writer.count
-        # The engine leaves what is smaller than ``plain`` as it is.
-        shard.optimize()
+            for segment in _batches(entries, self._segment):
+                for batch in _batches(segment, _BATCH):
+                    _check_room(folder)
+                    points = [self._to_point(entry, writer) for entry in batch]
+                    shard.update(edge.UpdateOperation.upsert_points(points))
+                if writer.count > self._plain:
+                    _pack(shard)
 
     def _to_point(self, entry: Entry, writer: EntryWriter) -> Any:
         check_vectors(entry, self._dimension)
@@ -301,7 +296,14 @@ def _to_filter(filters: Filters) -> Any:
     )
 
 
-def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+def _pack(shard: Any) -> None:
+    """Filters by index, a quantised scan, and a list of passages for each word that is mapped."""
+    for name, kind in _FILTERED.items():
+        shard.update(edge.UpdateOperation.create_field_index(name, kind))
+    shard.optimize()
+
+
+def _batches(entries: Iterable[Entry], size: int) -> Iterator[Iterable[Entry]]:
     iterator = iter(entries)
-    while batch := list(itertools.islice(iterator, _BATCH)):
-        yield batch
+    for first in iterator:
+        yield itertools.chain([first], itertools.islice(iterator, size - 1))
