@@ -552,7 +552,7 @@ PREAMBLE = """## Scale
 Real passages repeated with noise, one book hidden among them unchanged; {asked} of its questions
 are asked. Every step is a process of its own. *Exact* compares every vector of every unit; the
 search scans packed passage vectors and compares only the units of what that brings up (decision
-19).
+17).
 
 ```sh
 python bench/scale.py --work /tmp/scale --questions ../shared/data/squad-minibook/qa.jsonl \\
