@@ -33,7 +33,7 @@ AGAINST = ("missing", "denied", "strange")
 CANDIDATES = 20
 FOLDS = 10
 USUAL = {"answerable", "off_book"}  # what is expected of readers, and what calibration is judged on
-FOOLING = 0.05  # the share of questions written to fool that readers are expected to ask
+FOOLING = 0.025  # the share of questions written to fool that readers are expected to ask
 CAPS = [np.inf] * (len(FOR) + len(AGAINST) - 1) + [MOST_STRANGERS]
 
 

@@ -34,7 +34,7 @@ import numpy as np
 
 from bythebook.assemble import open_catalog, open_library
 from bythebook.book.site import read_book
-from bythebook.index.calibrate import calibration_for
+from bythebook.index.calibrate import MEASURED
 from bythebook.index.catalog import vector_key
 from bythebook.index.lexicon import Vocabulary, number_of, term_evidence, terms_of
 from bythebook.model import Passage, Question, Signals, Unit
@@ -46,7 +46,7 @@ from bythebook.providers.sql import SqlCatalog, open_database
 from bythebook.retrieve.search import Index, search
 from bythebook.settings import load_settings
 
-EMBEDDER = "local:minilm"
+EMBEDDER = "local:minilm-int8"
 DIMENSION = 384
 ASKED = 200  # questions
 WAYS = 24  # passages that each way of searching brings up, as in a search
@@ -281,7 +281,7 @@ async def _open(folder: Path) -> tuple[Index, float, float]:
     vocabulary = Vocabulary.from_bytes((folder / "vocabulary").read_bytes())
     loaded = time.perf_counter()
     embedder = LocalEmbedder(EMBEDDER.partition(":")[2])
-    index = Index("generation", embedder, store, vocabulary, calibration_for(EMBEDDER))
+    index = Index("generation", embedder, store, vocabulary, MEASURED[EMBEDDER])
     return index, (opened - began) * 1000, (loaded - opened) * 1000
 
 

@@ -31,7 +31,7 @@ _NEAR = 2  # terms that may stand between two neighbours
 _MOST_MOVED = 0.5  # share; more says no more
 _MOST_SKIPPED = 3
 _MOST_KIN = 24  # words of the passage that a strange word is compared with
-_MEASURED = frozenset(("local:minilm",))
+_MEASURED = frozenset(("local:minilm-int8",))
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,7 @@ class Press:
         current = self.catalog.current()
         served = current is not None and current.fingerprint == print_of_book
         if current is not None and served and not again and await whole(self.shelf, current):
+            await self.shelf.discard(keep=[current.name])  # what a killed ingest left behind
             return
         vocabulary = Vocabulary.of(passages)
         generation = Generation(
