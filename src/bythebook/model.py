@@ -89,6 +89,7 @@ class Passage:
     units: tuple[Unit, ...] = ()
     source: tuple[int, int] = (0, 0)  # offsets of the passage in its source file
     tokens: int = 0
+    neighbours: tuple[str, ...] = ()  # ids of those before and after it in the same section
 
     def unit_text(self, unit: Unit) -> str:
         return self.text[unit.start : unit.end]

@@ -1,5 +1,7 @@
 """The gate: enough evidence, or which refusal; and S4's confidence."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,3 +92,16 @@ def test_context_over_the_budget_drops_the_weakest() -> None:
     evidence = gather(Question("q", floor=0.1), hits, context_tokens=budget)
     assert evidence.hits == tuple(hits[:2])
     assert evidence.tokens <= budget
+
+
+def test_what_stands_beside_a_hit_comes_last_and_lends_no_confidence() -> None:
+    beside, stranger = hit("The next paragraph.", score=0.2), hit("Another section.", score=0.2)
+    found = hit("A kettle boils water.", score=0.9)
+    found = replace(found, passage=replace(found.passage, neighbours=(beside.passage.id,)))
+    alone = gather(Question("Why?"), [found], context_tokens=1000)
+    evidence = gather(Question("Why?"), [found], context_tokens=1000, around=[beside, stranger])
+    assert evidence.hits == (found, beside)
+    assert evidence.confidence == alone.confidence
+    assert evidence.tokens == found.passage.tokens + beside.passage.tokens
+    narrow = gather(Question("Why?"), [found], context_tokens=evidence.tokens - 1, around=[beside])
+    assert narrow.hits == (found,)

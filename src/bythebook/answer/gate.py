@@ -28,8 +28,13 @@ _BANDS = ((0.85, 5, Level.HIGH), (0.75, 3, Level.MEDIUM), (0.60, 2, Level.LOW))
 _ORDER = (Level.INSUFFICIENT, Level.LOW, Level.MEDIUM, Level.HIGH)
 
 
-def gather(question: Question, hits: Sequence[Hit], *, context_tokens: int) -> Evidence:
-    """The hits above the floor that fit the budget; the weakest are dropped first."""
+def gather(
+    question: Question, hits: Sequence[Hit], *, context_tokens: int, around: Sequence[Hit] = ()
+) -> Evidence:
+    """The hits above the floor that fit the budget; the weakest are dropped first.
+
+    What stands around them comes last, where there is room; it lends no confidence.
+    """
     kept: list[Hit] = []
     tokens = 0
     for hit in hits:
@@ -40,6 +45,11 @@ def gather(question: Question, hits: Sequence[Hit], *, context_tokens: int) -> E
         kept.append(hit)
         tokens += hit.passage.tokens
     confidence = measure(kept, top_k=question.top_k)
+    wanted = {name for hit in kept for name in hit.passage.neighbours}
+    for hit in around:
+        if hit.passage.id in wanted and tokens + hit.passage.tokens <= context_tokens:
+            kept.append(hit)
+            tokens += hit.passage.tokens
     return Evidence(tuple(kept), tokens, confidence, tuple(hits))
 
 

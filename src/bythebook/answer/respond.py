@@ -32,6 +32,8 @@ from bythebook.ports import Writer
 from bythebook.retrieve.search import Findings, Index, search, weigh_selection
 from bythebook.talk.standalone import stand_alone
 
+_AROUND = 2  # of the best hits, the section is read on as far as the budget allows
+
 DISCLAIMER = "The book says little about this; read the cited passages yourself."
 
 
@@ -71,8 +73,10 @@ async def respond(
         selection = passage_of_selection(question.selection or "", url=question.selection_url)
         findings = await weigh_selection(asked, selection, desk.index)
     else:
-        findings = await search(asked, desk.index)
-    evidence = gather(asked, findings.hits, context_tokens=desk.context_tokens)
+        findings = await search(asked, desk.index, around=_AROUND)
+    evidence = gather(
+        asked, findings.hits, context_tokens=desk.context_tokens, around=findings.around
+    )
     yield evidence
     outcome: Answer | Refusal | None = gate(asked, workflow, evidence)
     written = time.perf_counter()

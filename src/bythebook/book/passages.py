@@ -58,7 +58,23 @@ def passages_of(
         for chunk in pack(render(section.blocks), max_tokens):
             count = seen[path, chunk.text] = seen.get((path, chunk.text), -1) + 1
             passages.append(_passage(chunk, here, metadata, len(passages), count))
-    return with_fragments(passages)
+    return with_fragments(_with_neighbours(passages))
+
+
+def _with_neighbours(passages: Sequence[Passage]) -> list[Passage]:
+    """Each passage knows what stands right before and after it under the same heading."""
+    beside = zip([None, *passages], passages, [*passages[1:], None], strict=False)
+    return [
+        replace(
+            passage,
+            neighbours=tuple(
+                other.id
+                for other in (before, after)
+                if other is not None and other.place == passage.place
+            ),
+        )
+        for before, passage, after in beside
+    ]
 
 
 def _passage(chunk: Chunk, place: Place, metadata: Metadata, position: int, copy: int) -> Passage:

@@ -70,14 +70,14 @@ class Calibration:
             + self.coverage * seen.coverage
         )
 
-    def scores(self, found: Sequence[Signals]) -> list[float]:
-        """One score for each passage found for a question."""
-        best = max(map(self.merit, found), default=0.0)
+    def scores(self, found: Sequence[Signals], *, best: float | None = None) -> list[float]:
+        """One score for each passage; ``best`` is the most merit of all that were found."""
+        best = max(map(self.merit, found), default=0.0) if best is None else best
         return [self._found(seen, best) * self.reading.answers(seen) for seen in found]
 
     def _found(self, seen: Signals, best: float) -> float:
         merit = self.merit(seen)
-        behind = min(best - merit, MOST_BEHIND)
+        behind = min(max(best - merit, 0.0), MOST_BEHIND)
         return _logistic(self.bias + self.slope * merit - self.behind * behind)
 
     def to_json(self) -> str:

@@ -81,4 +81,5 @@ def from_record(record: Mapping[str, Any]) -> Passage:
         ),
         source=(record["source"][0], record["source"][1]),
         tokens=record["tokens"],
+        neighbours=tuple(record.get("neighbours", ())),
     )

@@ -41,6 +41,7 @@ class Findings:
     query_ms: float
     search_ms: float
     vectors: VectorState = VectorState.READY
+    around: tuple[Hit, ...] = ()  # what stands beside the best hits in their sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,11 @@ class _Asked:
     terms: Mapping[int, float]
 
 
-async def search(question: Question, index: Index) -> Findings:
-    """By meaning and by word at once; then each candidate is weighed by all its signals."""
+async def search(question: Question, index: Index, *, around: int = 0) -> Findings:
+    """By meaning and by word at once; then each candidate is weighed by all its signals.
+
+    The neighbours of the best ``around`` hits are read as well, as what they are: not found.
+    """
     began = time.perf_counter()
     asked = await _understand(question, index)
     embedded = time.perf_counter()
@@ -64,10 +68,28 @@ async def search(question: Question, index: Index) -> Findings:
     ranking = best(weighed, limit=question.top_k)
     entries = await index.store.fetch([each.candidate.passage_id for each in ranking])
     hits = _read(entries, asked, weighed, index.calibration)
+    beside = await _beside(hits[:around], asked, weighed, index)
     done = time.perf_counter()
     return Findings(
-        hits, (embedded - began) * 1000, (done - embedded) * 1000, vectors=index.vectors
+        hits,
+        (embedded - began) * 1000,
+        (done - embedded) * 1000,
+        vectors=index.vectors,
+        around=tuple(hit for hit in beside if hit.passage.id not in {h.passage.id for h in hits}),
     )
+
+
+async def _beside(
+    hits: Sequence[Hit], asked: _Asked, weighed: Sequence[Weighed], index: Index
+) -> tuple[Hit, ...]:
+    """The neighbours of these hits, weighed beside everything that was found."""
+    names = dict.fromkeys(name for hit in hits for name in hit.passage.neighbours)
+    if not names:
+        return ()
+    entries = await index.store.fetch(list(names))
+    candidates = [Candidate.of(entry, asked.vector) for entry in entries]
+    known = [*weighed, *_weigh(candidates, asked, index.calibration)]
+    return _read(entries, asked, known, index.calibration)
 
 
 async def weigh_selection(question: Question, passage: Passage, index: Index) -> Findings:
@@ -126,6 +148,7 @@ def _read(
         replace(each.signals, **asdict(doubts(asked.text, asked.terms, entry.passage, near)))
         for each, entry, near in zip(found, entries, cosines, strict=True)
     ]
+    scores = calibration.scores(signals, best=max((each.merit for each in weighed), default=0.0))
     hits = [
         Hit(
             passage=entry.passage,
@@ -138,7 +161,7 @@ def _read(
             vector=entry.vector,
         )
         for each, entry, near, seen, score in zip(
-            found, entries, cosines, signals, calibration.scores(signals), strict=True
+            found, entries, cosines, signals, scores, strict=True
         )
     ]
     hits.sort(key=lambda hit: (-hit.score, -hit.cosine, hit.passage.id))

@@ -1,0 +1,81 @@
+"""A search on fakes: what is found, how it is ranked, and what stands beside it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bythebook.index.calibrate import MEASURED, WORDS_ALONE
+from bythebook.index.ingest import Press, ingest
+from bythebook.index.lexicon import Vocabulary
+from bythebook.model import Question, VectorState
+from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf
+from bythebook.retrieve.search import Index, search
+from tests.samples import read
+
+LONG = "Nothing else is said in this long and winding paragraph about the weather. " * 30
+PAGE = f"""# Kettles
+
+## Boiling
+
+A kettle boils its water at one hundred degrees.
+
+{LONG}
+
+{LONG.replace("weather", "harbour")}
+
+## Storing
+
+A kettle is stored dry.
+"""
+
+
+@pytest.fixture
+async def index(tmp_path: Path) -> Index:
+    (tmp_path / "kettles.md").write_text(PAGE)
+    catalog, shelf, embedder = MemoryCatalog(), MemoryShelf(), FakeEmbedder()
+    await ingest(read(tmp_path), Press(catalog, shelf, embedder))
+    generation = catalog.current()
+    assert generation is not None
+    return Index(
+        generation=generation.name,
+        embedder=embedder,
+        store=await shelf.open(generation.name),
+        vocabulary=Vocabulary.from_bytes(generation.vocabulary),
+        calibration=MEASURED["local:minilm-int8"],
+    )
+
+
+async def test_the_best_hit_comes_first_and_says_why(index: Index) -> None:
+    [best, *others] = (await search(Question("When does a kettle boil water?"), index)).hits
+    assert "boils its water" in best.passage.text
+    assert best.rank == 1
+    assert best.ranks.words == 1
+    assert best.ranks.among == 1 + len(others)
+    assert all(best.score >= other.score for other in others)
+
+
+async def test_the_neighbours_of_the_best_are_read_on_demand(index: Index) -> None:
+    question = Question("When does a kettle boil water?", top_k=1)
+    alone = await search(question, index)
+    assert alone.around == ()
+    findings = await search(question, index, around=1)
+    assert findings.hits == alone.hits
+    [best] = findings.hits
+    assert [hit.passage.id for hit in findings.around] == list(best.passage.neighbours)
+    assert all(hit.passage.place == best.passage.place for hit in findings.around)
+    assert all(hit.score < best.score for hit in findings.around)
+
+
+async def test_a_pending_book_is_searched_without_its_embedder(index: Index) -> None:
+    class Silent(FakeEmbedder):
+        async def embed(self, texts, *, role):  # type: ignore[no-untyped-def]
+            raise AssertionError("nobody should ask")
+
+    pending = replace(
+        index, embedder=Silent(), vectors=VectorState.PENDING, calibration=WORDS_ALONE
+    )
+    findings = await search(Question("When does a kettle boil water?"), pending)
+    assert findings.vectors is VectorState.PENDING
+    assert "boils its water" in findings.hits[0].passage.text
+    assert findings.hits[0].cosine == 0
