@@ -43,13 +43,12 @@ from bythebook.providers.entry_files import EntryFiles
 from bythebook.providers.local import LocalEmbedder
 from bythebook.providers.qdrant_edge import EdgeShelf
 from bythebook.providers.sql import SqlCatalog, open_database
-from bythebook.retrieve.search import Index, search
+from bythebook.retrieve.search import Index, breadth, search
 from bythebook.settings import load_settings
 
 EMBEDDER = "local:minilm-int8"
 DIMENSION = 384
 ASKED = 200  # questions
-WAYS = 24  # passages that each way of searching brings up, as in a search
 IN_CATALOG = 100_000  # passages with which the catalog is measured, where there are so many
 BATCH = 512
 BORROWED = 0.35  # share of a passage's units
@@ -302,13 +301,14 @@ async def _judge(hay: Haystack, folder: Path, rows: list[dict[str, Any]]) -> dic
     index, _, _ = await _open(folder)
     files = EntryFiles(folder / "generation" / "entries", dimension=DIMENSION)
     vectors = await index.embedder.embed([row["question"] for row in rows], role="query")
-    by_passage, by_unit = _exact(files, vectors)
+    limit = breadth(hay.size)
+    by_passage, by_unit = _exact(files, vectors, limit)
     right = [_right(hay, row) for row in rows]
     ranks: dict[str, list[float]] = {"search": [], "exact": []}
     shares: dict[str, list[float]] = {"by_passage": [], "by_unit": [], "same_first": []}
     for number, (row, vector) in enumerate(zip(rows, vectors, strict=True)):
         asked = index.vocabulary.ask(row["question"])
-        found = await index.store.find(vector, asked, limit=WAYS, filters={})
+        found = await index.store.find(vector, asked, limit=limit, filters={})
         ids = {one.passage_id for one in found}
         exact = {one.passage_id: one for one in found}
         for rows_of_way, way in ((by_passage, "by_passage"), (by_unit, "by_unit")):
@@ -331,7 +331,7 @@ async def _judge(hay: Haystack, folder: Path, rows: list[dict[str, Any]]) -> dic
     }
 
 
-def _exact(files: EntryFiles, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _exact(files: EntryFiles, vectors: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """For each question the rows nearest by passage and by best unit, every vector compared."""
     kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     empty = (np.full((len(vectors), 0), 0.0, np.float32), np.zeros((len(vectors), 0), np.int64))
@@ -342,7 +342,7 @@ def _exact(files: EntryFiles, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarr
             old, places = kept.get(way, empty)
             merged = np.concatenate([old, more], axis=1)
             numbers = np.concatenate([places, np.broadcast_to(np.array(rows), more.shape)], axis=1)
-            best = np.argsort(-merged, axis=1, kind="stable")[:, :WAYS]
+            best = np.argsort(-merged, axis=1, kind="stable")[:, :limit]
             kept[way] = (
                 np.take_along_axis(merged, best, axis=1),
                 np.take_along_axis(numbers, best, axis=1),
@@ -388,18 +388,22 @@ def catalog(hay: Haystack, folder: Path) -> dict[str, Any]:
     shutil.rmtree(home, ignore_errors=True)
     ledger = SqlCatalog(open_database(None, home), home)
     passages: list[Passage] = []
+    known: set[str] = set()  # two passages that came out alike share their vectors
     entries = hay.entries(1.0)
     began = time.perf_counter()
     while some := list(itertools.islice(entries, 32)):  # as an ingest does
         passages += [entry.passage for entry in some]
-        ledger.add_vectors(
-            EMBEDDER,
-            [StoredVectors(vector_key(e.passage), e.vector, e.unit_vectors) for e in some],
-        )
+        stored = {
+            key: StoredVectors(key, entry.vector, entry.unit_vectors)
+            for entry in some
+            if (key := vector_key(entry.passage)) not in known
+        }
+        known |= stored.keys()
+        ledger.add_vectors(EMBEDDER, list(stored.values()))
     added = time.perf_counter()
     packed = (folder / "vocabulary").read_bytes()
     generation = Generation("0" * 32, EMBEDDER, DIMENSION, hay.size, "", packed)
-    ledger.commit(passages, generation, keep_vectors={vector_key(p) for p in passages})
+    ledger.commit(passages, generation, keep_vectors=known)
     committed = time.perf_counter()
     ledger.passages()
     read = time.perf_counter()
@@ -624,8 +628,8 @@ _ROWS = {
     ),
     "hit@1 / hit@5 / MRR@10, exact": lambda s: _graded(s["judge"]["exact"]),
     "hit@1 / hit@5 / MRR@10, search": lambda s: _graded(s["judge"]["search"]),
-    "of the 24 nearest passages found": lambda s: f"{s['judge']['found_of_nearest_passages']:.4f}",
-    "of the 24 nearest by unit found": lambda s: f"{s['judge']['found_of_nearest_units']:.3f}",
+    "of the nearest passages found": lambda s: f"{s['judge']['found_of_nearest_passages']:.4f}",
+    "of the nearest by unit found": lambda s: f"{s['judge']['found_of_nearest_units']:.3f}",
     "same first hit as exact": lambda s: f"{s['judge']['same_first_hit']:.3f}",
     "words in the vocabulary (packed, MB)": lambda s: (
         f"{s['publish']['vocabulary_terms']:,} ({s['publish']['vocabulary_mb']:.1f})"
