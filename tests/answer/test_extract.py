@@ -55,7 +55,7 @@ async def test_only_the_best_place_gives_its_whole_list() -> None:
 
 async def test_the_best_passage_always_has_its_say() -> None:
     found = evidence("It rises on warm air.", *["A balloon is a balloon balloon."] * 3)
-    assert "It rises on warm air. [1]" in await _write("What is a balloon?", found)
+    assert "It rises on warm air. [1]" in await _write("Where is the balloon?", found)
 
 
 async def test_a_row_comes_with_the_names_of_its_columns() -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
+from bythebook.answer.wants import Wants, wants_of
 from bythebook.index.lexicon import (
     Vocabulary,
     language_of_passage,
@@ -28,14 +29,10 @@ _OWN_WORDS = 0.5  # share of the question's words that the unit has
 _PLACED_WORDS = 0.3  # … that it or the headings above it have
 _SCORE = 0.5  # of the passage it stands in
 _UNLIKELY = -0.5  # labels, table headers, code that nobody asked for, exercises
+_DEFINES = 0.6  # it says what the term is that was asked for
+_COUNTS = 0.15  # it has a number where one was asked for
 _MARGIN = 0.4  # how much weaker than the best a second unit may be
 
-_ASKS_CODE = re.compile(
-    r"\b(code|command|snippet|script|syntax|show me|example of|how (do|can) (i|you) "
-    r"(run|start|launch|build|install|call|write|create|declare|launch))\b",
-    re.IGNORECASE,
-)
-_ASKS_STEPS = re.compile(r"\b(how (do|can|should) (i|we|you)|how to|steps?|procedure)\b", re.I)
 _EXERCISES = re.compile(r"\b(exercises?|quiz(zes)?|self-check|self-assessment|practice)\b", re.I)
 _LIST_MARKER = re.compile(r"(?:-|\d{1,3}\.) ")
 _LEANS_BACK = re.compile(
@@ -48,6 +45,7 @@ class _Pick:
     hit: int  # index into the evidence
     unit: int  # index into the passage's units
     merit: float
+    defines: bool = False
 
 
 class ExtractiveWriter:
@@ -69,12 +67,11 @@ class ExtractiveWriter:
 
     def _choose(self, question: Question, evidence: Evidence) -> Iterator[tuple[str, int, str]]:
         """(what stands before it, number of the hit, text), in reading order."""
-        picks = self._rank(question, evidence)
-        asks_steps = _ASKS_STEPS.search(question.text)
+        wants = wants_of(question.text)
         chosen: set[tuple[int, int]] = set()
-        for pick in _few(picks):
+        for pick in _few(self._rank(question, evidence, wants)):
             hit = evidence.hits[pick.hit]
-            if pick.hit == 0 and asks_steps and (steps := _steps(hit, pick.unit)):
+            if pick.hit == 0 and wants.steps and (steps := _steps(hit, pick.unit)):
                 chosen = {(0, unit) for unit in steps}  # the steps are the answer
                 break
             chosen.update((pick.hit, unit) for unit in _company(hit, pick.unit))
@@ -89,9 +86,8 @@ class ExtractiveWriter:
                 yield _lead(before, (hit, unit_index, text)), hit_index + 1, text
                 before = hit, unit_index, text
 
-    def _rank(self, question: Question, evidence: Evidence) -> list[_Pick]:
+    def _rank(self, question: Question, evidence: Evidence, wants: Wants) -> list[_Pick]:
         asked = self._vocabulary.ask(question.text)
-        wants_code = bool(_ASKS_CODE.search(question.text))
         picks: list[_Pick] = []
         for index, hit in enumerate(evidence.hits):
             is_exercise = bool(_EXERCISES.search(hit.passage.place.heading))
@@ -104,17 +100,19 @@ class ExtractiveWriter:
                 _, placed = term_evidence(asked, dict.fromkeys(words | headings, 1.0))
                 merit = hit.unit_cosines[unit_index] + _SCORE * hit.score
                 merit += _OWN_WORDS * own + _PLACED_WORDS * placed
-                unasked = unit.kind is UnitKind.CODE and not wants_code
+                defines = unit.kind is not UnitKind.CODE and wants.is_defined_by(text)
+                merit += _DEFINES * defines + _COUNTS * wants.is_counted_by(text)
+                unasked = unit.kind is UnitKind.CODE and not wants.code
                 if unasked or is_exercise or _is_label(hit, unit_index):
                     merit += _UNLIKELY
-                picks.append(_Pick(index, unit_index, merit))
+                picks.append(_Pick(index, unit_index, merit, defines))
         return sorted(picks, key=lambda pick: (-pick.merit, pick.hit, pick.unit))
 
 
 def _few(picks: Sequence[_Pick]) -> list[_Pick]:
-    """The strongest units; the best passage always has its say."""
+    """The strongest units; the best passage has its say, unless another defines what was asked."""
     few = [pick for pick in picks[:_MOST_UNITS] if pick.merit >= picks[0].merit - _MARGIN]
-    if few and all(pick.hit for pick in few):
+    if few and not few[0].defines and all(pick.hit for pick in few):
         few[_MOST_UNITS - 1 :] = [next(pick for pick in picks if pick.hit == 0)]
     return few
 

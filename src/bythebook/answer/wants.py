@@ -1,0 +1,75 @@
+"""A question in; what an answer to it looks like, out: a definition, steps, code, a number.
+
+Rules for English questions. A question that no rule knows wants nothing in particular.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_CODE = re.compile(
+    r"\b(code|command|snippet|script|syntax|show me|example of|how (do|can) (i|you) "
+    r"(run|start|launch|build|install|call|write|create|declare))\b",
+    re.IGNORECASE,
+)
+_STEPS = re.compile(r"\b(how (do|can|should) (i|we|you)|how to|steps?|procedure)\b", re.IGNORECASE)
+_DEFINITION = re.compile(
+    r"\s*(?:(?:what|who)(?:['’]s| is| are| was| were)|what does|define|explain|describe)\s+"
+    r"(?:an?\s+|the\s+)?(?P<term>.+?)(?:\s+(?:mean|stand for))?\s*[?.!]*\s*",
+    re.IGNORECASE,
+)
+_LONGEST_TERM = 4  # words
+# "What is a URDF file?" is answered by "URDF is …".
+_KIND = re.compile(
+    r"\s+(?:files?|formats?|methods?|algorithms?|functions?|commands?|tools?|packages?|"
+    r"library|systems?|models?|problems?|techniques?)\b",
+    re.IGNORECASE,
+)
+_NUMBER_ASKED = re.compile(
+    r"\b(how (many|much|long|far|often|old|large|big|fast|high|wide|heavy|deep|tall)|"
+    r"(what|which) (year|date|percentage|percent|number|share|size|value)|(since |until )?when)\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"\d|\b(zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|"
+    r"forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|"
+    r"third|quarter|once|twice|several|infinity|never|always)\b",
+    re.IGNORECASE,
+)
+_SAYS_WHAT = (
+    r"(?:\s*\([^)]*\))?(?:,[^,.]*,)?\s*(?:[:–—]|\b(?:is|are|was|were|means?|refers?|denotes?|"
+    r"describes?|stands? for|consists?|defines?)\b)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    code: bool = False
+    steps: bool = False
+    number: bool = False
+    definition: str = ""  # of this term; empty: of none
+
+    def is_defined_by(self, text: str) -> bool:
+        """Whether the text begins by saying what the term is."""
+        if not self.definition:
+            return False
+        named = _KIND.sub("", self.definition) or self.definition
+        article = r"\W{0,3}(?:(?:an?|the)\s+)?\W{0,3}"
+        term = re.escape(named).replace(r"\ ", r"\s+") + f"(?:{_KIND.pattern})?"
+        return bool(re.match(f"{article}{term}(?:e?s)?\\W{{0,3}}{_SAYS_WHAT}", text, re.IGNORECASE))
+
+    def is_counted_by(self, text: str) -> bool:
+        """Whether a number was asked for and the text has one."""
+        return self.number and bool(_NUMBER.search(text))
+
+
+def wants_of(question: str) -> Wants:
+    defined = _DEFINITION.fullmatch(question)
+    term = defined["term"].strip("\"'“”‘’`*") if defined else ""
+    return Wants(
+        code=bool(_CODE.search(question)),
+        steps=bool(_STEPS.search(question)),
+        number=bool(_NUMBER_ASKED.search(question)),
+        definition=term if 0 < len(term.split()) <= _LONGEST_TERM else "",
+    )
