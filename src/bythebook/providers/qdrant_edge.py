@@ -39,12 +39,11 @@ _ROOM = 64 << 20
 
 # Up to so many passages, comparing every vector as it is takes less than a millisecond.
 _PLAIN = 4096
-# Beyond, a scan reads four bits for each number of a vector, and the best are compared exactly.
-_OVERSAMPLING = 4.0
 # So many passages are packed at a time: a larger book takes no more memory to publish.
 _SEGMENT = 65536
-# The units of so many passages for each one wanted are compared: a passage with a near sentence is
-# near itself, and scanning all units would cost five times what scanning the passages does.
+# Beyond, a scan reads four bits for each number of a vector. So many passages for each one wanted
+# are then compared exactly, their units too: a passage with a near sentence is near itself, and
+# scanning all units would cost five times what scanning the passages does.
 _DEPTH = 6
 
 _MOST_SEGMENTS = 1000  # the engine would merge more than that
@@ -144,7 +143,7 @@ class EdgeStore:
     def __init__(self, shard: Any, entries: EntryFiles, *, packed: bool) -> None:
         self._shard = shard
         self._entries = entries
-        self._params = _EXACT_AT_LAST if packed else edge.SearchParams(exact=True)
+        self._params = _PACKED if packed else edge.SearchParams(exact=True)
 
     async def find(
         self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
@@ -180,11 +179,11 @@ class EdgeStore:
             near, worded = self._rows(vector, terms, limit, wanted)
             rows = sorted({*near, *worded})
             cosines = self._entries.cosines(rows, vector)
-            by_unit = np.argsort(-cosines[1], kind="stable")[:limit].tolist()
-            best = {*near[:limit], *worded}
-            chosen = sorted({*by_unit, *(n for n, row in enumerate(rows) if row in best)})
+            by_passage, by_unit = (np.argsort(-way, kind="stable")[:limit] for way in cosines)
+            by_word = np.searchsorted(rows, worded)
+            chosen = np.unique(np.concatenate([by_passage, by_unit, by_word])).astype(int)
             return self._entries.candidates(
-                [rows[n] for n in chosen], (cosines[0][chosen], cosines[1][chosen])
+                [rows[place] for place in chosen.tolist()], (cosines[0][chosen], cosines[1][chosen])
             )
 
     def _rows(
@@ -215,9 +214,8 @@ def _by_words(terms: list[int], limit: int, wanted: Any) -> Any:
     return edge.QueryRequest(limit=limit, query=query, filter=wanted)
 
 
-_EXACT_AT_LAST = edge.SearchParams(
-    quantization=edge.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING)
-)
+# The engine need not compare again what is compared with the vectors in the entries.
+_PACKED = edge.SearchParams(quantization=edge.QuantizationSearchParams(rescore=False))
 
 _KEYWORD, _INTEGER = edge.PayloadSchemaType.Keyword, edge.PayloadSchemaType.Integer
 _FILTERED = {
