@@ -105,3 +105,10 @@ def test_what_stands_beside_a_hit_comes_last_and_lends_no_confidence() -> None:
     assert evidence.tokens == found.passage.tokens + beside.passage.tokens
     narrow = gather(Question("Why?"), [found], context_tokens=evidence.tokens - 1, around=[beside])
     assert narrow.hits == (found,)
+
+
+def test_a_selection_without_a_number_does_not_say_how_many() -> None:
+    question = Question("How many views do I need?", selection="Calibration needs views.")
+    for text, answers in (("Calibration needs views.", False), ("It needs ten views.", True)):
+        evidence = gather(question, [hit(text)], context_tokens=100)
+        assert (gate(question, plan(question), evidence) is None) is answers

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from bythebook.answer.plan import Mode, PlannedWorkflow
+from bythebook.answer.wants import wants_of
 from bythebook.model import (
     Confidence,
     Evidence,
@@ -73,12 +74,20 @@ def gate(question: Question, workflow: PlannedWorkflow, evidence: Evidence) -> R
     """A refusal if this evidence cannot carry an answer."""
     selected = workflow.mode is Mode.SELECTED_TEXT_ONLY
     enough = _ORDER.index(evidence.confidence.level) >= _ORDER.index(question.needs)
-    if evidence.hits and (enough or selected):
+    if selected and evidence.hits and not _uncounted(question, evidence):
+        return None
+    if evidence.hits and enough and not selected:
         return None
     if selected:
         return Refusal(RefusalType.SELECTED_TEXT_MISSING)
     kind = RefusalType.LOW_RELEVANCE if evidence.considered else RefusalType.EMPTY_RETRIEVAL
     return Refusal(kind, nearby_topics(evidence))
+
+
+def _uncounted(question: Question, evidence: Evidence) -> bool:
+    """Whether "how many" was asked of a text without a number."""
+    wants = wants_of(question.text)
+    return wants.count and not any(wants.is_counted_by(hit.passage.text) for hit in evidence.hits)
 
 
 def ungrounded(workflow: PlannedWorkflow, evidence: Evidence) -> Refusal:

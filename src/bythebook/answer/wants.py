@@ -31,6 +31,7 @@ _NUMBER_ASKED = re.compile(
     r"(what|which) (year|date|percentage|percent|number|share|size|value)|(since |until )?when)\b",
     re.IGNORECASE,
 )
+_COUNT_ASKED = re.compile(r"\bhow many\b", re.IGNORECASE)
 _NUMBER = re.compile(
     r"\d|\b(zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|"
     r"forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|"
@@ -48,6 +49,7 @@ class Wants:
     code: bool = False
     steps: bool = False
     number: bool = False
+    count: bool = False  # a number and nothing else will do
     definition: str = ""  # of this term; empty: of none
 
     def is_defined_by(self, text: str) -> bool:
@@ -71,5 +73,6 @@ def wants_of(question: str) -> Wants:
         code=bool(_CODE.search(question)),
         steps=bool(_STEPS.search(question)),
         number=bool(_NUMBER_ASKED.search(question)),
+        count=bool(_COUNT_ASKED.search(question)),
         definition=term if 0 < len(term.split()) <= _LONGEST_TERM else "",
     )

@@ -19,6 +19,7 @@ from bythebook.model import Signals, VectorState
 from bythebook.ports import Generation
 
 MOST_BEHIND = 4.0  # in merit; farther than this is equally far
+POINTED_AT = 1.2  # log odds: where a reader points, the answer is more likely than anywhere else
 MOST_STRANGERS = 3.0  # names and numbers; more are equally strange
 
 
@@ -70,15 +71,22 @@ class Calibration:
             + self.coverage * seen.coverage
         )
 
-    def scores(self, found: Sequence[Signals], *, best: float | None = None) -> list[float]:
-        """One score for each passage; ``best`` is the most merit of all that were found."""
-        best = max(map(self.merit, found), default=0.0) if best is None else best
-        return [self._found(seen, best) * self.reading.answers(seen) for seen in found]
+    def scores(
+        self, found: Sequence[Signals], *, best: float | None = None, chosen: bool = False
+    ) -> list[float]:
+        """One score for each passage.
 
-    def _found(self, seen: Signals, best: float) -> float:
+        ``best`` is the most merit of all that were found. ``chosen``: nobody searched, the reader
+        pointed at it.
+        """
+        best = max(map(self.merit, found), default=0.0) if best is None else best
+        known = POINTED_AT if chosen else 0.0
+        return [self._found(seen, best, known) * self.reading.answers(seen) for seen in found]
+
+    def _found(self, seen: Signals, best: float, known: float) -> float:
         merit = self.merit(seen)
         behind = min(max(best - merit, 0.0), MOST_BEHIND)
-        return _logistic(self.bias + self.slope * merit - self.behind * behind)
+        return _logistic(self.bias + known + self.slope * merit - self.behind * behind)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -111,7 +111,7 @@ async def weigh_selection(question: Question, passage: Passage, index: Index) ->
     entry = await _entry(passage, index)
     embedded = time.perf_counter()
     weighed = _weigh([Candidate.of(entry, asked.vector)], asked, index.calibration)
-    hits = _read([entry], asked, weighed, index.calibration)
+    hits = _read([entry], asked, weighed, index.calibration, chosen=True)
     done = time.perf_counter()
     return Findings(
         hits, (embedded - began) * 1000, (done - embedded) * 1000, vectors=index.vectors
@@ -150,7 +150,12 @@ def _weigh(
 
 
 def _read(
-    entries: Sequence[Entry], asked: _Asked, weighed: Sequence[Weighed], calibration: Calibration
+    entries: Sequence[Entry],
+    asked: _Asked,
+    weighed: Sequence[Weighed],
+    calibration: Calibration,
+    *,
+    chosen: bool = False,
 ) -> tuple[Hit, ...]:
     """The entries as hits, read for what speaks against them, best first."""
     by_id = {each.candidate.passage_id: each for each in weighed}
@@ -160,7 +165,8 @@ def _read(
         replace(each.signals, **asdict(doubts(asked.text, asked.terms, entry.passage, near)))
         for each, entry, near in zip(found, entries, cosines, strict=True)
     ]
-    scores = calibration.scores(signals, best=max((each.merit for each in weighed), default=0.0))
+    most = max((each.merit for each in weighed), default=0.0)
+    scores = calibration.scores(signals, best=most, chosen=chosen)
     hits = [
         Hit(
             passage=entry.passage,
