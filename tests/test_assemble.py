@@ -7,11 +7,11 @@ import pytest
 
 from bythebook.assemble import Library, open_library
 from bythebook.book.site import read_book
-from bythebook.errors import ConfigurationError, UnknownProvider
+from bythebook.errors import ConfigurationError, EmbedderMismatch, UnknownProvider
 from bythebook.model import Question
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
 from bythebook.settings import load_settings
-from tests.samples import SAMPLE_BOOK
+from tests.samples import SAMPLE_BOOK, read
 
 
 def test_a_store_that_nobody_knows_is_named(tmp_path: Path) -> None:
@@ -59,3 +59,22 @@ async def test_a_closed_library_has_let_go_of_everything_and_opens_again() -> No
     await library.close()
     assert closed == ["shelf", "database"]
     assert (await library.search(Question("robots"))).hits
+
+
+def _library(embedder: FakeEmbedder, catalog: MemoryCatalog, shelf: MemoryShelf, **more) -> Library:  # type: ignore[no-untyped-def]
+    threads = MemoryThreads()
+    return Library(embedder=embedder, shelf=shelf, catalog=catalog, threads=threads, **more)
+
+
+async def test_an_open_library_follows_its_book_to_another_embedder(book_folder: Path) -> None:
+    catalog, shelf, question = MemoryCatalog(), MemoryShelf(), Question("When does a kettle boil?")
+    one, other = FakeEmbedder(), FakeEmbedder(name="fake:other")
+    await _library(one, catalog, shelf).ingest(read(book_folder))
+    fixed = _library(one, catalog, shelf)
+    following = _library(one, catalog, shelf, switch=lambda name: (other, shelf))
+    assert (await following.search(question)).hits
+    await _library(other, catalog, shelf).ingest(read(book_folder))
+    assert (await following.search(question)).hits
+    assert other.calls[-1] == [question.text]
+    with pytest.raises(EmbedderMismatch, match=r"fake:other.*fake:bag"):
+        await fixed.search(question)

@@ -51,10 +51,16 @@ EMBEDDERS = {
 }
 
 
-class Library:
-    """One book, open for questions. Picks up a newly published generation between two of them."""
+Switch = Callable[[str], "tuple[Embedder, Shelf]"]  # an embedder's name -> it, and its shelf
 
-    def __init__(
+
+class Library:
+    """One book, open for questions. Picks up a newly published generation between two of them.
+
+    With ``switch``, it follows the book to another embedder; without, that is an error.
+    """
+
+    def __init__(  # noqa: PLR0913 - a library has as many parts
         self,
         *,
         embedder: Embedder,
@@ -63,7 +69,9 @@ class Library:
         threads: ThreadStore,
         make_writer: Callable[[Vocabulary], Writer] = ExtractiveWriter,
         context_tokens: int = 4000,
+        switch: Switch | None = None,
     ) -> None:
+        self._switch = switch
         self._embedder = embedder
         self._shelf = shelf
         self._catalog = catalog
@@ -173,6 +181,8 @@ class Library:
         await self.warm_up()
 
     async def _open(self, generation: Generation) -> Desk:
+        if generation.embedder != self._embedder.name and self._switch is not None:
+            self._embedder, self._shelf = self._switch(generation.embedder)
         if generation.embedder != self._embedder.name:
             raise EmbedderMismatch(
                 f"This book was ingested with {generation.embedder}, "
@@ -233,13 +243,18 @@ def open_library(
     until it is used.
     """
     from bythebook.providers.sql import SqlCatalog, SqlThreads
-    from bythebook.settings import load_settings
+    from bythebook.settings import AUTO, load_settings
 
     settings = settings or load_settings()
     engine = _database(settings, new=new or settings.collection.existing)
     catalog = SqlCatalog(engine, settings.home)
     embedder = choose(EMBEDDERS, _embedder_name(settings, catalog, book))
     existing = _existing_book(settings, embedder)
+
+    def switch(name: str) -> tuple[Embedder, Shelf]:
+        other = choose(EMBEDDERS, name)
+        return other, _shelf(settings, other)
+
     return Library(
         embedder=embedder,
         shelf=existing or _shelf(settings, embedder),
@@ -247,6 +262,7 @@ def open_library(
         threads=SqlThreads(engine),
         make_writer=_writer(settings),
         context_tokens=settings.limits.context_tokens,
+        switch=switch if settings.embedder == AUTO and existing is None else None,
     )
 
 
