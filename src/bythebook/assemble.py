@@ -248,7 +248,7 @@ def open_library(
     settings = settings or load_settings()
     engine = _database(settings, new=new or settings.collection.existing)
     catalog = SqlCatalog(engine, settings.home)
-    embedder = choose(EMBEDDERS, _embedder_name(settings, catalog, book))
+    embedder = _embedder(_embedder_name(settings, catalog, book), settings)
     existing = _existing_book(settings, embedder)
 
     def switch(name: str) -> tuple[Embedder, Shelf]:
@@ -264,6 +264,19 @@ def open_library(
         context_tokens=settings.limits.context_tokens,
         switch=switch if settings.embedder == AUTO and existing is None else None,
     )
+
+
+def _embedder(name: str, settings: Settings) -> Embedder:
+    try:
+        embedder: Embedder = choose(EMBEDDERS, name)
+    except UnknownProvider as error:
+        if name == settings.embedder:
+            raise
+        raise UnknownProvider(
+            f"This book was ingested with {name}. {error.message}",
+            cure=f"{error.cure} Or ingest the book again.",
+        ) from None
+    return embedder
 
 
 def _embedder_name(settings: Settings, catalog: Catalog, book: Book | None) -> str:
