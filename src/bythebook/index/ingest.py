@@ -12,11 +12,10 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from bythebook.book.site import Book, Problem
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.index.calibrate import MEASURED
 from bythebook.index.catalog import diff, fingerprint, vector_key
@@ -25,6 +24,9 @@ from bythebook.index.fit import fitted, marks_of, sample_of
 from bythebook.index.lexicon import Vocabulary
 from bythebook.model import Passage, VectorState
 from bythebook.ports import Catalog, Embedder, Entry, Generation, Shelf, StoredVectors
+
+if TYPE_CHECKING:
+    from bythebook.book.site import Book, Problem
 
 T = TypeVar("T")
 

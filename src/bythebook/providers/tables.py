@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from sqlalchemy import (
     JSON,
     Column,
@@ -17,13 +19,32 @@ from sqlalchemy import (
     Text,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.types import TypeDecorator
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Dialect
+    from sqlalchemy.types import TypeEngine
 
 HEAD = "0002"  # the newest migration
 
 metadata = MetaData()
 
-_JSON = JSON().with_variant(JSONB(), "postgresql")
+
+class _Json(TypeDecorator[Any]):
+    """JSON, and PostgreSQL's own kind of it there; loaded only where it is wanted."""
+
+    impl = JSON
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name != "postgresql":
+            return dialect.type_descriptor(JSON())
+        from sqlalchemy.dialects.postgresql import JSONB
+
+        return dialect.type_descriptor(JSONB())
+
+
+_JSON = _Json()
 
 passages = Table(
     "passages",
