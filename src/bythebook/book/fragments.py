@@ -35,7 +35,8 @@ def with_fragments(passages: Sequence[Passage]) -> tuple[Passage, ...]:
         replace(
             passage,
             units=tuple(
-                replace(unit, fragment=_fragment(passage, unit, page)) for unit in passage.units
+                Unit(unit.start, unit.end, unit.kind, _fragment(passage, unit, page))
+                for unit in passage.units
             ),
         )
         for passage in passages
@@ -103,9 +104,9 @@ def _by_its_ends(words: Sequence[str], page: _Page) -> str:
     """The first words, as few as stand here alone, and the last ones."""
     for length in range(_LEAST, min(_MOST, len(words) - _LEAST) + 1):
         start = words[:length]
-        if not _is_seen(start):
-            return ""
         if page.has_once(start):
+            if not _is_seen(start):
+                return ""
             end = _end_words(words[length:])
             return f"text={_encoded(start)},{_encoded(end)}" if end else f"text={_encoded(start)}"
     return ""
@@ -133,7 +134,8 @@ def _with_prefix(passage: Passage, unit: Unit, words: Sequence[str], page: _Page
 
 def _is_seen(words: Sequence[str]) -> bool:
     """Whether a browser finds these words as they are written."""
-    return not any(_UNSEEN.search(word) for word in words) and bool(folded(" ".join(words)))
+    phrase = " ".join(words)
+    return not _UNSEEN.search(phrase) and bool(_LETTERS.search(phrase))
 
 
 def _encoded(words: Sequence[str]) -> str:

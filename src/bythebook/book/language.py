@@ -32,6 +32,12 @@ _ENOUGH_WORDS = 0.08  # of a page's words; of running prose the listed ones are 
 _LEAST_WORDS = 3
 
 
+_COMMON_IN: dict[str, list[str]] = {}  # a word -> the languages in which it is common
+for _language, _common in FUNCTION_WORDS.items():
+    for _word in _common:
+        _COMMON_IN.setdefault(_word, []).append(_language)
+
+
 def language_of(words: Iterable[str]) -> str:
     """A language code; "en" for what nothing tells from English."""
     sample = list(islice(words, _SAMPLE_WORDS))
@@ -75,8 +81,8 @@ def _arabic(sample: str) -> str:
 def _votes(words: Iterable[str]) -> Counter[str]:
     """How many of the words are common in each language."""
     votes: Counter[str] = Counter()
-    for word, count in Counter(word.lower() for word in words).items():
-        for language, common in FUNCTION_WORDS.items():
-            if word in common:
-                votes[language] += count
+    counts = Counter(words)
+    for word, count in counts.items():
+        for language in _COMMON_IN.get(word.lower(), ()):
+            votes[language] += count
     return votes
