@@ -1,5 +1,6 @@
 """Text fragments: each leads to its own words or is not there."""
 
+import re
 from urllib.parse import unquote
 
 from hypothesis import given, settings
@@ -93,3 +94,8 @@ def test_it_changes_nothing_but_the_fragments() -> None:
         (u.start, u.end, u.kind) for u in before.units
     ]
     assert isinstance(after, Passage) and after.id == before.id
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_plain_words_are_folded_as_all_others(text: str) -> None:
+    assert folded(text) == " ".join(re.findall(r"[^\W_]+", text.casefold()))

@@ -23,6 +23,7 @@ _LEAST = 3  # words that each end of a longer one begins with
 _MOST = 9
 _CONTEXT = 5  # words of what stands before it, where its own are not enough
 _LETTERS = re.compile(r"[^\W_]+")
+_FOLDED = bytes(ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(128)) * 2
 # A browser sees these otherwise than they are written: maths, line ends, zero-width spaces.
 _UNSEEN = re.compile(r"[$\\\n\u200b\u00ad]")
 _STOPS = re.compile(r"[.!?:;…。！？؟۔।][^\w\s]*\Z")
@@ -73,8 +74,9 @@ def _texts(passages: Sequence[Passage]) -> Iterator[str]:
 
 def folded(text: str) -> str:
     """Words as a browser compares them: without case, accents and punctuation."""
-    words = _LETTERS.findall(text.casefold())
-    return " ".join(words if text.isascii() else map(_without_accents, words))
+    if text.isascii():  # several times faster than the same by a regular expression
+        return " ".join(text.encode().translate(_FOLDED).decode().split())
+    return " ".join(map(_without_accents, _LETTERS.findall(text.casefold())))
 
 
 @lru_cache(maxsize=65536)
