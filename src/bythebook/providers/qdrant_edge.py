@@ -41,7 +41,7 @@ _ROOM = 64 << 20
 # Up to so many passages, comparing every vector as it is takes less than a millisecond.
 _PLAIN = 4096
 # So many passages are packed at a time: a larger book takes no more memory to publish.
-_SEGMENT = 65536
+_SEGMENT = 32768
 # Beyond, a scan reads four bits for each number of a vector. So many passages for each one wanted
 # are then compared exactly, their units too: a passage with a near sentence is near itself, and
 # scanning all units would cost five times what scanning the passages does.
@@ -317,6 +317,7 @@ def _pack(shard: Any) -> None:
     for name, kind in _FILTERED.items():
         shard.update(edge.UpdateOperation.create_field_index(name, kind))
     shard.optimize()
+    shard.flush()  # the engine keeps what it has packed in memory, unpacked, until then
 
 
 def _batches(entries: Iterable[Entry], size: int) -> Iterator[Iterable[Entry]]:
