@@ -215,7 +215,7 @@ def svg(lines: Sequence[Line]) -> str:
 
 
 def _bars(panel: Panel, lines: Sequence[Line], top: float) -> Iterator[str]:
-    longest = max(panel.value(line) for line in lines) or 1.0
+    longest = max((panel.value(line) for line in lines), default=0.0) or 1.0
     yield f'<text class="h" x="0" y="{top + 13:.0f}">{escape(panel.title)}</text>'
     for row, line in enumerate(lines):
         y = top + 26 + row * (_BAR + _GAP)

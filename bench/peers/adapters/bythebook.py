@@ -99,7 +99,7 @@ class ByTheBook:
 
     def embed(self, texts: list[str]) -> list[list[float]]:
         """Vectors for the peers' large books."""
-        embedder = LocalEmbedder(load_settings().embedder.partition(":")[2])
+        embedder = LocalEmbedder("minilm")
         vectors = self._loop.run_until_complete(embedder.embed(texts, role="passage"))
         return [[float(value) for value in row] for row in vectors]
 
