@@ -63,8 +63,8 @@ def test_a_vendor_imported_in_a_stage_breaks_the_build(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     assert _lint(tmp_path).returncode == 0
-    fuse = tmp_path / "src" / "bythebook" / "retrieve" / "fuse.py"
-    fuse.write_text(fuse.read_text() + "\nimport qdrant_edge  # noqa\n")
+    rank = tmp_path / "src" / "bythebook" / "retrieve" / "rank.py"
+    rank.write_text(rank.read_text() + "\nimport qdrant_edge  # noqa\n")
     broken = _lint(tmp_path)
     assert broken.returncode == 1
     assert "qdrant_edge" in broken.stdout

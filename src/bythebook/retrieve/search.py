@@ -14,7 +14,7 @@ from bythebook.index.embed import embed
 from bythebook.index.lexicon import Vocabulary, term_evidence
 from bythebook.model import Hit, Passage, Question, Ranks, Signals, VectorState
 from bythebook.ports import Candidate, Embedder, Entry, PassageStore
-from bythebook.retrieve.fuse import Weighed, best
+from bythebook.retrieve.rank import Weighed, best
 from bythebook.retrieve.read import doubts
 
 if TYPE_CHECKING:

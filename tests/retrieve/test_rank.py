@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bythebook.model import Signals
 from bythebook.ports import Candidate
-from bythebook.retrieve.fuse import Weighed, best
+from bythebook.retrieve.rank import Weighed, best
 
 
 def _weighed(name: str, *, merit: float, words: str = "", cosine: float = 0.5) -> Weighed:
