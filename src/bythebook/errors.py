@@ -4,6 +4,10 @@
 
     BookError                      exit code
     ├── InvalidInput                   2      a question, selection or option that cannot be used
+    │   └── TooLarge                   2      more than a request may carry
+    ├── NotFound                       2      a thread, key or section that is not there for you
+    ├── NotAllowed                     2      a key that is missing, unknown or revoked
+    ├── RateLimited                    3      too many questions; says when the next may come
     ├── ConfigurationError             2      settings that do not fit together
     │   ├── UnknownProvider            2      a "provider:model" nobody knows, or not installed
     │   ├── NotIngested                2      the home holds no book yet
@@ -40,6 +44,28 @@ class BookError(Exception):
 
 class InvalidInput(BookError):
     """A question, selection or option that cannot be used."""
+
+
+class TooLarge(InvalidInput):
+    """More than a request may carry."""
+
+
+class NotFound(BookError):
+    """Not there, or not there for whoever asks: the two are never told apart."""
+
+
+class NotAllowed(BookError):
+    """A key that is missing, unknown or revoked."""
+
+
+class RateLimited(BookError):
+    """Too many questions in too short a time."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, retry_after: float, cure: str = "") -> None:
+        super().__init__(message, cure=cure)
+        self.retry_after = retry_after  # seconds until the next may come
 
 
 class ConfigurationError(BookError):
