@@ -146,10 +146,10 @@ class Library:
         return generation
 
     async def desk(self) -> Desk:
-        generation = await asyncio.to_thread(self._current)
+        served = await asyncio.to_thread(self._catalog.served)
         async with self._opening:
-            if self._desk is None or self._desk.index.generation != generation.name:
-                self._desk = await self._open(generation)
+            if self._desk is None or self._desk.index.generation != served:
+                self._desk = await self._open(await asyncio.to_thread(self._current))
             return self._desk
 
     async def health(self) -> dict[str, str]:

@@ -32,6 +32,7 @@ def _vectors(key: str) -> StoredVectors:
 
 def test_an_empty_catalog_serves_nothing(catalog: Catalog) -> None:
     assert catalog.current() is None
+    assert catalog.served() is None
     assert catalog.passages() == {}
 
 
@@ -39,6 +40,7 @@ def test_a_commit_is_read_back_whole(catalog: Catalog) -> None:
     catalog.commit(_PASSAGES, _generation(), keep_vectors=set())
     assert catalog.passages() == {p.id: p for p in _PASSAGES}
     assert catalog.current() == _generation()
+    assert catalog.served() == _generation().name
 
 
 def test_a_commit_replaces_the_one_before(catalog: Catalog) -> None:

@@ -11,13 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
 from bythebook.answer.wants import Wants, wants_of
-from bythebook.index.lexicon import (
-    Vocabulary,
-    language_of_passage,
-    number_of,
-    term_evidence,
-    terms_of,
-)
+from bythebook.index.lexicon import Vocabulary, covered, language_of_passage, numbers_of
 from bythebook.model import Evidence, Hit, Message, Question, UnitKind
 
 _MOST_CHARACTERS = 2000  # S2: GroundedAnswer.text
@@ -92,13 +86,12 @@ class ExtractiveWriter:
         for index, hit in enumerate(evidence.hits):
             is_exercise = bool(_EXERCISES.search(hit.passage.place.heading))
             language = language_of_passage(hit.passage)
-            headings = {number_of(term) for term in terms_of(hit.passage.place.path, language)}
+            headings = set(numbers_of(hit.passage.place.path, language))
             for unit_index, unit in enumerate(hit.passage.units):
                 text = hit.passage.unit_text(unit)
-                words = {number_of(term) for term in terms_of(text, language)}
-                _, own = term_evidence(asked, dict.fromkeys(words, 1.0))
-                _, placed = term_evidence(asked, dict.fromkeys(words | headings, 1.0))
+                words = set(numbers_of(text, language))
                 merit = hit.unit_cosines[unit_index] + _SCORE * hit.score
+                own, placed = covered(asked, words), covered(asked, words | headings)
                 merit += _OWN_WORDS * own + _PLACED_WORDS * placed
                 defines = unit.kind is not UnitKind.CODE and wants.is_defined_by(text)
                 merit += _DEFINES * defines + _COUNTS * wants.is_counted_by(text)

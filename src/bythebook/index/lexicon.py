@@ -14,7 +14,7 @@ import threading
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
@@ -73,9 +73,22 @@ _FOLDED = str.maketrans({"ي": "ی", "ك": "ک", "ة": "ہ", "ه": "ہ", "أ": "
 def terms_of(text: str, language: str = _ENGLISH) -> list[str]:
     """Every term of a text, in order, stop words left out."""
     terms: list[str] = []
-    for match in _WORD.finditer(_normalise(text)):
-        terms.extend(term for term in _terms_of_word(match[0], language) if term)
+    for word in _WORD.findall(_normalise(text)):
+        terms += _terms_of_word(word, language)
     return terms
+
+
+def numbers_of(text: str, language: str = _ENGLISH) -> list[int]:
+    """The same as numbers: what vectors of words and comparisons are made of."""
+    numbers: list[int] = []
+    for word in _WORD.findall(_normalise(text)):
+        numbers += _numbers_of_word(word, language)
+    return numbers
+
+
+@lru_cache(maxsize=65536)
+def _numbers_of_word(word: str, language: str) -> tuple[int, ...]:
+    return tuple(map(number_of, _terms_of_word(word, language)))
 
 
 def _normalise(text: str) -> str:
@@ -84,6 +97,10 @@ def _normalise(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _terms_of_word(word: str, language: str) -> tuple[str, ...]:
+    return tuple(filter(None, _parts_of_word(word, language)))
+
+
+def _parts_of_word(word: str, language: str) -> tuple[str, ...]:
     if _UNSPACED.search(word):
         return _pairs(word, language)
     if _is_common(word, language):
@@ -185,8 +202,8 @@ class Vocabulary:
 
     def ask(self, question: str) -> dict[int, float]:
         """The question's terms with their IDF, cut as the passages in its language are."""
-        terms = terms_of(question, likeliest(words(question), self.languages))
-        return {term: self.idf(term) for term in sorted({*map(number_of, terms)})}
+        terms = numbers_of(question, likeliest(words(question), self.languages))
+        return {term: self.idf(term) for term in sorted(set(terms))}
 
     def to_bytes(self) -> bytes:
         frequencies = {str(term): n for term, n in sorted(self.frequencies.items())}
@@ -216,9 +233,9 @@ def _often(languages: Counter[str]) -> tuple[str, ...]:
 
 def _counts(passage: Passage) -> Counter[int]:
     language = language_of_passage(passage)
-    counts = Counter(map(number_of, terms_of(passage.text, language)))
-    for term in set(terms_of(passage.place.path, language)):
-        counts[number_of(term)] += _HEADING_WEIGHT
+    counts = Counter(numbers_of(passage.text, language))
+    for term in set(numbers_of(passage.place.path, language)):
+        counts[term] += _HEADING_WEIGHT
     return counts
 
 
@@ -230,6 +247,12 @@ def term_evidence(asked: Mapping[int, float], weights: Mapping[int, float]) -> t
     total = sum(asked.values())
     if total == 0:
         return 0.0, 0.0
-    weight = sum(idf * weights.get(term, 0.0) for term, idf in asked.items())
-    covered = sum(idf for term, idf in asked.items() if term in weights)
-    return weight / (total * MOST_WEIGHT), covered / total
+    weight = sum([idf * weights.get(term, 0.0) for term, idf in asked.items()])
+    return weight / (total * MOST_WEIGHT), covered(asked, weights.keys())
+
+
+def covered(asked: Mapping[int, float], terms: Set[int]) -> float:
+    """The share of the asked terms that are there, the rarer the more."""
+    total = sum(asked.values())
+    there = sum([idf for term, idf in asked.items() if term in terms])
+    return there / total if total else 0.0

@@ -154,6 +154,9 @@ class MemoryCatalog:
     def current(self) -> Generation | None:
         return self._current
 
+    def served(self) -> str | None:
+        return self._current.name if self._current else None
+
 
 class MemoryThreads:
     def __init__(self) -> None:

@@ -97,6 +97,9 @@ class ExistingBook:
                 )
             return self._generation
 
+    def served(self) -> str:
+        return self.current().name
+
     def passages(self) -> dict[str, Passage]:
         return {passage.id: passage for passage in asyncio.run(self._survey())}
 

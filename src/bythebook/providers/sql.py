@@ -236,6 +236,14 @@ class SqlCatalog:
             calibration=row.calibration,
         )
 
+    @_translated
+    def served(self) -> str | None:
+        with self._engine.connect() as connection:
+            return connection.execute(_SERVED).scalar_one_or_none()
+
+
+_SERVED = sa.select(tables.served.c.generation)
+
 
 def _forget_vectors(connection: sa.Connection, embedder: str, keep: Set[str]) -> None:
     column = tables.vectors.c

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bythebook.index.lexicon import language_of_passage, number_of, term_evidence, terms_of
+from bythebook.index.lexicon import covered, language_of_passage, numbers_of
 from bythebook.model import Passage
 
 _NEGATION = re.compile(
@@ -54,11 +54,11 @@ def _nearest_unit(
     nearest, words, most = passage.text, set[int](), float("-inf")
     for unit, cosine in zip(passage.units, unit_cosines, strict=False):
         text = passage.unit_text(unit)
-        own = {number_of(term) for term in terms_of(text, language)}
-        _, coverage = term_evidence(asked, dict.fromkeys(own, 1.0))
-        if cosine + coverage / 2 > most:
-            nearest, words, most = text, own, cosine + coverage / 2
-    return nearest, words or {number_of(term) for term in terms_of(nearest, language)}
+        own = set(numbers_of(text, language))
+        near = cosine + covered(asked, own) / 2
+        if near > most:
+            nearest, words, most = text, own, near
+    return nearest, words or set(numbers_of(nearest, language))
 
 
 def _strangers(question: str, passage: Passage) -> set[str]:
