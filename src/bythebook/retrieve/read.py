@@ -52,7 +52,10 @@ def _nearest_unit(
     """The unit that comes closest to the question by meaning and words, and its terms."""
     language = language_of_passage(passage)
     nearest, words, most = passage.text, set[int](), float("-inf")
-    for unit, cosine in zip(passage.units, unit_cosines, strict=False):
+    units = zip(unit_cosines, passage.units, strict=False)
+    for cosine, unit in sorted(units, key=lambda pair: -pair[0]):
+        if cosine + 0.5 <= most:  # nor can those behind it come closer
+            break
         text = passage.unit_text(unit)
         own = set(numbers_of(text, language))
         near = cosine + covered(asked, own) / 2

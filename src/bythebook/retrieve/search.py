@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,7 @@ from bythebook.index.lexicon import Vocabulary, term_evidence
 from bythebook.model import Hit, Passage, Question, Ranks, Signals, VectorState
 from bythebook.ports import Candidate, Embedder, Entry, PassageStore
 from bythebook.retrieve.rank import Weighed, best
-from bythebook.retrieve.read import doubts
+from bythebook.retrieve.read import Doubts, doubts
 
 if TYPE_CHECKING:
     from bythebook.model import Vectors
@@ -162,7 +162,7 @@ def _read(
     cosines = [_unit_cosines(entry, asked) for entry in entries]
     found = [by_id[entry.passage.id] for entry in entries]
     signals = [
-        replace(each.signals, **asdict(doubts(asked.text, asked.terms, entry.passage, near)))
+        _with_doubts(each.signals, doubts(asked.text, asked.terms, entry.passage, near))
         for each, entry, near in zip(found, entries, cosines, strict=True)
     ]
     most = max((each.merit for each in weighed), default=0.0)
@@ -184,6 +184,10 @@ def _read(
     ]
     hits.sort(key=lambda hit: (-hit.score, -hit.cosine, hit.passage.id))
     return tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, 1))
+
+
+def _with_doubts(seen: Signals, against: Doubts) -> Signals:
+    return replace(seen, missing=against.missing, denied=against.denied, strange=against.strange)
 
 
 def _unit_cosines(entry: Entry, asked: _Asked) -> tuple[float, ...]:
