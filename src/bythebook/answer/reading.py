@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from bythebook.answer.words import (
     ABSOLUTE,
@@ -70,7 +70,7 @@ class Term:
 
     @property
     def is_measure(self) -> bool:
-        return self.key in _MEASURES
+        return self.key in _families().measures
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def _terms(tokens: list[str], place: int, word: str) -> Iterator[Term]:
     opens = place == 0 or tokens[place - 1] in ".!?:"
     is_name = token == word and not opens and _is_name(token)
     lower = token.lower()
-    is_light = lower in LIGHT or (lower in _ON_SCALES and lower not in ABSOLUTE)
+    is_light = lower in LIGHT or (lower in _families().on_scales and lower not in ABSOLUTE)
     for key in _keys(word):
         yield Term(key, token, Kind.NAME if is_name else Kind.WORD, is_light)
 
@@ -228,9 +228,9 @@ def _keys(word: str) -> tuple[str, ...]:
     lower = SPELLINGS.get(word.lower(), word.lower())
     keys = terms_of(lower if lower != word.lower() else word)
     if not keys:
-        return (_SAME.get(lower, lower),) if lower in _ON_SCALES else ()
+        return (_families().same.get(lower, lower),) if lower in _families().on_scales else ()
     if word.isascii() and word.isalnum():
-        return (_SAME.get(keys[0], keys[0]),)
+        return (_families().same.get(keys[0], keys[0]),)
     return tuple(keys)  # an identifier with its parts, or a script without spaces
 
 
@@ -243,20 +243,35 @@ def _groups(table: str) -> list[list[str]]:
     return [line.split() for line in table.strip().splitlines()]
 
 
-# A word of several groups stands for all of them: then none of them can be told from it.
-_SAME = {_stem(word): _stem(group[0]) for group in reversed(_groups(SAME)) for word in group}
-_MEASURES = frozenset(map(_stem, MEASURES))
-_PLACES: dict[str, list[tuple[int, int]]] = {}
-for _scale, _line in enumerate(SCALES.strip().splitlines()):
-    for _place, _words in enumerate(_line.split("|")):
-        for _word in _words.split():
-            _PLACES.setdefault(_stem(_word), []).append((_scale, _place))
-_ON_SCALES = frozenset(word for line in _groups(SCALES) for word in line if not terms_of(word))
+@dataclass(frozen=True, slots=True)
+class _Families:
+    """The tables of ``words`` by stems."""
+
+    same: dict[str, str]
+    measures: frozenset[str]
+    places: dict[str, list[tuple[int, int]]]  # of a word: which scales it is on, and where
+    on_scales: frozenset[str]  # words without a stem of their own
+
+
+@cache
+def _families() -> _Families:
+    places: dict[str, list[tuple[int, int]]] = {}
+    for scale, line in enumerate(SCALES.strip().splitlines()):
+        for place, words in enumerate(line.split("|")):
+            for word in words.split():
+                places.setdefault(_stem(word), []).append((scale, place))
+    return _Families(
+        # A word of several groups stands for all of them: then none can be told from it.
+        same={_stem(word): _stem(group[0]) for group in reversed(_groups(SAME)) for word in group},
+        measures=frozenset(map(_stem, MEASURES)),
+        places=places,
+        on_scales=frozenset(w for line in _groups(SCALES) for w in line if not terms_of(w)),
+    )
 
 
 @lru_cache(maxsize=65536)
 def _scales_of(token: str) -> tuple[tuple[int, int], ...]:
-    return tuple(_PLACES.get(_stem(token.lower()), ())) if token[0].isalpha() else ()
+    return tuple(_families().places.get(_stem(token.lower()), ())) if token[0].isalpha() else ()
 
 
 _UN = ("un", "in", "im", "il", "ir", "non", "dis", "de", "anti")

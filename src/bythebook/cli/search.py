@@ -80,25 +80,22 @@ def _document(question: Question, findings: Findings, *, explain: bool) -> dict[
 
 
 def _print(findings: Findings, *, explain: bool) -> None:
-    from rich.console import Console
-
     from bythebook.model import VectorState
 
-    console = Console(highlight=False, soft_wrap=True)
     for hit in findings.hits:
         place = hit.passage.place
         excerpt = " ".join(hit.passage.text.split())
         if len(excerpt) > _LONGEST_EXCERPT:
             excerpt = excerpt[: _LONGEST_EXCERPT - 1].rstrip() + "…"
-        console.print(f"\n{hit.rank}. {place.path}  ({hit.score:.2f})", style="cyan", markup=False)
-        console.print(f"   {place.url}", markup=False)
-        console.print(f"   {excerpt}", style="dim", markup=False)
+        typer.secho(f"\n{hit.rank}. {place.path}  ({hit.score:.2f})", fg="cyan")
+        typer.echo(f"   {place.url}")
+        typer.secho(f"   {excerpt}", dim=True)
         if explain:
-            console.print(f"   {_why(hit)}", style="yellow", markup=False)
+            typer.secho(f"   {_why(hit)}", fg="yellow")
     milliseconds = findings.query_ms + findings.search_ms
-    console.print(f"\nfound {len(findings.hits)} in {milliseconds:.0f} ms", style="dim")
+    typer.secho(f"\nfound {len(findings.hits)} in {milliseconds:.0f} ms", dim=True)
     if findings.vectors is VectorState.PENDING:
-        console.print("by words alone: the vectors are still being made", style="dim")
+        typer.secho("by words alone: the vectors are still being made", dim=True)
 
 
 def _why(hit: Hit) -> str:
