@@ -27,12 +27,17 @@ def seal(folder: Path) -> None:
 
 
 def is_sealed(folder: Path) -> bool:
-    """Whether every file is there, as long as it was and, unless that is a lot, byte by byte."""
+    """Whether every file is there, as long as it was and, unless that is a lot, byte by byte.
+
+    Files beyond those are left out of account: another process that opens the folder at this
+    moment makes some, for a moment.
+    """
     try:
         sealed = json.loads((folder / _SEAL).read_bytes())
-        if {name: size for name, (size, _) in sealed.items()} != dict(_sizes(folder)):
+        states = {name: (folder / name).stat() for name in sealed}
+        if not sealed or any(states[name].st_size != size for name, (size, _) in sealed.items()):
             return False
-        if sum((folder / name).stat().st_blocks * 512 for name in sealed) > _READ_AT_MOST:
+        if sum(state.st_blocks * 512 for state in states.values()) > _READ_AT_MOST:
             return True
         return all(_checksum(folder / name) == value for name, (_, value) in sealed.items())
     except (OSError, ValueError, TypeError, AttributeError):
