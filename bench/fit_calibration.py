@@ -34,6 +34,9 @@ CANDIDATES = 20
 FOLDS = 10
 USUAL = {"answerable", "off_book"}  # what is expected of readers, and what calibration is judged on
 FOOLING = 0.025  # the share of questions written to fool that readers are expected to ask
+# Log odds: an answer that is not shown weighs a little more than one that leads astray. Between 0
+# and 0.6, more is answered and no less than the wanted share of off-book questions refused.
+LENIENT = 0.3
 CAPS = [np.inf] * (len(FOR) + len(AGAINST) - 1) + [MOST_STRANGERS]
 
 
@@ -118,6 +121,7 @@ def fit(cases: Sequence[Case]) -> Calibration:
     best = np.array([merit.max() for merit in merits])
     right = np.array([case.right[m.argmax()] for case, m in zip(usual, merits, strict=True)])
     odds = _logistic(np.c_[np.ones_like(best), best], right, np.array(weights))
+    odds[0] += LENIENT
     behind = _fit_behind(usual, merits, weights, odds)
     return Calibration(*map(_rounded, (*order, *odds, behind)), _fit_reading(cases, order))
 

@@ -7,7 +7,7 @@ wire (chunk, source, session) live only in ``serve/contracts/``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -227,18 +227,48 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """The few words of a sentence that are the answer."""
+
+    sentence: int  # from 0
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     sentences: tuple[Sentence, ...]
     citations: tuple[Citation, ...]
     writer: str
-    withheld: int = 0  # sentences of the writer that the check did not let through
     disclaimer: str | None = None
-    span: str | None = None  # the few words of the sentences that answer, where they are marked
+    mark: Mark | None = None  # where a few words of it are the answer
 
     @property
     def text(self) -> str:
         """The answer with its citation markers, ready to be read."""
         return "".join(s.lead + _with_markers(s) for s in self.sentences).strip()
+
+    @property
+    def span(self) -> str | None:
+        """The marked words."""
+        return self.parts[1] or None
+
+    @property
+    def markdown(self) -> str:
+        """The text with the marked words in bold."""
+        before, marked, after = self.parts
+        return f"{before}**{marked}**{after}" if marked else before
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """The text before the marked words, these, and the text after them."""
+        if self.mark is None:
+            return self.text, "", ""
+        through = replace(self, sentences=self.sentences[: self.mark.sentence + 1]).text
+        sentence = self.sentences[self.mark.sentence]
+        start = len(through) - len(_with_markers(sentence)) + self.mark.start
+        end = start + self.mark.end - self.mark.start
+        return self.text[:start], self.text[start:end], self.text[end:]
 
 
 def _with_markers(sentence: Sentence) -> str:
@@ -294,12 +324,30 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the check found about a sentence of the writer, and what of it was dropped."""
+
+    text: str
+    holds: bool
+    odds: float  # that the book says as much; 1 where it stands there word for word
+    reasons: tuple[str, ...] = ()
+    markers: int = 0  # that name no passage of the evidence
+    addresses: int = 0  # links and markup
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     question: Question
     outcome: Answer | Refusal
     evidence: Evidence
     timings: Timings
     vectors: VectorState = VectorState.READY
+    verdicts: tuple[Verdict, ...] = ()  # on every sentence that was written, shown or not
+
+    @property
+    def withheld(self) -> int:
+        """Sentences that were written and not shown."""
+        return sum(not verdict.holds for verdict in self.verdicts)
 
 
 # --- conversations ------------------------------------------------------------------------------

@@ -228,6 +228,25 @@ def test_the_sample_book_answers_the_readmes_questions(sample_home: Path) -> Non
     assert "does not contain sufficient information" in refusal.stdout
 
 
+def test_an_answer_explains_itself(sample_home: Path) -> None:
+    question = "How many messages does the sensor data profile keep?"
+    told = ask(sample_home, question, "--explain").stdout
+    found, gate, check = (told.index(f"\n{part}\n") for part in ("Found", "Gate", "Check"))
+    assert found < gate < check
+    assert "passages score at least 0.50" in told
+    assert "holds (1.00)" in told
+    assert "word for word" in told
+    why = json.loads(ask(sample_home, question, "--explain", "--json").stdout)["why"]
+    assert why["found"][0]["score"] >= 0.5
+    assert all(verdict["holds"] for verdict in why["check"])
+
+
+def test_a_refusal_explains_itself(sample_home: Path) -> None:
+    told = ask(sample_home, "How do I train GPT-4?", "--explain").stdout
+    assert "0 of 5 passages score at least 0.50" in told
+    assert "Check" not in told
+
+
 def test_a_dry_run_writes_nothing(book_folder: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     done = run("ingest", str(book_folder), "--home", str(home), "--dry-run", "--json")

@@ -16,7 +16,7 @@ from bythebook.answer.draft import Claim, claim_of, claims, inside_fence, withou
 from bythebook.answer.reading import Kind, read
 from bythebook.answer.weigh import Comparison, Kinship, Signals, weigh
 from bythebook.book.sentences import split_sentences
-from bythebook.model import Evidence, Hit, UnitKind
+from bythebook.model import Evidence, Hit, UnitKind, Verdict
 
 if TYPE_CHECKING:
     from bythebook.ports import Embedder
@@ -36,6 +36,9 @@ class Finding:
     moved_markers: int = 0  # that name another passage than the one that says it
     addresses: int = 0  # links and markup
 
+    def on(self, text: str, *, holds: bool) -> Verdict:
+        return Verdict(text, holds, self.odds, self.reasons, self.foreign_markers, self.addresses)
+
 
 @dataclass(frozen=True, slots=True)
 class Supported:
@@ -47,6 +50,10 @@ class Supported:
     lead: str = " "  # what stood before it in the draft: a blank, a line break, an empty line
     finding: Finding = Finding()
 
+    @property
+    def verdict(self) -> Verdict:
+        return self.finding.on(self.text, holds=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
@@ -54,6 +61,10 @@ class Withheld:
 
     text: str
     finding: Finding = Finding(odds=0.0)
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.finding.on(self.text, holds=False)
 
 
 async def check(

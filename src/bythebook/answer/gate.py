@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -82,6 +82,25 @@ def gate(question: Question, workflow: PlannedWorkflow, evidence: Evidence) -> R
         return Refusal(RefusalType.SELECTED_TEXT_MISSING)
     kind = RefusalType.LOW_RELEVANCE if evidence.considered else RefusalType.EMPTY_RETRIEVAL
     return Refusal(kind, nearby_topics(evidence))
+
+
+def reasons(question: Question, evidence: Evidence) -> Iterator[str]:
+    """How the gate came to its decision, in words and figures."""
+    best = max((hit.score for hit in evidence.considered), default=0.0)
+    confidence = evidence.confidence
+    yield (
+        f"{confidence.count} of {len(evidence.considered)} passages score at least "
+        f"{question.floor:.2f}; the best has {best:.2f}"
+    )
+    beside = len(evidence.hits) - confidence.count
+    if beside:
+        yield f"{beside} more stand beside them in their sections"
+    yield (
+        f"confidence is {confidence.level} (average {confidence.average:.2f}); "
+        f"an answer needs {question.needs}"
+    )
+    if question.selection is not None and _uncounted(question, evidence):
+        yield "a number was asked for, and the selected text has none"
 
 
 def _uncounted(question: Question, evidence: Evidence) -> bool:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from bythebook.answer.check import Supported, check
 from bythebook.answer.cite import Citations
 from bythebook.answer.gate import gate, gather, settle, ungrounded
+from bythebook.answer.mark import mark
 from bythebook.answer.plan import Mode, plan
 from bythebook.book.passages import passage_of_selection
 from bythebook.model import (
@@ -79,29 +80,31 @@ async def respond(
     )
     yield evidence
     outcome: Answer | Refusal | None = gate(asked, workflow, evidence)
-    written = time.perf_counter()
+    written, verdicts = time.perf_counter(), []
     if outcome is None:
         yield State.GENERATING
-        citations, sentences, cited, withheld = Citations(), [], [], 0
+        citations, sentences, cited = Citations(), [], []
         draft = desk.writer.write(asked, evidence, history)
-        async for verdict in check(draft, evidence, desk.index.embedder):
-            if not isinstance(verdict, Supported):
-                withheld += 1
+        async for checked in check(draft, evidence, desk.index.embedder):
+            verdicts.append(checked.verdict)
+            if not isinstance(checked, Supported):
                 continue
-            sentence, citation, new = citations.cite(verdict)
+            sentence, citation, new = citations.cite(checked)
             if new:
                 cited.append(citation)
                 yield citation
             sentences.append(sentence)
             yield sentence
+        marked = mark(asked.text, findings.terms, [sentence.text for sentence in sentences])
         outcome = (
-            Answer(tuple(sentences), tuple(cited), desk.writer.name, withheld)
+            Answer(tuple(sentences), tuple(cited), desk.writer.name, mark=marked)
             if sentences
             else ungrounded(workflow, evidence)
         )
     yield State.COMPLETE
     timings = _timings(findings, began, written)
-    yield _settled(Reply(question, outcome, evidence, timings, desk.index.vectors))
+    reply = Reply(question, outcome, evidence, timings, desk.index.vectors, tuple(verdicts))
+    yield _settled(reply)
 
 
 def _settled(reply: Reply) -> Reply:

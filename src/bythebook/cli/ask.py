@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bythebook.cli import options
+from bythebook.cli.explain import explained, why
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from bythebook.model import Answer, Reply
+    from bythebook.model import Answer, Citation, Reply
     from bythebook.settings import Settings
 
 _LONGEST_QUOTE = 160
@@ -29,6 +32,9 @@ def ask(
     preset: options.Preset = None,
     embedder: options.Embedder = None,
     batch: options.Batch = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also say why: passages, gate and check.")
+    ] = False,
     as_json: options.Json = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print timings.")] = False,
 ) -> None:
@@ -46,9 +52,12 @@ def ask(
     if as_json:
         from bythebook.serve.contracts import agent
 
-        typer.echo(agent.show(reply).model_dump_json(indent=2))
+        document = agent.show(reply).model_dump(mode="json")
+        if explain:
+            document["why"] = explained(reply)
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
     else:
-        _print(reply, verbose=verbose)
+        _print(reply, verbose=verbose, explain=explain)
     raise typer.Exit(0 if _answered(reply) else 1)
 
 
@@ -83,47 +92,52 @@ def _ask_batch(path: Path, settings: Settings, top_k: int | None) -> int:
     return run_batch(path, answer)
 
 
-def _print(reply: Reply, *, verbose: bool) -> None:
-    from rich.console import Console
-
+def _print(reply: Reply, *, verbose: bool, explain: bool) -> None:
     from bythebook.model import Answer
 
-    console = Console(highlight=False, soft_wrap=True)
-    console.print()
+    typer.echo()
     if isinstance(reply.outcome, Answer):
-        _print_answer(reply.outcome, console)
+        _print_answer(reply.outcome)
     else:
-        console.print(f"{reply.outcome.text}.", style="bold", markup=False)
+        typer.secho(f"{reply.outcome.text}.", bold=True)
         if reply.outcome.nearby:
-            console.print("\nNearby, the book covers:", style="dim")
+            typer.secho("\nNearby, the book covers:", dim=True)
         for topic in reply.outcome.nearby:
-            console.print(f"  {topic.title}", markup=False)
-            console.print(f"  {topic.url}", markup=False, style="dim")
+            typer.echo(f"  {topic.title}")
+            typer.secho(f"  {topic.url}", dim=True)
+    if explain:
+        typer.echo()
+        for line in why(reply):
+            typer.secho(line, fg=None if line.startswith(" ") else "yellow")
     if verbose:
         times, confidence = reply.timings, reply.evidence.confidence
-        console.print(
+        typer.secho(
             f"\nretrieval {times.retrieval_ms:.0f} ms, writing {times.generation_ms:.0f} ms, "
             f"total {times.total_ms:.0f} ms; confidence {confidence.level} "
             f"({confidence.average:.2f}; passages used: {confidence.count})",
-            style="dim",
-            markup=False,
+            dim=True,
         )
 
 
-def _print_answer(answer: Answer, console: Any) -> None:
-    from rich.style import Style
-    from rich.text import Text
-
-    console.print(answer.text, markup=False, style="bold")
+def _print_answer(answer: Answer) -> None:
+    """The words that are the answer stand out, if there are such words."""
+    before, marked, after = answer.parts
+    typer.echo(f"{before}{typer.style(marked, bold=True)}{after}")
     if answer.disclaimer:
-        console.print(f"\n{answer.disclaimer}", style="yellow", markup=False)
-    console.print()
+        typer.secho(f"\n{answer.disclaimer}", fg="yellow")
+    typer.echo()
     for citation in answer.citations:
         quote = " ".join(citation.quote.split())
         if len(quote) > _LONGEST_QUOTE:
             quote = quote[: _LONGEST_QUOTE - 1].rstrip() + "…"
-        where = f"[{citation.number}] {citation.place.path}"
-        console.print(f"{where}  ({citation.score:.2f})", markup=False, style="cyan")
+        typer.secho(f"[{citation.number}] {citation.place.path}  ({citation.score:.2f})", fg="cyan")
         if citation.url:
-            console.print("   ", Text(citation.url, style=Style(link=citation.link)))
-        console.print(f"    “{quote}”", markup=False, style="dim")
+            typer.echo(f"    {_linked(citation)}")
+        typer.secho(f"    “{quote}”", dim=True)
+
+
+def _linked(citation: Citation) -> str:
+    """The address; on a terminal, a click on it goes on to the quoted words."""
+    if not sys.stdout.isatty():
+        return citation.url
+    return f"\033]8;;{citation.link}\033\\{citation.url}\033]8;;\033\\"

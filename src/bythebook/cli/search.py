@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bythebook.cli import options
+from bythebook.cli.explain import found, why_found
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from bythebook.model import Hit, Question
+    from bythebook.model import Question
     from bythebook.retrieve.search import Findings
 
 _LONGEST_EXCERPT = 200
@@ -75,7 +75,7 @@ def _document(question: Question, findings: Findings, *, explain: bool) -> dict[
     document = agent.show_results(question, findings).model_dump(mode="json")
     if explain:
         for result, hit in zip(document["results"], findings.hits, strict=True):
-            result["why"] = {**asdict(hit.signals), "ranks": asdict(hit.ranks)}
+            result["why"] = found(hit)
     return document
 
 
@@ -91,18 +91,8 @@ def _print(findings: Findings, *, explain: bool) -> None:
         typer.echo(f"   {place.url}")
         typer.secho(f"   {excerpt}", dim=True)
         if explain:
-            typer.secho(f"   {_why(hit)}", fg="yellow")
+            typer.secho(f"   {why_found(hit)}", fg="yellow")
     milliseconds = findings.query_ms + findings.search_ms
     typer.secho(f"\nfound {len(findings.hits)} in {milliseconds:.0f} ms", dim=True)
     if findings.vectors is VectorState.PENDING:
         typer.secho("by words alone: the vectors are still being made", dim=True)
-
-
-def _why(hit: Hit) -> str:
-    seen, ranks = hit.signals, hit.ranks
-    return (
-        f"meaning of the passage {seen.passage_cosine:.2f} (#{ranks.passage}), "
-        f"of its best sentence {seen.unit_cosine:.2f} (#{ranks.unit}); "
-        f"words {seen.term_weight:.2f} (#{ranks.words}), "
-        f"{seen.coverage:.0%} of the question's; of {ranks.among} weighed"
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +42,7 @@ class Findings:
     search_ms: float
     vectors: VectorState = VectorState.READY
     around: tuple[Hit, ...] = ()  # what stands beside the best hits in their sections
+    terms: Mapping[int, float] = field(default_factory=dict)  # the question's, with their IDF
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ async def search(question: Question, index: Index, *, around: int = 0) -> Findin
         (embedded - began) * 1000,
         (done - embedded) * 1000,
         vectors=index.vectors,
+        terms=asked.terms,
         around=tuple(hit for hit in beside if hit.passage.id not in {h.passage.id for h in hits}),
     )
 
@@ -114,7 +116,11 @@ async def weigh_selection(question: Question, passage: Passage, index: Index) ->
     hits = _read([entry], asked, weighed, index.calibration, chosen=True)
     done = time.perf_counter()
     return Findings(
-        hits, (embedded - began) * 1000, (done - embedded) * 1000, vectors=index.vectors
+        hits,
+        (embedded - began) * 1000,
+        (done - embedded) * 1000,
+        vectors=index.vectors,
+        terms=asked.terms,
     )
 
 

@@ -1,0 +1,65 @@
+"""Hits and replies in; why they are as they are, out: in words for people, as data for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bythebook.model import Hit, Reply
+
+_LONGEST = 90
+
+
+def why_found(hit: Hit) -> str:
+    seen, ranks = hit.signals, hit.ranks
+    return (
+        f"meaning of the passage {seen.passage_cosine:.2f} (#{ranks.passage}), "
+        f"of its best sentence {seen.unit_cosine:.2f} (#{ranks.unit}); "
+        f"words {seen.term_weight:.2f} (#{ranks.words}), "
+        f"{seen.coverage:.0%} of the question's; of {ranks.among} weighed"
+    )
+
+
+def found(hit: Hit) -> dict[str, Any]:
+    return {**asdict(hit.signals), "ranks": asdict(hit.ranks)}
+
+
+def why(reply: Reply) -> Iterator[str]:
+    """What was found, what the gate made of it, and what the check said of each sentence."""
+    from bythebook.answer.gate import reasons
+
+    yield "Found"
+    for hit in reply.evidence.considered:
+        yield f"  {hit.score:.2f}  {hit.passage.place.path}"
+        yield f"        {why_found(hit)}"
+    yield "Gate"
+    for reason in reasons(reply.question, reply.evidence):
+        yield f"  {reason}"
+    if reply.verdicts:
+        yield "Check"
+    for verdict in reply.verdicts:
+        told = "; ".join(verdict.reasons) or ("word for word" if verdict.odds == 1 else "")
+        held = "holds" if verdict.holds else "withheld"
+        yield f"  {held} ({verdict.odds:.2f}) “{_short(verdict.text)}” {told}".rstrip()
+        if verdict.markers or verdict.addresses:
+            yield f"        dropped: {verdict.markers} markers, {verdict.addresses} addresses"
+
+
+def explained(reply: Reply) -> dict[str, Any]:
+    from bythebook.answer.gate import reasons
+
+    return {
+        "found": [
+            {"chunk_id": hit.passage.id, "score": hit.score, **found(hit)}
+            for hit in reply.evidence.considered
+        ],
+        "gate": list(reasons(reply.question, reply.evidence)),
+        "check": [asdict(verdict) for verdict in reply.verdicts],
+    }
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1].rstrip() + "…"
