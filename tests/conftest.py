@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import postgres
 from tests.samples import SAMPLE_BOOK, small_book
 from tests.servers import qdrant_cluster, qdrant_server
 
-__all__ = ["qdrant_cluster", "qdrant_server"]  # fixtures of every test
+__all__ = ["postgres", "qdrant_cluster", "qdrant_server"]  # fixtures of every test
 
 _guard = {"closed": False}
 

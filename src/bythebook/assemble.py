@@ -6,11 +6,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bythebook.answer.extract import ExtractiveWriter
+from bythebook.answer.plan import plan
 from bythebook.answer.respond import Desk, Event, respond
 from bythebook.errors import (
     BookError,
@@ -25,14 +26,19 @@ from bythebook.index.calibrate import calibration_of
 from bythebook.index.check import IndexReport, compare
 from bythebook.index.ingest import IngestResult, Press, Progress, ingest
 from bythebook.index.lexicon import Vocabulary
-from bythebook.model import Answer, Message, Question, Reply, Role, VectorState
+from bythebook.model import Asker, Question, Reply, VectorState
+from bythebook.providers.hands import Hands
 from bythebook.retrieve.search import Findings, Index, search
+from bythebook.talk.archiver import Archiver, Retention
+from bythebook.talk.log import LogQueue, Visit
+from bythebook.talk.notebook import open_conversation
 
 if TYPE_CHECKING:
     from bythebook.book.site import Book
     from bythebook.ports import Catalog, Embedder, Generation, Shelf, ThreadStore, Writer
     from bythebook.providers.qdrant_existing import ExistingBook
     from bythebook.providers.qdrant_nodes import Server
+    from bythebook.providers.sql_threads import SqlThreads
     from bythebook.settings import Settings
 
 
@@ -67,9 +73,12 @@ class Library:
         shelf: Shelf,
         catalog: Catalog,
         threads: ThreadStore,
+        log: LogQueue | None = None,
+        archiver: Archiver | None = None,
         make_writer: Callable[[Vocabulary], Writer] = ExtractiveWriter,
         context_tokens: int = 4000,
         switch: Switch | None = None,
+        deadline_s: float = 1.0,
     ) -> None:
         self._switch = switch
         self._embedder = embedder
@@ -79,19 +88,32 @@ class Library:
         self._context_tokens = context_tokens
         self._desk: Desk | None = None
         self._opening = asyncio.Lock()
+        self._hands = Hands(2, deadline_s=deadline_s)
+        self._housekeeping: asyncio.Task[None] | None = None
         self.threads = threads
+        self.log = log
+        self.archiver = archiver
 
-    async def ask(self, question: Question) -> AsyncIterator[Event]:
-        """Every event of the question's journey; the last one is the reply."""
-        desk = await self.desk()
-        thread = await self.threads.read(question.thread) if question.thread else None
-        async for event in respond(question, desk, thread.messages if thread else ()):
-            if isinstance(event, Reply) and question.thread:
-                await self._remember(question.thread, event)
-            yield event
+    async def ask(self, question: Question, *, asker: Asker | None = None) -> AsyncIterator[Event]:
+        """Every event of the question's journey; the last one is the reply.
 
-    async def reply(self, question: Question) -> Reply:
-        async for event in self.ask(question):
+        What someone asks is logged; what nobody asks, as in an evaluation, is not.
+        """
+        visit = Visit(question, asker, mode=plan(question).mode.value, log=self.log)
+        try:
+            desk = await self.desk()
+            conversation = await open_conversation(self.threads, question, visit.owner)
+            async for event in respond(question, desk, conversation.history):
+                if isinstance(event, Reply):
+                    event = await conversation.keep(event)  # noqa: PLW2901 - the same reply
+                    visit.end(event)
+                yield event
+        except BookError:
+            visit.end(None)
+            raise
+
+    async def reply(self, question: Question, *, asker: Asker | None = None) -> Reply:
+        async for event in self.ask(question, asker=asker):
             if isinstance(event, Reply):
                 return event
         raise AssertionError("a journey ends with its reply")
@@ -146,16 +168,27 @@ class Library:
         return generation
 
     async def desk(self) -> Desk:
-        served = await asyncio.to_thread(self._catalog.served)
+        """The book as the catalog has it now; as it was, where the catalog does not answer."""
+        try:
+            served = await self._hands.do(self._catalog.served)
+        except DatabaseFailed:
+            if self._desk is None:
+                raise
+            return self._desk
         async with self._opening:
             if self._desk is None or self._desk.index.generation != served:
-                self._desk = await self._open(await asyncio.to_thread(self._current))
+                self._desk = await self._open(await self._hands.do(self._current))
             return self._desk
 
     async def health(self) -> dict[str, str]:
         """Each service's state in a word; never raises."""
+        probes = {
+            "index": self._probe_index,
+            "embedder": self._probe_embedder,
+            "database": self._probe_database,
+        }
         states: dict[str, str] = {}
-        for name, probe in (("index", self._probe_index), ("embedder", self._probe_embedder)):
+        for name, probe in probes.items():
             try:
                 await probe()
                 states[name] = "ok"
@@ -166,19 +199,35 @@ class Library:
     async def warm_up(self) -> None:
         await self._embedder.embed(["Is the book open?"], role="query")
 
+    def keep_house(self) -> None:
+        """From now on, until the library is closed, archive what has become idle."""
+        if self.archiver is not None and self._housekeeping is None:
+            self._housekeeping = asyncio.create_task(self.archiver.run())
+
     async def close(self) -> None:
         """Let go of the store's connections and of the database."""
+        housekeeping, self._housekeeping = self._housekeeping, None
+        if housekeeping is not None:
+            housekeeping.cancel()
+            await asyncio.wait([housekeeping])
         desk, self._desk = self._desk, None
         if desk is not None:
             await desk.index.store.close()
         await self._shelf.close()
+        if self.log is not None:
+            await self.log.close()
         await self.threads.close()
+        self._hands.close()
 
     async def _probe_index(self) -> None:
         await (await self.desk()).index.store.count()
 
     async def _probe_embedder(self) -> None:
         await self.warm_up()
+
+    async def _probe_database(self) -> None:
+        await self._hands.do(self._catalog.current)
+        await self.threads.list(owner=None, limit=1)
 
     async def _open(self, generation: Generation) -> Desk:
         if generation.embedder != self._embedder.name and self._switch is not None:
@@ -205,20 +254,6 @@ class Library:
         )
         return Desk(index, self._make_writer(vocabulary), self._context_tokens)
 
-    async def _remember(self, thread_id: str, reply: Reply) -> None:
-        now = datetime.now(UTC)
-        said = reply.outcome.text
-        confidence = reply.evidence.confidence.average if isinstance(reply.outcome, Answer) else 0.0
-        exchange = [
-            Message(Role.USER, reply.question.text, now),
-            Message(Role.ASSISTANT, said, now, confidence),
-        ]
-        try:
-            await self.threads.append(thread_id, exchange)
-        except DatabaseFailed:
-            # The answer does not fail with the notebook.
-            _log.warning("a message of a conversation could not be kept")
-
 
 def _vocabulary(generation: Generation) -> Vocabulary:
     try:
@@ -242,7 +277,7 @@ def open_library(
     With a ``book`` to ingest, its language has a say in the embedder. Nothing heavy is loaded
     until it is used.
     """
-    from bythebook.providers.sql import SqlCatalog, SqlThreads
+    from bythebook.providers.sql import SqlCatalog
     from bythebook.settings import AUTO, load_settings
 
     settings = settings or load_settings()
@@ -255,11 +290,15 @@ def open_library(
         other = choose(EMBEDDERS, name)
         return other, _shelf(settings, other)
 
+    threads, archiver, log = _notebook(settings, engine)
     return Library(
         embedder=embedder,
         shelf=existing or _shelf(settings, embedder),
         catalog=existing or catalog,
-        threads=SqlThreads(engine),
+        threads=threads,
+        log=log,
+        archiver=archiver,
+        deadline_s=settings.database.timeout_s,
         make_writer=_writer(settings),
         context_tokens=settings.limits.context_tokens,
         switch=switch if settings.embedder == AUTO and existing is None else None,
@@ -299,6 +338,27 @@ def open_catalog(settings: Settings) -> Catalog:
     from bythebook.providers.sql import SqlCatalog
 
     return SqlCatalog(_database(settings, new=False), settings.home)
+
+
+def open_threads(settings: Settings) -> tuple[ThreadStore, Archiver]:
+    """The conversations with this book, and who archives them, without the book."""
+    return _notebook(settings, _database(settings, new=False))[:2]
+
+
+def _notebook(settings: Settings, engine: Any) -> tuple[SqlThreads, Archiver, LogQueue | None]:
+    from bythebook.providers.sql_log import SqlQueryLog
+    from bythebook.providers.sql_threads import SqlThreads
+
+    chosen = settings.retention
+    retention = Retention(
+        idle=timedelta(minutes=chosen.idle_minutes),
+        queries=timedelta(days=chosen.query_days),
+        threads=None if chosen.thread_days is None else timedelta(days=chosen.thread_days),
+    )
+    threads = SqlThreads(engine, deadline_s=settings.database.timeout_s)
+    rows = SqlQueryLog(engine)
+    log = LogQueue(rows, with_text=settings.log.text) if settings.log.queries else None
+    return threads, Archiver(threads, rows, retention=retention), log
 
 
 def _database(settings: Settings, *, new: bool) -> Any:

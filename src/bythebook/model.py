@@ -343,6 +343,7 @@ class Reply:
     timings: Timings
     vectors: VectorState = VectorState.READY
     verdicts: tuple[Verdict, ...] = ()  # on every sentence that was written, shown or not
+    persisted: bool = True  # False: its thread's messages could not be kept
 
     @property
     def withheld(self) -> int:
@@ -364,6 +365,7 @@ class Message:
     content: str
     timestamp: datetime
     confidence: float | None = None
+    citations: tuple[Citation, ...] = ()  # of an answer, as they were when it was given
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,3 +376,15 @@ class Thread:
     updated_at: datetime
     topic_summary: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
+    owner: str | None = None  # the key that began it; None where no keys are asked for
+    archived_at: datetime | None = None  # idle since long; the next message takes it back
+    earlier: int = 0  # messages kept before these, and not shown
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks, as far as anyone needs to know."""
+
+    owner: str | None = None
+    session: str | None = None  # S2's, a UUID: for the query log, not a conversation
+    address: str | None = None  # of the client; only a part of it is ever kept

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from bythebook.model import (
@@ -131,20 +133,114 @@ class Writer(Protocol):
     ) -> AsyncIterator[str]: ...
 
 
+# --- conversations and the log of questions ---------------------------------------------------
+
+
+class Anyone(Enum):
+    """The operator's view: every owner's threads. No request ever carries it."""
+
+    ANYONE = "anyone"
+
+
+ANYONE: Literal[Anyone.ANYONE] = Anyone.ANYONE
+Owner = str | None | Literal[Anyone.ANYONE]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadSummary:
+    """A thread as a list shows it."""
+
+    id: str
+    created_at: datetime
+    updated_at: datetime
+    messages: int
+    topic_summary: str | None = None
+    owner: str | None = None
+    archived_at: datetime | None = None
+
+
 class ThreadStore(Protocol):
-    """Conversations that readers asked to be kept."""
+    """Conversations that readers asked to be kept, each bound to who began it."""
 
-    async def read(self, thread_id: str) -> Thread | None: ...
+    async def read(self, thread_id: str, *, owner: Owner, whole: bool = False) -> Thread | None:
+        """The thread with its last 50 messages, or with all of them; None if there is none.
 
-    async def append(self, thread_id: str, messages: Sequence[Message]) -> Thread:
-        """Add messages at the end, creating the thread with its first ones."""
+        NotFound: it is another owner's. Outside, the two are never told apart.
+        """
         ...
 
-    async def delete(self, thread_id: str) -> bool: ...
+    async def append(
+        self, thread_id: str, messages: Sequence[Message], *, owner: str | None
+    ) -> Thread:
+        """Add messages at the end, in turns, creating or resuming the thread.
+
+        All of them or none; NotFound if it is another owner's.
+        """
+        ...
+
+    async def list(
+        self, *, owner: Owner, limit: int = 20, offset: int = 0
+    ) -> Sequence[ThreadSummary]:
+        """One page, the last one written to first."""
+        ...
+
+    async def delete(self, thread_id: str, *, owner: Owner) -> bool:
+        """Whether there was one to delete."""
+        ...
 
     async def close(self) -> None:
         """Let go of the database."""
         ...
+
+
+class Attic(Protocol):
+    """What is done to conversations as they age. Each call is one short transaction."""
+
+    async def claim(self, chore: str, *, now: datetime, every: timedelta) -> bool:
+        """Whether this caller does the chore now: of all workers one, once in ``every``."""
+        ...
+
+    async def archive(
+        self, *, before: datetime, now: datetime, limit: int, only: str | None = None
+    ) -> int:
+        """Archive up to ``limit`` threads without a message since ``before``; how many it was."""
+        ...
+
+    async def purge(self, *, before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` threads without a message since ``before``; how many it was."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedQuery:
+    """S2's row about a question: never an answer, a passage or the selection's words."""
+
+    id: str  # a UUID
+    session: str | None  # a UUID
+    text: str
+    selection_length: int | None
+    mode: str  # standard_rag, selected_text_only
+    status: str  # success, refused, error
+    refusal: str | None
+    passages: int
+    best_score: float | None
+    total_ms: int
+    asked_at: datetime
+    network: str | None = None  # of the client: its address without the last part
+
+
+class QueryLog(Protocol):
+    """What was asked and how it went, for the author; it may fail, the answer may not."""
+
+    async def record(self, queries: Sequence[LoggedQuery]) -> None:
+        """Write them all or none; one that is already there is left as it is."""
+        ...
+
+    async def purge(self, *, before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` questions asked before; how many it was."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 # --- the catalog: what an ingest knows and leaves behind -------------------------------------

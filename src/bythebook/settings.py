@@ -192,6 +192,33 @@ class Site(_Section):
         return url
 
 
+class Database(_Section):
+    """The database of the catalog, the conversations and the query log."""
+
+    timeout_s: float = Field(
+        1.0, gt=0, description="Longest that a question waits for the database, in seconds."
+    )
+
+
+class Retention(_Section):
+    """How long what readers said is kept."""
+
+    idle_minutes: float = Field(
+        60, gt=0, description="A thread without a message for so long is archived."
+    )
+    thread_days: float | None = Field(
+        None, gt=0, description="A thread without a message for so long is deleted."
+    )
+    query_days: float = Field(90, gt=0, description="Days that the query log is kept.")
+
+
+class Log(_Section):
+    """The query log: what was asked over HTTP and how it went, never what was answered."""
+
+    queries: bool = Field(True, description="Keep the query log.")
+    text: bool = Field(True, description="Keep the questions' words in it.")
+
+
 class Server(_Section):
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
@@ -214,8 +241,13 @@ class Settings(_Section):
     )
     writer: str = Field("extractive", description="Who writes answers: extractive (offline).")
     database_url: str | None = Field(
-        None, description="Database of the catalog and threads; SQLite in the home by default."
+        None,
+        description="Database of the catalog and threads, SQLite or PostgreSQL; "
+        "SQLite in the home by default.",
     )
+    database: Database = Database()
+    retention: Retention = Retention()
+    log: Log = Log()
     limits: Limits = Limits()
     collection: Collection = Collection()
     qdrant: Qdrant = Qdrant()

@@ -1,5 +1,6 @@
 """The conformance suite of the Catalog port, on every provider."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +10,20 @@ from bythebook.errors import IngestRunning
 from bythebook.ports import Catalog, Generation, StoredVectors
 from bythebook.providers.fake import MemoryCatalog
 from bythebook.providers.sql import SqlCatalog, open_database
+from tests.databases import POSTGRES, Postgres, address
 from tests.samples import passage
 
 _PASSAGES = [passage("A kite flies."), passage("پتنگ اڑتی ہے۔", language="ur", keywords=("a", "b"))]
 
 
-@pytest.fixture(params=["fake", "sqlite"])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
+@pytest.fixture(params=["fake", "sqlite", POSTGRES])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
     if request.param == "fake":
-        return MemoryCatalog()
-    return SqlCatalog(open_database(None, tmp_path), tmp_path)
+        yield MemoryCatalog()
+        return
+    engine = open_database(address(request.param, tmp_path, request), tmp_path)
+    yield SqlCatalog(engine, tmp_path)
+    engine.dispose()
 
 
 def _generation(name: str = "one") -> Generation:
@@ -66,6 +71,21 @@ def test_many_vectors_are_found_at_once(catalog: Catalog) -> None:
     keys = [f"{n:064x}" for n in range(1200)]
     catalog.add_vectors("one", [_vectors(key) for key in keys])
     assert len(catalog.vectors("one", keys)) == 1200
+
+
+@pytest.mark.real
+def test_a_second_ingest_from_another_machine_is_told_so(
+    postgres: Postgres, tmp_path: Path
+) -> None:
+    url = postgres.new_database()
+    engines = [open_database(url, tmp_path) for _ in range(2)]
+    here, there = (SqlCatalog(e, tmp_path / str(n)) for n, e in enumerate(engines))
+    with here.ingesting(), pytest.raises(IngestRunning, match="database"), there.ingesting():
+        pass
+    with there.ingesting():
+        pass
+    for engine in engines:
+        engine.dispose()
 
 
 def test_a_second_ingest_is_told_so(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ async def test_a_collection_of_each_seed_is_asked(preset: str, qdrant_server: li
             assert place.file == "01-household.mdx"
         off = await library.reply(Question("Who won the chess tournament in Baku?"))
         assert isinstance(off.outcome, Refusal)
-        assert await library.health() == {"index": "ok", "embedder": "ok"}
+        assert set((await library.health()).values()) == {"ok"}
 
 
 async def test_its_own_fields_are_filtered_by_our_names(qdrant_server: list[Node]) -> None:

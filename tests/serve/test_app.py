@@ -159,7 +159,7 @@ async def test_every_message_of_a_session_is_kept(library: Library, client: Test
     session = str(uuid.uuid4())
     for message in (_QUESTION, "And what about kites?"):
         client.post("/chat/run", json={"message": message, "session_id": session})
-    thread = await library.threads.read(session)
+    thread = await library.threads.read(session, owner=None)
     assert thread is not None
     assert [m.role for m in thread.messages] == ["user", "assistant", "user", "assistant"]
     assert thread.messages[2].content == "And what about kites?"
@@ -193,13 +193,17 @@ def test_a_service_that_is_down_is_a_typed_503(
     assert (chat.status_code, chat.json()["error_code"]) == (503, "SERVICE_UNAVAILABLE")
     health = client.get("/health")
     assert health.status_code == 503
-    assert health.json()["services"] == {"index": "ok", "embedder": "The embedder did not answer."}
+    assert health.json()["services"] == {
+        "index": "ok",
+        "embedder": "The embedder did not answer.",
+        "database": "ok",
+    }
 
 
 def test_health_names_each_service(client: TestClient) -> None:
     response = client.get("/health")
     assert response.status_code == 200
-    assert response.json()["services"] == {"index": "ok", "embedder": "ok"}
+    assert response.json()["services"] == {"index": "ok", "embedder": "ok", "database": "ok"}
 
 
 async def test_a_new_generation_is_picked_up_between_two_questions(

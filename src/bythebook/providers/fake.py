@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,20 @@ import numpy as np
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.index.lexicon import terms_of
 from bythebook.model import Evidence, Message, Passage, Question, Thread
-from bythebook.ports import Candidate, Entry, Filters, Generation, StoredVectors
+from bythebook.ports import (
+    ANYONE,
+    Candidate,
+    Entry,
+    Filters,
+    Generation,
+    LoggedQuery,
+    Owner,
+    StoredVectors,
+    ThreadSummary,
+)
 from bythebook.providers.points import to_payload
+from bythebook.talk.summary import summarise
+from bythebook.talk.thread import LIVE_MESSAGES, in_turn, no_such_thread
 
 if TYPE_CHECKING:
     from bythebook.model import Vectors
@@ -159,21 +172,110 @@ class MemoryCatalog:
 
 
 class MemoryThreads:
+    """ThreadStore and Attic: every thread whole, in a dict."""
+
     def __init__(self) -> None:
         self._threads: dict[str, Thread] = {}
+        self._due: dict[str, datetime] = {}
 
-    async def read(self, thread_id: str) -> Thread | None:
-        return self._threads.get(thread_id)
+    async def read(self, thread_id: str, *, owner: Owner, whole: bool = False) -> Thread | None:
+        thread = self._threads.get(thread_id)
+        if thread is None:
+            return None
+        if owner not in (ANYONE, thread.owner):
+            raise no_such_thread()
+        return thread if whole else _live(thread)
 
-    async def append(self, thread_id: str, messages: Sequence[Message]) -> Thread:
-        first, last = messages[0].timestamp, messages[-1].timestamp
-        thread = self._threads.get(thread_id) or Thread(thread_id, (), first, last)
-        thread = replace(thread, messages=(*thread.messages, *messages), updated_at=last)
-        self._threads[thread_id] = thread
-        return thread
+    async def append(
+        self, thread_id: str, messages: Sequence[Message], *, owner: str | None
+    ) -> Thread:
+        first = messages[0].timestamp
+        thread = self._threads.get(thread_id) or Thread(thread_id, (), first, first, owner=owner)
+        if thread.owner != owner:
+            raise no_such_thread()
+        kept = in_turn(thread.messages[-1] if thread.messages else None, messages)
+        said = (*thread.messages, *kept)
+        self._threads[thread_id] = replace(
+            thread,
+            messages=said,
+            updated_at=kept[-1].timestamp,
+            topic_summary=summarise(said[-LIVE_MESSAGES:]),
+            archived_at=None,
+        )
+        return _live(self._threads[thread_id])
 
-    async def delete(self, thread_id: str) -> bool:
-        return self._threads.pop(thread_id, None) is not None
+    async def list(
+        self, *, owner: Owner, limit: int = 20, offset: int = 0
+    ) -> Sequence[ThreadSummary]:
+        mine = [thread for thread in self._threads.values() if owner in (ANYONE, thread.owner)]
+        mine.sort(key=lambda thread: thread.id)
+        mine.sort(key=lambda thread: thread.updated_at, reverse=True)
+        return [_summary(thread) for thread in mine[offset : offset + limit]]
+
+    async def delete(self, thread_id: str, *, owner: Owner) -> bool:
+        thread = self._threads.get(thread_id)
+        if thread is None or owner not in (ANYONE, thread.owner):
+            return False
+        del self._threads[thread_id]
+        return True
+
+    async def claim(self, chore: str, *, now: datetime, every: timedelta) -> bool:
+        due = chore not in self._due or self._due[chore] <= now
+        if due:
+            self._due[chore] = now + every
+        return due
+
+    async def archive(
+        self, *, before: datetime, now: datetime, limit: int, only: str | None = None
+    ) -> int:
+        live = [t for t in self._idle(before) if t.archived_at is None and only in (None, t.id)]
+        self._threads.update({t.id: replace(t, archived_at=now) for t in live[:limit]})
+        return len(live[:limit])
+
+    async def purge(self, *, before: datetime, limit: int) -> int:
+        idle = self._idle(before)[:limit]
+        for thread in idle:
+            del self._threads[thread.id]
+        return len(idle)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    def _idle(self, before: datetime) -> Sequence[Thread]:
+        idle = [thread for thread in self._threads.values() if thread.updated_at < before]
+        return sorted(idle, key=lambda thread: thread.updated_at)
+
+
+def _live(thread: Thread) -> Thread:
+    earlier = max(0, len(thread.messages) - LIVE_MESSAGES)
+    return replace(thread, messages=thread.messages[earlier:], earlier=earlier)
+
+
+def _summary(thread: Thread) -> ThreadSummary:
+    return ThreadSummary(
+        id=thread.id,
+        created_at=thread.created_at,
+        updated_at=thread.updated_at,
+        messages=len(thread.messages),
+        topic_summary=thread.topic_summary,
+        owner=thread.owner,
+        archived_at=thread.archived_at,
+    )
+
+
+class MemoryQueryLog:
+    def __init__(self) -> None:
+        self.queries: dict[str, LoggedQuery] = {}
+
+    async def record(self, queries: Sequence[LoggedQuery]) -> None:
+        for query in queries:
+            self.queries.setdefault(query.id, query)
+
+    async def purge(self, *, before: datetime, limit: int) -> int:
+        old = [query.id for query in self.queries.values() if query.asked_at < before][:limit]
+        for name in old:
+            del self.queries[name]
+        return len(old)
 
     async def close(self) -> None:
         """Nothing is held open."""

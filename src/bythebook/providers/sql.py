@@ -1,8 +1,7 @@
-"""The catalog and the threads in SQL: SQLite in the home folder, or any ``DATABASE_URL``."""
+"""The database, and the catalog in it: SQLite in the home folder, or any ``DATABASE_URL``."""
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 from collections.abc import Iterator, Sequence, Set
@@ -20,22 +19,40 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bythebook.errors import ConfigurationError, DatabaseFailed, IngestRunning, UnknownProvider
 from bythebook.index.catalog import from_record, to_record
-from bythebook.model import Message, Passage, Role, Thread, VectorState
+from bythebook.model import Passage, VectorState
 from bythebook.ports import Generation, StoredVectors
 from bythebook.providers import tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from alembic.config import Config
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _CHECK = "Check DATABASE_URL or the home folder."
-_LIVE_MESSAGES = 50  # S4: "messages limited to last 50 messages"
+_PSYCOPG = "postgresql+psycopg"
+_ENGINE: dict[str, dict[str, Any]] = {
+    _PSYCOPG: {
+        "pool_pre_ping": True,  # a server that was restarted costs no message
+        "connect_args": {
+            "connect_timeout": 2,  # seconds, the least that libpq takes
+            # A server that is gone without a word is noticed, in seconds instead of hours.
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 10_000,
+        },
+    }
+}
+_INGEST_LOCK, _MIGRATION_LOCK = 0xB00C, 0xB00D  # PostgreSQL's advisory locks are numbers
 _IN_CLAUSE = 500  # SQLite takes a limited number of variables
 
 
-def _translated(method: Callable[P, T]) -> Callable[P, T]:
+def translated(method: Callable[P, T]) -> Callable[P, T]:
+    """Whatever the database does wrong leaves as DatabaseFailed."""
+
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
@@ -59,7 +76,7 @@ def _failure(error: sa.exc.DatabaseError) -> DatabaseFailed:
     return DatabaseFailed("The database did not answer.", cure=_CHECK)
 
 
-@_translated
+@translated
 def open_database(url: str | None, home: Path) -> sa.Engine:
     """An engine on a database that has the newest schema."""
     engine = _embedded(home) if url is None else _engine(url)
@@ -84,23 +101,32 @@ def _embedded(home: Path) -> sa.Engine:
     if file.exists() and not os.access(home, os.W_OK):
         # A book on a read-only disk can still be asked; nothing there can change under us.
         return _engine(f"sqlite:///file:{quote(str(file.resolve()))}?immutable=1&uri=true")
-    engine = _engine(f"sqlite:///{file}")
-    sa.event.listen(engine, "connect", _prepare_sqlite)
-    return engine
+    return _engine(f"sqlite:///{file}")
 
 
 def _engine(url: str) -> sa.Engine:
     try:
-        return sa.create_engine(url)
+        address = _with_driver(sa.make_url(url))
+        engine = sa.create_engine(address, **_ENGINE.get(address.drivername, {}))
     except sa.exc.ArgumentError:
         raise ConfigurationError(
             "DATABASE_URL is not the address of a database.",
-            cure="Write it as sqlite:///file or postgresql+psycopg://user@host/name.",
+            cure="Write it as sqlite:///file or postgresql://user@host/name.",
         ) from None
     except ModuleNotFoundError as error:
+        install = '"bythebook[postgres]"' if error.name == "psycopg" else error.name
         raise UnknownProvider(
-            f"This database needs the package {error.name}.", cure=f"Run: pip install {error.name}"
+            f"This database needs the package {error.name}.", cure=f"Run: pip install {install}"
         ) from None
+    if engine.dialect.name == "sqlite" and "immutable" not in address.query:
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+    return engine
+
+
+def _with_driver(address: sa.URL) -> sa.URL:
+    """``postgres://`` and ``postgresql://``, as hosts hand them out, mean psycopg 3 here."""
+    plain = address.drivername in ("postgres", "postgresql")
+    return address.set(drivername=_PSYCOPG) if plain else address
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:
@@ -122,14 +148,38 @@ def _revision(engine: sa.Engine) -> str | None:
 
 def _migrate(engine: sa.Engine) -> None:
     from alembic import command
+
+    with engine.begin() as connection:
+        # Workers start together: one migrates, the others wait and find it done. On SQLite this
+        # also makes it one transaction: Python's driver would begin none for a change of schema.
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+        command.upgrade(migrations(connection), "head")
+
+
+def migrations(connection: sa.Connection) -> Config:
+    """Alembic's view of our migrations, at work on this connection."""
     from alembic.config import Config
 
     config = Config()
     folder = resources.files("bythebook.providers").joinpath("migrations")
     config.set_main_option("script_location", str(folder))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    config.attributes["connection"] = connection
+    return config
+
+
+def insert_new(connection: sa.Connection, table: sa.Table) -> Any:
+    """An INSERT that leaves a row alone which is already there."""
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    return dialect.insert(table).on_conflict_do_nothing()
+
+
+def aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # SQLite keeps no time zone
 
 
 class SqlCatalog:
@@ -139,30 +189,46 @@ class SqlCatalog:
 
     @contextmanager
     def ingesting(self) -> Iterator[None]:
-        """The kernel drops this lock with the process that held it, however it ends."""
+        """Kernel and server drop their locks with the process that held them, however it ends."""
         self._home.mkdir(parents=True, exist_ok=True)
         with (self._home / "ingest.lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise IngestRunning(
-                    "Another ingest is at work on this home.", cure="Wait until it has finished."
-                ) from None
-            yield
+                raise _ingest_running("home") from None
+            with self._alone_on_the_server():
+                yield
 
-    @_translated
+    @contextmanager
+    def _alone_on_the_server(self) -> Iterator[None]:
+        """Other machines, with homes of their own, may ingest into the same database."""
+        if self._engine.dialect.name != "postgresql":
+            yield
+            return
+        held = translated(self._engine.connect)()
+        try:
+            lock = sa.select(sa.func.pg_try_advisory_lock(_INGEST_LOCK))
+            if not translated(held.execute)(lock).scalar():
+                raise _ingest_running("database")
+            held.commit()  # the lock is the session's, no transaction's
+            yield
+        finally:
+            held.invalidate()  # with its session goes the lock
+            held.close()
+
+    @translated
     def passages(self) -> dict[str, Passage]:
         query = sa.select(tables.passages.c.id, tables.passages.c.record)
         with self._engine.connect() as connection:
             return {row.id: from_record(row.record) for row in connection.execute(query)}
 
-    @_translated
+    @translated
     def known_vectors(self, embedder: str) -> set[str]:
         query = sa.select(tables.vectors.c.key).where(tables.vectors.c.embedder == embedder)
         with self._engine.connect() as connection:
             return set(connection.execute(query).scalars())
 
-    @_translated
+    @translated
     def add_vectors(self, embedder: str, vectors: Sequence[StoredVectors]) -> None:
         rows = [
             {
@@ -176,7 +242,7 @@ class SqlCatalog:
         with self._engine.begin() as connection:
             connection.execute(sa.insert(tables.vectors), rows)
 
-    @_translated
+    @translated
     def vectors(self, embedder: str, keys: Sequence[str]) -> dict[str, StoredVectors]:
         found: dict[str, StoredVectors] = {}
         column = tables.vectors.c
@@ -192,7 +258,7 @@ class SqlCatalog:
                     found[row.key] = StoredVectors(row.key, vector, units)
         return found
 
-    @_translated
+    @translated
     def commit(
         self, passages: Sequence[Passage], generation: Generation, *, keep_vectors: Set[str]
     ) -> None:
@@ -218,7 +284,7 @@ class SqlCatalog:
             connection.execute(sa.insert(tables.served), [served])
             _forget_vectors(connection, generation.embedder, keep_vectors)
 
-    @_translated
+    @translated
     def current(self) -> Generation | None:
         with self._engine.connect() as connection:
             row = connection.execute(sa.select(tables.served)).one_or_none()
@@ -245,6 +311,12 @@ class SqlCatalog:
 _SERVED = sa.select(tables.served.c.generation)
 
 
+def _ingest_running(where: str) -> IngestRunning:
+    return IngestRunning(
+        f"Another ingest is at work on this {where}.", cure="Wait until it has finished."
+    )
+
+
 def _forget_vectors(connection: sa.Connection, embedder: str, keep: Set[str]) -> None:
     column = tables.vectors.c
     known = connection.execute(sa.select(column.key).where(column.embedder == embedder)).scalars()
@@ -262,87 +334,3 @@ def _passage_row(passage: Passage) -> dict[str, Any]:
         "content_hash": passage.content_hash,
         "record": to_record(passage),
     }
-
-
-class SqlThreads:
-    """One row per message, numbered within its thread."""
-
-    def __init__(self, engine: sa.Engine) -> None:
-        self._engine = engine
-
-    async def read(self, thread_id: str) -> Thread | None:
-        return await asyncio.to_thread(self._read, thread_id)
-
-    async def append(self, thread_id: str, messages: Sequence[Message]) -> Thread:
-        await asyncio.to_thread(self._append, thread_id, messages)
-        thread = await asyncio.to_thread(self._read, thread_id)
-        assert thread is not None
-        return thread
-
-    async def delete(self, thread_id: str) -> bool:
-        return await asyncio.to_thread(self._delete, thread_id)
-
-    async def close(self) -> None:
-        await asyncio.to_thread(self._engine.dispose)
-
-    @_translated
-    def _read(self, thread_id: str) -> Thread | None:
-        of_thread = tables.messages.c.thread_id == thread_id
-        newest = sa.select(tables.messages).where(of_thread)
-        newest = newest.order_by(tables.messages.c.seq.desc()).limit(_LIVE_MESSAGES)
-        with self._engine.connect() as connection:
-            one = sa.select(tables.threads).where(tables.threads.c.thread_id == thread_id)
-            row = connection.execute(one).one_or_none()
-            rows = connection.execute(newest).all()
-        if row is None:
-            return None
-        return Thread(
-            id=row.thread_id,
-            messages=tuple(_message(message) for message in reversed(rows)),
-            created_at=_aware(row.created_at),
-            updated_at=_aware(row.updated_at),
-            topic_summary=row.topic_summary,
-            metadata=row.metadata,
-        )
-
-    @_translated
-    def _append(self, thread_id: str, messages: Sequence[Message]) -> None:
-        column = tables.messages.c
-        with self._engine.begin() as connection:
-            # The thread's row first: it orders writers of one thread on either database.
-            self._touch(connection, thread_id, messages[0].timestamp, messages[-1].timestamp)
-            last = sa.select(sa.func.max(column.seq)).where(column.thread_id == thread_id)
-            seq = connection.execute(last).scalar()
-            rows = [
-                {
-                    "thread_id": thread_id,
-                    "seq": number,
-                    "role": message.role.value,
-                    "content": message.content,
-                    "timestamp": message.timestamp,
-                    "confidence": message.confidence,
-                }
-                for number, message in enumerate(messages, 0 if seq is None else seq + 1)
-            ]
-            connection.execute(sa.insert(tables.messages), rows)
-
-    def _touch(self, connection: Any, thread_id: str, created: datetime, now: datetime) -> None:
-        column = tables.threads.c
-        update = sa.update(tables.threads).where(column.thread_id == thread_id)
-        if connection.execute(update.values(updated_at=now)).rowcount == 0:
-            row = {"thread_id": thread_id, "created_at": created, "updated_at": now, "metadata": {}}
-            connection.execute(sa.insert(tables.threads), [row])
-
-    @_translated
-    def _delete(self, thread_id: str) -> bool:
-        delete = sa.delete(tables.threads).where(tables.threads.c.thread_id == thread_id)
-        with self._engine.begin() as connection:
-            return bool(connection.execute(delete).rowcount)
-
-
-def _message(row: Any) -> Message:
-    return Message(Role(row.role), row.content, _aware(row.timestamp), row.confidence)
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # SQLite keeps no time zone

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
     JSON,
+    CheckConstraint,
     Column,
     DateTime,
     Float,
@@ -17,6 +18,8 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    Uuid,
+    func,
     text,
 )
 from sqlalchemy.types import TypeDecorator
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
     from sqlalchemy.types import TypeEngine
 
-HEAD = "0002"  # the newest migration
+HEAD = "0004"  # the newest migration
 
 metadata = MetaData()
 
@@ -92,8 +95,17 @@ threads = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
     Column("topic_summary", Text),
     Column("metadata", _JSON, nullable=False, server_default=text("'{}'")),
+    Column("owner", String(64)),
+    Column("archived_at", DateTime(timezone=True)),
     Index("idx_threads_updated", text("updated_at DESC")),
     Index("idx_threads_created", text("created_at DESC")),
+    Index("idx_threads_owner", "owner", text("updated_at DESC")),
+    Index(
+        "idx_threads_live",
+        "updated_at",
+        sqlite_where=text("archived_at IS NULL"),
+        postgresql_where=text("archived_at IS NULL"),
+    ),
 )
 
 messages = Table(
@@ -110,4 +122,46 @@ messages = Table(
     Column("content", Text, nullable=False),
     Column("timestamp", DateTime(timezone=True), nullable=False),
     Column("confidence", Float),
+    Column("citations", _JSON),
+)
+
+# What some worker does now and then, and when it is due again.
+chores = Table(
+    "chores",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    Column("due_at", DateTime(timezone=True), nullable=False),
+)
+
+# S2's two tables, column by column.
+query_sessions = Table(
+    "query_sessions",
+    metadata,
+    Column("session_id", Uuid(as_uuid=False), primary_key=True),
+    Column("created_at", DateTime(timezone=True), server_default=func.now()),
+    Column("user_ip", String(45)),
+    Column("query_count", Integer, server_default="0"),
+    Column("last_query_at", DateTime(timezone=True)),
+    Index("idx_sessions_ip_created", "user_ip", "created_at"),
+)
+
+queries = Table(
+    "queries",
+    metadata,
+    Column("query_id", Uuid(as_uuid=False), primary_key=True),
+    Column("session_id", Uuid(as_uuid=False), ForeignKey("query_sessions.session_id")),
+    Column("query_text", Text, nullable=False),
+    Column("selected_text_length", Integer),
+    Column("mode", String(20), nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("refusal_reason", Text),
+    Column("chunks_retrieved", Integer),
+    Column("top_chunk_score", Float),
+    Column("processing_time_ms", Integer),
+    Column("created_at", DateTime(timezone=True), server_default=func.now()),
+    CheckConstraint("mode IN ('standard_rag', 'selected_text_only')", name="known_mode"),
+    CheckConstraint("status IN ('success', 'refused', 'error')", name="known_status"),
+    Index("idx_queries_status", "status", "created_at"),
+    Index("idx_queries_session", "session_id"),
+    Index("idx_queries_created", "created_at"),
 )

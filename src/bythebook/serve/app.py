@@ -40,6 +40,7 @@ def create_app(library: Library) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await library.warm_up()
+        library.keep_house()
         try:
             yield
         finally:

@@ -1,0 +1,234 @@
+"""Conversations in SQL: one row per message, numbered within its thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from bythebook.model import Message, Role, Thread
+from bythebook.ports import ANYONE, Owner, ThreadSummary
+from bythebook.providers.hands import Hands
+from bythebook.providers.sql import aware, insert_new, translated
+from bythebook.providers.tables import chores, messages, threads
+from bythebook.talk.summary import summarise
+from bythebook.talk.thread import (
+    LIVE_MESSAGES,
+    citation_from_record,
+    citation_to_record,
+    in_turn,
+    no_such_thread,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Row
+
+_TRIES = 3  # to take hold of a thread that others delete meanwhile
+
+
+class SqlThreads:
+    """ThreadStore and Attic. Nothing waits longer for the database than the deadline."""
+
+    def __init__(self, engine: sa.Engine, *, deadline_s: float = 1.0) -> None:
+        self._engine = engine
+        self._hands = Hands(deadline_s=deadline_s)
+
+    async def read(self, thread_id: str, *, owner: Owner, whole: bool = False) -> Thread | None:
+        thread = await self._hands.do(partial(self._read, thread_id, whole=whole))
+        if thread is not None and owner not in (ANYONE, thread.owner):
+            raise no_such_thread()
+        return thread
+
+    async def append(
+        self, thread_id: str, messages: Sequence[Message], *, owner: str | None
+    ) -> Thread:
+        return await self._hands.do(partial(self._append, thread_id, messages, owner))
+
+    async def list(
+        self, *, owner: Owner, limit: int = 20, offset: int = 0
+    ) -> Sequence[ThreadSummary]:
+        return await self._hands.do(partial(self._list, owner, limit, offset))
+
+    async def delete(self, thread_id: str, *, owner: Owner) -> bool:
+        return await self._hands.do(partial(self._delete, thread_id, owner))
+
+    async def claim(self, chore: str, *, now: datetime, every: timedelta) -> bool:
+        return await self._hands.do(partial(self._claim, chore, now, every))
+
+    async def archive(
+        self, *, before: datetime, now: datetime, limit: int, only: str | None = None
+    ) -> int:
+        return await self._hands.do(partial(self._archive, before, now, limit, only))
+
+    async def purge(self, *, before: datetime, limit: int) -> int:
+        return await self._hands.do(partial(self._purge, before, limit))
+
+    async def close(self) -> None:
+        self._hands.close()
+        await asyncio.to_thread(self._engine.dispose)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
+        with self._engine.begin() as connection:
+            yield connection
+            self._hands.check_wanted()
+
+    @translated
+    def _read(self, thread_id: str, *, whole: bool) -> Thread | None:
+        with self._engine.connect() as connection:
+            return _load(connection, thread_id, whole=whole)
+
+    @translated
+    def _append(self, thread_id: str, said: Sequence[Message], owner: str | None) -> Thread:
+        with self._transaction() as connection:
+            _take(connection, thread_id, owner, said[0].timestamp)
+            before = _load(connection, thread_id, whole=False)
+            assert before is not None
+            last = before.messages[-1] if before.messages else None
+            kept = in_turn(last, said)
+            first = before.earlier + len(before.messages)
+            rows = [_row(thread_id, seq, message) for seq, message in enumerate(kept, first)]
+            connection.execute(sa.insert(messages), rows)
+            live = (*before.messages, *kept)[-LIVE_MESSAGES:]
+            update = sa.update(threads).where(threads.c.thread_id == thread_id)
+            changed = {
+                "updated_at": _utc(kept[-1].timestamp),
+                "topic_summary": summarise(live),
+            }
+            connection.execute(update.values(changed))
+            thread = _load(connection, thread_id, whole=False)
+        assert thread is not None
+        return thread
+
+    @translated
+    def _list(self, owner: Owner, limit: int, offset: int) -> Sequence[ThreadSummary]:
+        of_thread = messages.c.thread_id == threads.c.thread_id
+        last = sa.select(sa.func.max(messages.c.seq)).where(of_thread).scalar_subquery()
+        query = sa.select(threads, last.label("last")).where(*_owned_by(owner))
+        query = query.order_by(threads.c.updated_at.desc(), threads.c.thread_id)
+        with self._engine.connect() as connection:
+            return [_summary(row) for row in connection.execute(query.limit(limit).offset(offset))]
+
+    @translated
+    def _delete(self, thread_id: str, owner: Owner) -> bool:
+        delete = sa.delete(threads).where(threads.c.thread_id == thread_id, *_owned_by(owner))
+        with self._transaction() as connection:
+            return bool(connection.execute(delete).rowcount)
+
+    @translated
+    def _claim(self, chore: str, now: datetime, every: timedelta) -> bool:
+        due = sa.update(chores).where(chores.c.name == chore, chores.c.due_at <= _utc(now))
+        again = _utc(now + every)
+        with self._transaction() as connection:
+            if connection.execute(due.values(due_at=again)).rowcount:
+                return True
+            first = insert_new(connection, chores).values(name=chore, due_at=again)
+            return connection.execute(first.returning(chores.c.name)).first() is not None
+
+    @translated
+    def _archive(self, before: datetime, now: datetime, limit: int, only: str | None) -> int:
+        wanted = [threads.c.archived_at.is_(None), threads.c.updated_at < _utc(before)]
+        if only is not None:
+            wanted.append(threads.c.thread_id == only)
+        with self._transaction() as connection:
+            some = _some(connection, wanted, limit)
+            update = sa.update(threads).where(some, *wanted).values(archived_at=_utc(now))
+            return connection.execute(update).rowcount
+
+    @translated
+    def _purge(self, before: datetime, limit: int) -> int:
+        old = [threads.c.updated_at < _utc(before)]
+        with self._transaction() as connection:
+            some = _some(connection, old, limit)
+            return connection.execute(sa.delete(threads).where(some, *old)).rowcount
+
+
+def _take(connection: sa.Connection, thread_id: str, owner: str | None, now: datetime) -> None:
+    """Hold the thread's row until the transaction ends: it orders the writers of one thread."""
+    row = {"thread_id": thread_id, "created_at": _utc(now), "updated_at": _utc(now), "owner": owner}
+    mine = sa.update(threads).where(threads.c.thread_id == thread_id, *_owned_by(owner))
+    for _ in range(_TRIES):
+        connection.execute(insert_new(connection, threads).values(**row, metadata={}))
+        if connection.execute(mine.values(archived_at=None)).rowcount:
+            return
+    raise no_such_thread()
+
+
+def _load(connection: sa.Connection, thread_id: str, *, whole: bool) -> Thread | None:
+    """Thread and messages in one statement: what it shows, was so at one moment."""
+    shown = sa.select(messages).where(messages.c.thread_id == thread_id)
+    shown = shown.order_by(messages.c.seq.desc()).limit(None if whole else LIVE_MESSAGES)
+    newest = shown.subquery("newest")
+    query = sa.select(threads, newest).where(threads.c.thread_id == thread_id)
+    query = query.outerjoin_from(threads, newest, newest.c.thread_id == threads.c.thread_id)
+    rows = connection.execute(query.order_by(newest.c.seq)).all()
+    if not rows:
+        return None
+    known = rows[0]._mapping
+    archived_at = known[threads.c.archived_at]
+    return Thread(
+        id=known[threads.c.thread_id],
+        messages=tuple(_message(row) for row in rows if row.seq is not None),
+        created_at=aware(known[threads.c.created_at]),
+        updated_at=aware(known[threads.c.updated_at]),
+        topic_summary=known[threads.c.topic_summary],
+        metadata=known[threads.c.metadata],
+        owner=known[threads.c.owner],
+        archived_at=None if archived_at is None else aware(archived_at),
+        earlier=rows[0].seq or 0,
+    )
+
+
+def _some(connection: sa.Connection, wanted: Sequence[Any], limit: int) -> Any:
+    """Of the wanted threads so many, and none that someone writes to just now.
+
+    They are asked for first and by themselves: PostgreSQL may run a subquery with a limit anew
+    for every row. On SQLite they may have changed since, so the caller says again what it wants.
+    """
+    idle = sa.select(threads.c.thread_id).where(*wanted).order_by(threads.c.updated_at)
+    idle = idle.limit(limit).with_for_update(skip_locked=True)
+    return threads.c.thread_id.in_(connection.execute(idle).scalars().all())
+
+
+def _owned_by(owner: Owner) -> list[sa.ColumnElement[bool]]:
+    if owner is ANYONE:
+        return []
+    return [threads.c.owner.is_(None) if owner is None else threads.c.owner == owner]
+
+
+def _row(thread_id: str, seq: int, message: Message) -> dict[str, Any]:
+    return {
+        "thread_id": thread_id,
+        "seq": seq,
+        "role": message.role.value,
+        "content": message.content,
+        "timestamp": _utc(message.timestamp),
+        "confidence": message.confidence,
+        "citations": [citation_to_record(citation) for citation in message.citations],
+    }
+
+
+def _message(row: Row[Any]) -> Message:
+    citations = tuple(map(citation_from_record, row.citations or ()))
+    return Message(Role(row.role), row.content, aware(row.timestamp), row.confidence, citations)
+
+
+def _summary(row: Row[Any]) -> ThreadSummary:
+    return ThreadSummary(
+        id=row.thread_id,
+        created_at=aware(row.created_at),
+        updated_at=aware(row.updated_at),
+        messages=0 if row.last is None else row.last + 1,
+        topic_summary=row.topic_summary,
+        owner=row.owner,
+        archived_at=None if row.archived_at is None else aware(row.archived_at),
+    )
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC)

@@ -1,0 +1,98 @@
+"""Time passes; idle conversations are archived, and what has been kept long enough goes.
+
+One worker at a time does it. Each batch is a short transaction of its own, so that nobody waits
+for it, and so that a crash in the middle leaves the rest to the next round and doubles nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from bythebook.errors import DatabaseFailed
+from bythebook.ports import Attic, QueryLog
+from bythebook.talk.notebook import Clock, now
+
+_log = logging.getLogger(__name__)
+
+_CHORE = "archive"
+_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long what is kept stays where."""
+
+    idle: timedelta = timedelta(hours=1)  # S4: "Threads inactive for >1 hour"
+    queries: timedelta = timedelta(days=90)
+    threads: timedelta | None = None  # None: until someone deletes them
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one round did."""
+
+    threads_archived: int = 0
+    threads_purged: int = 0
+    queries_purged: int = 0
+
+
+class Archiver:
+    def __init__(
+        self,
+        attic: Attic,
+        log: QueryLog,
+        *,
+        retention: Retention | None = None,
+        every: timedelta = timedelta(minutes=1),
+        clock: Clock = now,
+    ) -> None:
+        self._attic = attic
+        self._log = log
+        self._retention = retention or Retention()
+        self._every = every
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Rounds without end, each done by whichever worker claims it first."""
+        while True:
+            try:
+                if await self._attic.claim(_CHORE, now=self._clock(), every=self._every):
+                    await self.sweep()
+            except DatabaseFailed:
+                _log.warning("conversations could not be archived now")
+            await asyncio.sleep(self._every.total_seconds())
+
+    async def sweep(self) -> Swept:
+        keep = self._retention.threads
+        return Swept(
+            threads_archived=await self.archive(),
+            threads_purged=0 if keep is None else await self.purge_threads(keep),
+            queries_purged=await self.purge_queries(),
+        )
+
+    async def archive(self) -> int:
+        moment = self._clock()
+        before = moment - self._retention.idle
+        return await _in_batches(
+            lambda: self._attic.archive(before=before, now=moment, limit=_BATCH)
+        )
+
+    async def purge_threads(self, older_than: timedelta) -> int:
+        before = self._clock() - older_than
+        return await _in_batches(lambda: self._attic.purge(before=before, limit=_BATCH))
+
+    async def purge_queries(self) -> int:
+        before = self._clock() - self._retention.queries
+        return await _in_batches(lambda: self._log.purge(before=before, limit=_BATCH))
+
+
+async def _in_batches(one: Callable[[], Awaitable[int]]) -> int:
+    """Until a batch finds nothing more to do."""
+    total = 0
+    while done := await one():
+        total += done
+    return total

@@ -1,0 +1,150 @@
+"""Questions in, rows of the query log out: in the background, and never in an answer's way.
+
+Rows wait in a bounded queue. Where the database does not take them they are tried again; where
+the queue is full, or the end comes first, they are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import time
+import uuid
+from collections import deque
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from bythebook.errors import DatabaseFailed
+from bythebook.model import Asker, Question, Refusal, Reply
+from bythebook.ports import LoggedQuery, QueryLog
+
+_log = logging.getLogger(__name__)
+
+_CAPACITY = 1000
+_BATCH = 100
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+_NETWORKS = {4: 24, 6: 48}  # bits of an address that are kept: a neighbourhood, not a person
+
+
+class Visit:
+    """One question, from when it was asked until it ended. Without an asker nothing is logged."""
+
+    def __init__(
+        self, question: Question, asker: Asker | None, *, mode: str, log: LogQueue | None
+    ) -> None:
+        self._question = question
+        self._asker = asker
+        self._mode = mode
+        self._log = log
+        self._asked_at = datetime.now(UTC)
+        self._began = time.perf_counter()
+
+    @property
+    def owner(self) -> str | None:
+        return self._asker.owner if self._asker else None
+
+    def end(self, reply: Reply | None) -> None:
+        """Without a reply it ended in an error."""
+        if self._log is not None and self._asker is not None:
+            self._log.put(self._row(self._asker, reply))
+
+    def _row(self, asker: Asker, reply: Reply | None) -> LoggedQuery:
+        selection, hits = self._question.selection, reply.evidence.considered if reply else ()
+        refusal = reply.outcome if reply and isinstance(reply.outcome, Refusal) else None
+        return LoggedQuery(
+            id=str(uuid.uuid4()),
+            session=_uuid(asker.session),
+            text=_storable(self._question.text),
+            selection_length=None if selection is None else len(selection),
+            mode=self._mode,
+            status="error" if reply is None else "refused" if refusal else "success",
+            refusal=refusal.type.value if refusal else None,
+            passages=len(hits),
+            best_score=max((hit.score for hit in hits), default=None),
+            total_ms=round((time.perf_counter() - self._began) * 1000),
+            asked_at=self._asked_at,
+            network=_network(asker.address),
+        )
+
+
+def _uuid(session: str | None) -> str | None:
+    try:
+        return None if session is None else str(uuid.UUID(session))
+    except ValueError:
+        return None
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL takes no NUL, and no database takes half a character."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")
+
+
+def _network(address: str | None) -> str | None:
+    try:
+        known = ipaddress.ip_address(address or "")
+    except ValueError:
+        return None
+    known = getattr(known, "ipv4_mapped", None) or known
+    network = ipaddress.ip_network((known, _NETWORKS[known.version]), strict=False)
+    return str(network.network_address)
+
+
+class LogQueue:
+    """Takes rows at once and writes them when it can."""
+
+    def __init__(self, log: QueryLog, *, with_text: bool = True, capacity: int = _CAPACITY) -> None:
+        self._log = log
+        self._with_text = with_text
+        self._capacity = capacity
+        self._waiting: deque[LoggedQuery] = deque()
+        self._writing: asyncio.Task[None] | None = None
+        self.dropped = 0
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def put(self, query: LoggedQuery) -> None:
+        if len(self._waiting) >= self._capacity:
+            self.dropped += 1
+            return
+        self._waiting.append(query if self._with_text else replace(query, text=""))
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_all())
+
+    async def flush(self) -> None:
+        """Wait until everything that waits is written, or was tried once."""
+        if self._writing is not None:
+            self._writing.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._writing
+            self._writing = None
+        with suppress(DatabaseFailed):
+            while self._waiting:
+                await self._write_some()
+
+    async def close(self) -> None:
+        await self.flush()
+        if self._waiting:
+            _log.warning("%d questions could not be logged", len(self._waiting))
+            self.dropped += len(self._waiting)
+            self._waiting.clear()
+        await self._log.close()
+
+    async def _write_all(self) -> None:
+        pause = _FIRST_PAUSE_S
+        while self._waiting:
+            try:
+                await self._write_some()
+                pause = _FIRST_PAUSE_S
+            except DatabaseFailed:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    async def _write_some(self) -> None:
+        batch = [self._waiting[n] for n in range(min(_BATCH, len(self._waiting)))]
+        await self._log.record(batch)
+        for _ in batch:
+            self._waiting.popleft()

@@ -1,0 +1,76 @@
+"""A question of a conversation in, what was said before out; its reply in, kept or not, out.
+
+The answer does not fail with the notebook: a thread that cannot be read or written is said so in
+the reply.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from bythebook.errors import DatabaseFailed, NotFound
+from bythebook.model import Answer, Message, Question, Reply, Role
+from bythebook.ports import ThreadStore
+
+_log = logging.getLogger(__name__)
+
+Clock = Callable[[], datetime]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One question's place in its thread."""
+
+    threads: ThreadStore
+    thread_id: str | None  # None: nothing is to be kept
+    owner: str | None
+    history: tuple[Message, ...] = ()
+    readable: bool = True
+    clock: Clock = now
+
+    async def keep(self, reply: Reply) -> Reply:
+        """The reply, which says whether it and its question are kept."""
+        if self.thread_id is None:
+            return reply
+        if not self.readable:
+            return replace(reply, persisted=False)
+        try:
+            await self.threads.append(
+                self.thread_id, exchange_of(reply, self.clock()), owner=self.owner
+            )
+        except (DatabaseFailed, NotFound):
+            _log.warning("a message of a conversation could not be kept")
+            return replace(reply, persisted=False)
+        return reply
+
+
+async def open_conversation(
+    threads: ThreadStore, question: Question, owner: str | None, clock: Clock = now
+) -> Conversation:
+    """NotFound: the thread is another's."""
+    if question.thread is None:
+        return Conversation(threads, None, owner)
+    try:
+        thread = await threads.read(question.thread, owner=owner)
+    except DatabaseFailed:
+        _log.warning("a conversation could not be read")
+        return Conversation(threads, question.thread, owner, readable=False)
+    history = thread.messages if thread else ()
+    return Conversation(threads, question.thread, owner, history, clock=clock)
+
+
+def exchange_of(reply: Reply, moment: datetime) -> list[Message]:
+    answer = reply.outcome if isinstance(reply.outcome, Answer) else None
+    confidence = reply.evidence.confidence.average if answer else 0.0
+    citations = answer.citations if answer else ()
+    return [
+        Message(Role.USER, reply.question.text, moment),
+        Message(Role.ASSISTANT, reply.outcome.text, moment, confidence, citations),
+    ]

@@ -1,0 +1,44 @@
+"""What a conversation keeps to: turns in order, the last fifty shown, citations as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from bythebook.errors import InvalidInput, NotFound
+from bythebook.model import Citation, Message, Place, Role
+
+LIVE_MESSAGES = 50  # S4: "messages limited to last 50 messages (older messages archived)"
+
+
+def in_turn(last: Message | None, messages: Sequence[Message]) -> list[Message]:
+    """The messages as they follow the last one: roles alternate, and no time runs backwards.
+
+    Two clients' clocks may differ; the order in which messages arrived is the order that counts.
+    """
+    kept: list[Message] = []
+    for message in messages:
+        expected = Role.USER if last is None or last.role is Role.ASSISTANT else Role.ASSISTANT
+        if message.role is not expected:
+            raise InvalidInput(
+                f"The next message of this thread is the {expected.value}'s.",
+                cure="Keep a question together with its answer.",
+            )
+        earliest = message.timestamp if last is None else last.timestamp
+        last = replace(message, timestamp=max(earliest, message.timestamp))
+        kept.append(last)
+    return kept
+
+
+def no_such_thread() -> NotFound:
+    return NotFound("There is no such thread.", cure="Check its id, or begin a new one.")
+
+
+def citation_to_record(citation: Citation) -> dict[str, Any]:
+    return asdict(citation)
+
+
+def citation_from_record(record: Mapping[str, Any]) -> Citation:
+    place = record["place"]
+    return Citation(**{**record, "place": Place(**{**place, "section": tuple(place["section"])})})

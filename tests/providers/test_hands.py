@@ -1,0 +1,64 @@
+"""Work that takes too long costs its caller the deadline, and others nothing."""
+
+import asyncio
+import threading
+
+import pytest
+
+from bythebook.errors import DatabaseFailed, NotFound
+from bythebook.providers.hands import Abandoned, Hands
+
+
+async def test_work_in_time_brings_its_result_or_its_error() -> None:
+    hands = Hands(deadline_s=60)
+
+    def fail() -> None:
+        raise NotFound("There is none.")
+
+    assert await hands.do(lambda: 42) == 42
+    with pytest.raises(NotFound):
+        await hands.do(fail)
+    hands.close()
+    assert await hands.do(lambda: 43) == 43
+
+
+async def test_while_the_database_hangs_nobody_waits_behind_another() -> None:
+    hands, released = Hands(4, deadline_s=0.05), threading.Event()
+    late = [hands.do(released.wait) for _ in range(20)]
+    outcomes = await asyncio.gather(*late, return_exceptions=True)
+    assert all(isinstance(outcome, DatabaseFailed) for outcome in outcomes)
+    with pytest.raises(DatabaseFailed, match="in time"):
+        await hands.do(lambda: pytest.fail("no hand is free for this"))
+    released.set()
+    await _until_back(hands)
+
+
+async def _until_back(hands: Hands) -> None:
+    for _ in range(500):
+        try:
+            assert await hands.do(lambda: "back") == "back"
+            return
+        except DatabaseFailed:
+            await asyncio.sleep(0.01)
+    pytest.fail("the hands did not come back")
+
+
+async def test_work_that_nobody_waits_for_is_not_committed() -> None:
+    hands, released = Hands(deadline_s=0.05), threading.Event()
+    outcome: list[str] = []
+    ended = threading.Event()
+
+    def work() -> None:
+        released.wait()
+        try:
+            hands.check_wanted()
+            outcome.append("committed")
+        except Abandoned:
+            outcome.append("rolled back")
+        ended.set()
+
+    with pytest.raises(DatabaseFailed):
+        await hands.do(work)
+    released.set()
+    await asyncio.to_thread(ended.wait)
+    assert outcome == ["rolled back"]
