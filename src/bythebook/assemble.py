@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_LOG_DEADLINE_S = 0.5
+_OPERATORS_PATIENCE_S = 30.0  # who runs a command can wait for a busy database
+
 
 @dataclass(frozen=True, slots=True)
 class Provider:
@@ -342,10 +345,13 @@ def open_catalog(settings: Settings) -> Catalog:
 
 def open_threads(settings: Settings) -> tuple[ThreadStore, Archiver]:
     """The conversations with this book, and who archives them, without the book."""
-    return _notebook(settings, _database(settings, new=False))[:2]
+    engine = _database(settings, new=False)
+    return _notebook(settings, engine, deadline_s=_OPERATORS_PATIENCE_S)[:2]
 
 
-def _notebook(settings: Settings, engine: Any) -> tuple[SqlThreads, Archiver, LogQueue | None]:
+def _notebook(
+    settings: Settings, engine: Any, *, deadline_s: float | None = None
+) -> tuple[SqlThreads, Archiver, LogQueue | None]:
     from bythebook.providers.sql_log import SqlQueryLog
     from bythebook.providers.sql_threads import SqlThreads
 
@@ -355,8 +361,8 @@ def _notebook(settings: Settings, engine: Any) -> tuple[SqlThreads, Archiver, Lo
         queries=timedelta(days=chosen.query_days),
         threads=None if chosen.thread_days is None else timedelta(days=chosen.thread_days),
     )
-    threads = SqlThreads(engine, deadline_s=settings.database.timeout_s)
-    rows = SqlQueryLog(engine)
+    threads = SqlThreads(engine, deadline_s=deadline_s or settings.database.timeout_s)
+    rows = SqlQueryLog(engine, deadline_s=deadline_s or _LOG_DEADLINE_S)
     log = LogQueue(rows, with_text=settings.log.text) if settings.log.queries else None
     return threads, Archiver(threads, rows, retention=retention), log
 

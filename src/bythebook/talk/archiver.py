@@ -74,11 +74,12 @@ class Archiver:
             queries_purged=await self.purge_queries(),
         )
 
-    async def archive(self) -> int:
+    async def archive(self, *, only: str | None = None) -> int:
+        """Every idle thread; or only this one, idle or not."""
         moment = self._clock()
-        before = moment - self._retention.idle
+        before = moment if only else moment - self._retention.idle
         return await _in_batches(
-            lambda: self._attic.archive(before=before, now=moment, limit=_BATCH)
+            lambda: self._attic.archive(before=before, now=moment, limit=_BATCH, only=only)
         )
 
     async def purge_threads(self, older_than: timedelta) -> int:

@@ -1,35 +1,201 @@
-"""A follow-up and its history in, a question that can be searched by itself out."""
+"""A follow-up and its history in, a question that can be searched by itself out.
+
+Rules for English. A question leans on what was said before if it is about nothing of its own
+("Why?", "Show me an example"), if a pronoun in it stands for nothing in it ("How do I create
+one?"), or if it is a piece of a sentence ("And in Python?"). Any other is left as it is.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from bythebook.index.lexicon import terms_of
 from bythebook.model import Message, Question, Role
 
-_OPENINGS = re.compile(r"(and|but|so|also|what about|how about|why not)\b", re.IGNORECASE)
-_REFERENCES = re.compile(r"\b(it|its|they|them|their|this|that|these|those|one|ones)\b", re.I)
-_WORD = re.compile(r"\w+(?:[-.]\w+)*")
+_FAR_BACK = 6  # exchanges that a chain of follow-ups may reach over
+
+_TOKEN = re.compile(r"\w+(?:[-.+#/]\w+)*[+#]*|[^\w\s]")
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_ALWAYS = _set("it its they them their theirs")
+_POINTING = _set("this that these those")
+_COUNTING = _set("one ones")
+_VERB_FOLLOWS = _set("to i you we they it can't cannot don't")
+_OBJECTS = _set("it them this these those")
+_ARTICLES = _set("a an the")
+_ASKING_OF_ONE = _set("does do did should can could would must may might shall will is")
+_COUNTED = _set("least most than no any every each exactly only just or")
+# "this" before one of these stands for something; before another word, it points at that word.
+_PREDICATES = _set(
+    "work works mean means happen happens matter matters help helps affect affects differ differs "
+    "compare compares relate relates apply applies look looks come comes go goes cause causes "
+    "require requires need needs depend depends fail fails run runs change changes improve break "
+    "take takes cost costs exist solve solves different important useful true possible necessary "
+    "safe better worse correct right wrong done made called good bad one ones"
+)
+# About how a thing is talked of, or about any thing: of their own they say nothing.
+_GENERIC = _set(
+    "example examples instance sample samples detail details more else further again please "
+    "elaborate continue simpler simply shorter briefly summary summarise summarize recap short "
+    "why how so ok okay yes really sure thanks thank also go deeper clarify clarification "
+    "code snippet reason reasons case cases work works happen happens important matter matters "
+    "advantage advantages disadvantage disadvantages benefit benefits drawback drawbacks limit "
+    "limits limitation limitations downside downsides upside pros cons alternative alternatives "
+    "requirement requirements prerequisite prerequisites difference differences step steps "
+    "consequence consequences risk risks option options default defaults syntax meaning purpose "
+    "type types kind kinds part parts cost costs way ways get let know understand sense "
+    "another different differently words terms first second next last true possible necessary "
+    "one ones thing things"
+)
+_EXPLETIVE = re.compile(
+    r"\bit\s+(?:(?:really|ever|always|still|be|a|an)\s+)*"
+    r"(?:take|takes|took|mean|means|matter|matters|cost|costs|help|make\s+sense|possible|true|"
+    r"necessary|important|safe|better|best|easy|easier|hard|harder|difficult|ok|okay|good|bad|"
+    r"worth|normal|common|recommended|required|useful|enough|likely|right|wrong|allowed|idea|"
+    r"good\s+idea|bad\s+idea)\s+(?:to|that|if|when|whether|building|using|having)\b",
+    re.IGNORECASE,
+)
+_DEFINITION = re.compile(
+    r"\W*(?:and\s+|so\s+|but\s+)?(?:(?:what|who)(?:['’]s|\s+is|\s+are|\s+was|\s+were)|define|"
+    r"explain|describe|tell\s+me\s+about|what\s+does)\s+(?:an?\s+|the\s+)?(?P<term>[^?!.,;]+?)"
+    r"(?:\s+(?:mean|stand\s+for|do|for|used\s+for))?\s*[?.!]*\s*",
+    re.IGNORECASE,
+)
+_LONGEST_TERM = 5  # words
+_PIECE = re.compile(
+    r"\s*(?:(?:and|but|or|so|what\s+about|how\s+about|also)\s+)+"
+    r"(?:in|on|with|without|for|from|at|by|under|over|during|using|inside|outside|instead\s+of|"
+    r"after|before|between)\b",
+    re.IGNORECASE,
+)
+_INSTEAD = re.compile(r"\s*(?:(?:and|but|or|so)\s+)?(?:what|how)\s+about\s+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    text: str
+    start: int
+    lower: str
+    tells: bool  # is a word that a search could be about
+    follows: str  # the word before it, in lower case
+    precedes: str  # the one after it
+
+    @property
+    def is_verb(self) -> bool:
+        """Stands where a verb stands: "to create", "do I create", "causes it"."""
+        has_object = self.precedes in _OBJECTS and self.follows not in _ARTICLES
+        return self.tells and (self.follows in _VERB_FOLLOWS or has_object)
+
+    @property
+    def names(self) -> bool:
+        """May be what the question is about; in "how long", "long" is not."""
+        qualifies = self.follows == "how" or self.lower in _GENERIC
+        return self.tells and not self.is_verb and not qualifies
 
 
 def stand_alone(question: Question, history: Sequence[Message]) -> Question:
-    """The question with the words of the last one that it leans on, if it leans on any."""
-    last = next((m.content for m in reversed(history) if m.role is Role.USER), None)
-    if last is None or not _leans(question.text):
+    """The question with what it leans on, if it leans on anything that was said.
+
+    A selection is what its question points at: then nothing is borrowed.
+    """
+    if question.selection is not None or not history:
         return question
-    known = set(terms_of(question.text))
-    borrowed = [word for word in _WORD.findall(last) if _adds(word, known)]
-    if not borrowed:
-        return question
-    return replace(question, text=f"{question.text} {' '.join(borrowed)}")
+    text = _resolve(question.text, _context(history))
+    return question if text == question.text else replace(question, text=text)
 
 
-def _leans(text: str) -> bool:
-    return bool(_OPENINGS.match(text.strip()) or _REFERENCES.search(text))
+def _context(history: Sequence[Message]) -> str:
+    """The last question, resolved like every one before it; the answer's heading where it is bare.
+
+    After "What is a topic?", "And how do I create one?" is "And how do I create the topic?".
+    """
+    recent = list(history[-2 * _FAR_BACK :])
+    context = ""
+    for message, answer in pairwise([*recent, recent[-1]]):
+        if message.role is not Role.USER:
+            continue
+        context = _resolve(message.content, context)
+        if answer.citations and not any(word.names for word in _words(context)):
+            context = f"{context} {answer.citations[0].place.heading}"
+    return context
 
 
-def _adds(word: str, known: set[str]) -> bool:
-    terms = terms_of(word)
-    return bool(terms) and not known.issuperset(terms)
+def _resolve(text: str, context: str) -> str:
+    words = _words(text)
+    free = next(_free_pronouns(words, text), None)
+    if free is not None:
+        return _with_topic(text, free, _topic(context))
+    if _PIECE.match(text) or not any(word.names for word in words):
+        return _with_words(text, [word for word in _words(context) if word.tells])
+    if _INSTEAD.match(text):
+        return _with_words(text, [word for word in _words(context) if word.is_verb])
+    return text
+
+
+def _free_pronouns(words: Sequence[_Word], text: str) -> Iterator[_Word]:
+    """Pronouns that stand for nothing in their own question."""
+    if _EXPLETIVE.search(text):
+        return
+    for word in words:
+        if word.names:
+            return
+        if _is_pronoun(word):
+            yield word
+
+
+def _is_pronoun(word: _Word) -> bool:
+    if word.lower in _ALWAYS:
+        return True
+    if word.lower in _COUNTING:
+        alone = not word.precedes or not terms_of(word.precedes)
+        return alone and word.follows not in _COUNTED | _ASKING_OF_ONE and word.precedes != "of"
+    if word.lower in _POINTING:
+        predicate = word.precedes in _PREDICATES or word.precedes.endswith("ed")
+        return predicate or not terms_of(word.precedes)
+    return False
+
+
+def _topic(context: str) -> str:
+    """What the question was about: the term it asked for, or the words that may name it."""
+    defined = _DEFINITION.fullmatch(context)
+    if defined and len(defined["term"].split()) <= _LONGEST_TERM:
+        return defined["term"].strip("\"'“”‘’`*")
+    return " ".join(word.text for word in _words(context) if word.names)
+
+
+def _with_topic(text: str, pronoun: _Word, topic: str) -> str:
+    if not topic:
+        return text
+    end = pronoun.start + len(pronoun.text)
+    return f"{text[: pronoun.start]}the {topic}{text[end:]}"
+
+
+def _with_words(text: str, words: Sequence[_Word]) -> str:
+    known = set(terms_of(text))
+    borrowed = [
+        w.text for w in words if w.lower not in _GENERIC and not known >= {*terms_of(w.text)}
+    ]
+    return f"{text} {' '.join(dict.fromkeys(borrowed))}" if borrowed else text
+
+
+def _words(text: str) -> list[_Word]:
+    found = list(_TOKEN.finditer(text))
+    lower = ["", *(match[0].lower().replace("’", "'") for match in found), ""]
+    return [
+        _Word(
+            match[0],
+            match.start(),
+            lower[n],
+            bool(terms_of(match[0])),
+            lower[n - 1],
+            lower[n + 1] if lower[n + 1][:1].isalnum() else "",
+        )
+        for n, match in enumerate(found, 1)
+    ]

@@ -1,0 +1,230 @@
+"""``bythebook threads …``: the conversations that readers asked to be kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from bythebook.cli import options
+
+if TYPE_CHECKING:
+    from bythebook.model import Thread
+    from bythebook.ports import ThreadStore, ThreadSummary
+    from bythebook.talk.archiver import Archiver
+
+T = TypeVar("T")
+
+app = typer.Typer(
+    help="Look at, archive, delete and export conversations.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+ThreadId = Annotated[str, typer.Argument(metavar="ID", help="The thread's id.")]
+_PAGE = 200  # threads that an export reads at once
+
+
+@app.callback()
+def threads() -> None:
+    """Look at, archive, delete and export conversations."""
+
+
+@app.command("list")
+def list_threads(
+    home: options.Home = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many.")] = 20,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="How many to skip.")] = 0,
+    as_json: options.Json = False,
+) -> None:
+    """List threads, the one last written to first."""
+    from bythebook.ports import ANYONE
+
+    found = _run(home, lambda store, _: store.list(owner=ANYONE, limit=limit, offset=offset))
+    if as_json:
+        _print_json([asdict(thread) for thread in found])
+    else:
+        for thread in found:
+            typer.echo(_line(thread))
+
+
+@app.command("show")
+def show(
+    thread_id: ThreadId,
+    home: options.Home = None,
+    whole: Annotated[
+        bool, typer.Option("--all", help="Also show what is older than the last 50 messages.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Show a thread's messages with their citations."""
+    thread = _run(home, lambda store, _: _read(store, thread_id, whole=whole))
+    if as_json:
+        _print_json(asdict(thread))
+    else:
+        _print_thread(thread)
+
+
+@app.command("delete")
+def delete(thread_id: ThreadId, home: options.Home = None, as_json: options.Json = False) -> None:
+    """Delete a thread for good."""
+    from bythebook.ports import ANYONE
+    from bythebook.talk.thread import no_such_thread
+
+    if not _run(home, lambda store, _: store.delete(thread_id, owner=ANYONE)):
+        raise no_such_thread()
+    _report({"threads_deleted": 1}, as_json=as_json)
+
+
+@app.command("archive")
+def archive(
+    thread_id: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="Only this thread, idle or not.", show_default=False),
+    ] = None,
+    home: options.Home = None,
+    as_json: options.Json = False,
+) -> None:
+    """Archive idle threads, as a server does by itself. The next message resumes them."""
+
+    async def work(store: ThreadStore, archiver: Archiver) -> int:
+        if thread_id is not None:
+            await _read(store, thread_id, whole=False)
+        return await archiver.archive(only=thread_id)
+
+    _report({"threads_archived": _run(home, work)}, as_json=as_json)
+
+
+@app.command("purge")
+def purge(
+    days: Annotated[
+        float | None,
+        typer.Option(
+            "--days", min=0, help="Delete threads without a message for so many days, too."
+        ),
+    ] = None,
+    home: options.Home = None,
+    as_json: options.Json = False,
+) -> None:
+    """Delete what the settings keep no longer: old questions of the log, and old threads."""
+
+    async def work(_: ThreadStore, archiver: Archiver) -> dict[str, int]:
+        swept = asdict(await archiver.sweep())
+        if days is not None:
+            swept["threads_purged"] += await archiver.purge_threads(timedelta(days=days))
+        return swept
+
+    _report(_run(home, work), as_json=as_json)
+
+
+@app.command("export")
+def export(
+    thread_id: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="Only this thread.", show_default=False),
+    ] = None,
+    home: options.Home = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print whole threads, archived messages too: a line of JSON each, or one list with --json."""
+
+    async def work(store: ThreadStore, _: Archiver) -> list[dict[str, Any]]:
+        if thread_id is not None:
+            return [asdict(await _read(store, thread_id, whole=True))]
+        return [asdict(thread) async for thread in _all_threads(store)]
+
+    found = _run(home, work)
+    if as_json:
+        _print_json(found)
+    else:
+        for thread in found:
+            typer.echo(json.dumps(thread, ensure_ascii=False, default=_plain))
+
+
+def _run(home: Path | None, work: Callable[[ThreadStore, Archiver], Awaitable[T]]) -> T:
+    from bythebook.assemble import open_threads
+
+    async def whole() -> T:
+        store, archiver = open_threads(options.load(home=home))
+        try:
+            return await work(store, archiver)
+        finally:
+            await store.close()
+
+    return asyncio.run(whole())
+
+
+async def _read(store: ThreadStore, thread_id: str, *, whole: bool) -> Thread:
+    from bythebook.ports import ANYONE
+    from bythebook.talk.thread import no_such_thread
+
+    thread = await store.read(thread_id, owner=ANYONE, whole=whole)
+    if thread is None:
+        raise no_such_thread()
+    return thread
+
+
+async def _all_threads(store: ThreadStore) -> AsyncIterator[Thread]:
+    """Each once, even if readers go on talking: ids first, then the threads."""
+    from bythebook.ports import ANYONE
+
+    ids: dict[str, None] = {}
+    while page := await store.list(owner=ANYONE, limit=_PAGE, offset=len(ids)):
+        known = len(ids)
+        ids.update(dict.fromkeys(thread.id for thread in page))
+        if len(ids) == known:
+            break
+    for name in ids:
+        if (thread := await store.read(name, owner=ANYONE, whole=True)) is not None:
+            yield thread
+
+
+def _print_json(document: Any) -> None:
+    typer.echo(json.dumps(document, ensure_ascii=False, indent=2, default=_plain))
+
+
+def _plain(value: object) -> str:
+    assert isinstance(value, datetime)
+    return value.isoformat()
+
+
+def _report(counts: dict[str, int], *, as_json: bool) -> None:
+    if as_json:
+        _print_json(counts)
+        return
+    for what, count in counts.items():
+        noun, _, done = what.partition("_")
+        typer.echo(f"{count} {noun if count != 1 else _ONE[noun]} {done}")
+
+
+_ONE = {"threads": "thread", "queries": "query"}
+
+
+def _line(thread: ThreadSummary) -> str:
+    state = "archived" if thread.archived_at else "live"
+    topic = thread.topic_summary or ""
+    moment = thread.updated_at.isoformat(timespec="seconds")
+    return f"{thread.id}  {moment}  {thread.messages:>4} messages  {state:<8}  {topic}".rstrip()
+
+
+def _print_thread(thread: Thread) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    if thread.topic_summary:
+        console.print(thread.topic_summary, style="bold", markup=False)
+    if thread.earlier:
+        console.print(f"({thread.earlier} earlier messages: --all)", style="dim", markup=False)
+    for message in thread.messages:
+        moment = message.timestamp.isoformat(timespec="seconds")
+        console.print(f"\n{message.role.value}, {moment}", style="cyan", markup=False)
+        console.print(message.content, markup=False)
+        for cited in message.citations:
+            where = f"  [{cited.number}] {cited.place.path}  {cited.url}"
+            console.print(where, style="dim", markup=False)
