@@ -105,6 +105,10 @@ class ServiceError(BookError):
 
     exit_code = 3
 
+    def __init__(self, message: str, *, cure: str = "", timed_out: bool = False) -> None:
+        super().__init__(message, cure=cure)
+        self.timed_out = timed_out  # it may still have been at work
+
 
 class EmbedderFailed(ServiceError):
     """The embedder gave no usable vectors."""

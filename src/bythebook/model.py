@@ -136,6 +136,7 @@ class Question:
     text: str
     selection: str | None = None
     selection_url: str | None = None
+    fenced: bool = True  # only the selection may answer; otherwise it leads the search
     thread: str | None = None
     top_k: int = 5
     floor: float = 0.5

@@ -222,6 +222,9 @@ class Log(_Section):
 class Server(_Section):
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
+    api_query: Literal["envelope", "plain"] = Field(
+        "envelope", description="Contract of `POST /api/query`: envelope (S2) or plain (S3)."
+    )
 
 
 class Settings(_Section):

@@ -110,6 +110,7 @@ def _translate(error: Exception, seconds: float) -> BookError:
         return StoreFailed(
             f"The Qdrant server did not answer within {math.ceil(seconds * 1000)} ms.",
             cure="Try again; if it stays so, check the server or raise qdrant.timeout_s.",
+            timed_out=True,
         )
     if isinstance(error, UnexpectedResponse):
         return _translate_status(error.status_code or 0)

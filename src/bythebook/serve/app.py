@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
+from fastapi import APIRouter, FastAPI, Response
+from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
 from bythebook import __version__
 from bythebook.assemble import Library
-from bythebook.errors import BookError, InvalidInput
-from bythebook.serve.contracts import agent, chat
-
-Fail = Callable[[BookError], tuple[int, BaseModel]]
+from bythebook.serve.routes import contract_routers
+from bythebook.settings import Server
 
 # Everything the page needs comes from here, and nothing else may run on it.
 _PAGE_HEADERS = {
@@ -36,7 +32,9 @@ _WEB = {
 }
 
 
-def create_app(library: Library) -> FastAPI:
+def create_app(library: Library, server: Server | None = None) -> FastAPI:
+    server = server or Server()
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await library.warm_up()
@@ -49,39 +47,26 @@ def create_app(library: Library) -> FastAPI:
     app = FastAPI(
         title="By the Book", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
-    app.include_router(_agent_routes(library))
-    app.include_router(_chat_routes(library))
+    for router in contract_routers(library, api_query=server.api_query):
+        app.include_router(router)
     app.include_router(_operations(library))
     for path, (name, media_type) in _WEB.items():
         app.add_api_route(path, _page(name, media_type), include_in_schema=False)
+    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     return app
 
 
-def _agent_routes(library: Library) -> APIRouter:
-    failures = _failures(agent.AgentError)
-    router = APIRouter(tags=["S1"], route_class=_route(agent.fail), responses=failures)
-
-    @router.post("/ask")
-    async def ask(body: agent.AgentQuery) -> agent.AgentResponse:
-        return agent.show(await library.reply(agent.read(body)))
-
-    @router.post("/search")
-    async def search(body: agent.AgentQuery) -> agent.ResultSet:
-        question = agent.read(body)
-        return agent.show_results(question, await library.search(question))
-
-    return router
-
-
-def _chat_routes(library: Library) -> APIRouter:
-    failures = _failures(chat.ChatError)
-    router = APIRouter(tags=["S4"], route_class=_route(chat.fail), responses=failures)
-
-    @router.post("/chat/run")
-    async def run(body: chat.ChatRequest) -> chat.ChatResponse:
-        return chat.show(await library.reply(chat.read(body)))
-
-    return router
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """FastAPI's description without its own 422: every contract here says 400 in its own words."""
+    if app.openapi_schema is None:
+        described = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        for path in described["paths"].values():
+            for operation in path.values():
+                operation["responses"].pop("422", None)
+        for unused in ("HTTPValidationError", "ValidationError"):
+            described["components"]["schemas"].pop(unused, None)
+        app.openapi_schema = described
+    return app.openapi_schema
 
 
 class Health(BaseModel):
@@ -101,43 +86,6 @@ def _operations(library: Library) -> APIRouter:
         return Health(status="ok" if well else "failing", services=services, version=__version__)
 
     return router
-
-
-def _failures(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
-    # 422 is FastAPI's own; every contract here says 400 instead.
-    return {400: {"model": model}, 503: {"model": model}, 422: {"model": model}}
-
-
-def _route(fail: Fail) -> type[APIRoute]:
-    """Routes whose errors leave in their contract's own shape."""
-
-    class ContractRoute(APIRoute):
-        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-            handle = super().get_route_handler()
-
-            async def answer(request: Request) -> Response:
-                try:
-                    return await handle(request)
-                except RequestValidationError as error:
-                    failure: BookError = _invalid(error)
-                except BookError as error:
-                    failure = error
-                except HTTPException:  # a body that is no text, or no end of brackets
-                    failure = InvalidInput("The body is not JSON.", cure="Send UTF-8 JSON.")
-                status, body = fail(failure)
-                return JSONResponse(body.model_dump(mode="json"), status_code=status)
-
-            return answer
-
-    return ContractRoute
-
-
-def _invalid(error: RequestValidationError) -> InvalidInput:
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return InvalidInput("The body is not JSON.", cure="Send UTF-8 JSON.")
-    where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
-    return InvalidInput(f"{where}: {first['msg']}.", cure="Correct the request.")
 
 
 def _page(name: str, media_type: str) -> Callable[[], Response]:

@@ -21,7 +21,8 @@ _SETTINGS = "BYTHEBOOK_SERVER_SETTINGS"  # how a worker process learns them
 
 def from_environment() -> FastAPI:
     """What each worker process calls."""
-    return create_app(open_library(Settings.model_validate_json(os.environ[_SETTINGS])))
+    settings = Settings.model_validate_json(os.environ[_SETTINGS])
+    return create_app(open_library(settings), settings.server)
 
 
 def run(settings: Settings) -> None:

@@ -6,27 +6,52 @@ A refusal is an answer with ``has_relevant_context: false``; an error is an ``Ag
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Self
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from bythebook.errors import BookError, InvalidInput, WriterFailed
-from bythebook.model import Answer, Hit, Level, Question, Refusal, Reply, Topic, VectorState
+from bythebook.errors import BookError, WriterFailed
+from bythebook.model import Answer, Citation, Hit, Level, Question, Refusal, Reply, VectorState
 from bythebook.retrieve.search import Findings
+from bythebook.serve.contracts.shape import citations_of
+from bythebook.serve.contracts.wire import (
+    Milliseconds,
+    NearbyTopic,
+    PageUrl,
+    Selection,
+    Share,
+    Text,
+    is_ours,
+    nearby_topics,
+    sentence_of,
+    status_of,
+)
 
-Share = Annotated[float, Field(ge=0, le=1)]
-Milliseconds = Annotated[float, Field(ge=0)]
+DEFAULT_TOP_K, MAX_TOP_K = 5, 20
+DEFAULT_RELEVANCE_THRESHOLD = 0.5
+MAX_QUERY_LENGTH = 2000
 
 
 class AgentQuery(BaseModel):
-    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
-    top_k: int = Field(5, ge=1, le=20, strict=True)
-    relevance_threshold: Share = 0.5
-    selected_text: (
-        Annotated[str, StringConstraints(strip_whitespace=True, min_length=10, max_length=5000)]
-        | None
-    ) = None
-    page_url: str | None = Field(None, max_length=2000)
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "text": "How do ROS 2 nodes exchange messages?",
+                    "top_k": 5,
+                    "relevance_threshold": 0.5,
+                }
+            ]
+        }
+    )
+
+    text: Annotated[Text, StringConstraints(max_length=MAX_QUERY_LENGTH)]
+    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOP_K, strict=True)
+    relevance_threshold: Share = DEFAULT_RELEVANCE_THRESHOLD
+    # Beside S1's own fields: answer from this text alone, and where it stands.
+    selected_text: Selection | None = None
+    page_url: PageUrl | None = None
 
 
 class SearchResult(BaseModel):
@@ -76,11 +101,6 @@ class CitedSentence(BaseModel):
     lead: str  # what stands before it: a blank, a line break or an empty line
 
 
-class NearbyTopic(BaseModel):
-    title: str
-    url: str
-
-
 class AgentResponse(BaseModel):
     answer: str = Field(min_length=1)
     sources: list[SourceCitation]
@@ -98,9 +118,22 @@ class AgentResponse(BaseModel):
     nearby: list[NearbyTopic]
     vectors: VectorState  # pending: the book was searched by its words alone
 
+    @model_validator(mode="after")
+    def _an_answer_has_sources(self) -> Self:
+        if self.has_relevant_context and not self.sources:
+            raise ValueError("sources may be empty only if has_relevant_context is False")
+        return self
+
+
+class ErrorType(StrEnum):
+    VALIDATION = "validation"
+    RETRIEVAL = "retrieval"
+    GENERATION = "generation"
+    NO_CONTEXT = "no_context"  # never sent: a refusal is an answer
+
 
 class AgentError(BaseModel):
-    error_type: str
+    error_type: ErrorType
     message: str
     details: str | None = None  # for the log; never sent
 
@@ -117,43 +150,25 @@ def read(body: AgentQuery) -> Question:
 
 def show(reply: Reply) -> AgentResponse:
     outcome, confidence = reply.outcome, reply.evidence.confidence
-    citations = outcome.citations if isinstance(outcome, Answer) else ()
+    citations = citations_of(reply)
+    answer = outcome if isinstance(outcome, Answer) else None
     return AgentResponse(
         answer=outcome.text,
-        sources=[
-            SourceCitation(
-                chapter=citation.place.chapter,
-                section=citation.place.heading,
-                url=citation.url,
-                relevance_score=citation.score,
-            )
-            for citation in citations
-        ],
-        has_relevant_context=isinstance(outcome, Answer),
+        sources=[_source(citation) for citation in citations],
+        has_relevant_context=answer is not None,
         retrieval_time_ms=reply.timings.retrieval_ms,
         generation_time_ms=reply.timings.generation_ms,
         total_time_ms=reply.timings.total_ms,
         refusal_type=outcome.type.value if isinstance(outcome, Refusal) else None,
-        citations=[
-            NumberedCitation(
-                number=citation.number,
-                quote=citation.quote,
-                url=citation.url,
-                link=citation.link,
-                filename=citation.place.file,
-                section=citation.place.heading,
-                score=citation.score,
-            )
-            for citation in citations
-        ],
+        citations=[_citation(citation) for citation in citations],
         sentences=[
             CitedSentence(text=s.text, citations=list(s.citations), lead=s.lead)
-            for s in (outcome.sentences if isinstance(outcome, Answer) else ())
+            for s in (answer.sentences if answer else ())
         ],
-        confidence=confidence.average if isinstance(outcome, Answer) else 0.0,
+        confidence=confidence.average if answer else 0.0,
         confidence_level=confidence.level,
-        disclaimer=outcome.disclaimer if isinstance(outcome, Answer) else None,
-        nearby=_nearby(outcome.nearby if isinstance(outcome, Refusal) else ()),
+        disclaimer=answer.disclaimer if answer else None,
+        nearby=nearby_topics(outcome),
         vectors=reply.vectors,
     )
 
@@ -171,10 +186,34 @@ def show_results(question: Question, findings: Findings) -> ResultSet:
 
 
 def fail(error: BookError) -> tuple[int, AgentError]:
-    if isinstance(error, InvalidInput):
-        return 400, AgentError(error_type="validation", message=str(error))
-    kind = "generation" if isinstance(error, WriterFailed) else "retrieval"
-    return 503, AgentError(error_type=kind, message=error.message)
+    return status_of(error), AgentError(error_type=_error_type(error), message=sentence_of(error))
+
+
+def _error_type(error: BookError) -> ErrorType:
+    if not is_ours(error):
+        return ErrorType.VALIDATION
+    return ErrorType.GENERATION if isinstance(error, WriterFailed) else ErrorType.RETRIEVAL
+
+
+def _source(citation: Citation) -> SourceCitation:
+    return SourceCitation(
+        chapter=citation.place.chapter,
+        section=citation.place.heading,
+        url=citation.url,
+        relevance_score=citation.score,
+    )
+
+
+def _citation(citation: Citation) -> NumberedCitation:
+    return NumberedCitation(
+        number=citation.number,
+        quote=citation.quote,
+        url=citation.url,
+        link=citation.link,
+        filename=citation.place.file,
+        section=citation.place.heading,
+        score=citation.score,
+    )
 
 
 def _result(hit: Hit) -> SearchResult:
@@ -192,7 +231,3 @@ def _result(hit: Hit) -> SearchResult:
         content_hash=hashlib.md5(passage.text.encode(), usedforsecurity=False).hexdigest(),
         filename=place.file,
     )
-
-
-def _nearby(topics: tuple[Topic, ...]) -> list[NearbyTopic]:
-    return [NearbyTopic(title=topic.title, url=topic.url) for topic in topics]

@@ -1,25 +1,71 @@
-"""S4, the chat's contract: ``POST /chat/run``. It says no by ``should_answer: false``."""
+"""S4, the chat's contract: ``POST /chat/run`` and ``/chat/threads``.
+
+It says no by ``should_answer: false`` and the level "insufficient".
+"""
 
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, datetime
-from typing import Annotated
+from itertools import pairwise
+from typing import Annotated, Any, Self
 
-from pydantic import UUID4, BaseModel, Field, StringConstraints
+from pydantic import (
+    UUID4,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
-from bythebook.errors import BookError, InvalidInput
-from bythebook.model import Answer, Citation, Level, Question, Reply
-
-Share = Annotated[float, Field(ge=0, le=1)]
+from bythebook.errors import BookError
+from bythebook.model import (
+    Answer,
+    Citation,
+    Confidence,
+    Evidence,
+    Hit,
+    Level,
+    Question,
+    Reply,
+    Role,
+    Thread,
+)
+from bythebook.serve.contracts.shape import citations_of
+from bythebook.serve.contracts.wire import (
+    Call,
+    Moment,
+    Share,
+    Text,
+    action_of,
+    message_of,
+    status_of,
+)
 
 _LONGEST_CHUNK = 500  # Source.chunk_text: "max 500 chars for display"
+_LIVE_MESSAGES = 50
+_LONGEST_SUMMARY = 200
 
 
 class ChatRequest(BaseModel):
-    message: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "message": "How do ROS 2 nodes communicate?",
+                    "session_id": "550e8400-e29b-41d4-a716-446655440000",
+                    "stream": False,
+                    "top_k": 5,
+                    "similarity_threshold": 0.7,
+                }
+            ]
+        }
+    )
+
+    message: Annotated[Text, StringConstraints(max_length=1000)]
     session_id: UUID4 = Field(default_factory=uuid.uuid4)
-    stream: bool = False
+    stream: bool = Field(False, strict=True)
     top_k: int = Field(5, ge=1, le=10, strict=True)
     similarity_threshold: Share = 0.7
 
@@ -30,17 +76,97 @@ class Source(BaseModel):
     chapter: str
     section: str
     url: str
-    chunk_index: int
+    chunk_index: int = Field(ge=0)
 
 
 class ChatResponse(BaseModel):
     response: str = Field(min_length=1)
     confidence: Share
     sources: list[Source]
-    session_id: str
-    timestamp: str
+    session_id: UUID4
+    timestamp: Moment
     confidence_level: Level
     should_answer: bool
+
+    @model_validator(mode="after")
+    def _answers_as_its_confidence_says(self) -> Self:
+        if self.should_answer == (self.confidence_level is Level.INSUFFICIENT):
+            raise ValueError("should_answer must match confidence_level")
+        if self.should_answer and not self.sources:
+            raise ValueError("sources must be non-empty if should_answer is true")
+        return self
+
+
+class Message(BaseModel):
+    role: Role
+    content: str
+    timestamp: Moment
+    # Of an assistant's message only.
+    confidence: Share | None = Field(None, exclude_if=lambda value: value is None)
+
+
+class ConversationThread(BaseModel):
+    thread_id: UUID4
+    messages: list[Message] = Field(max_length=_LIVE_MESSAGES)
+    created_at: Moment
+    updated_at: Moment
+    topic_summary: str | None = Field(None, max_length=_LONGEST_SUMMARY)
+    metadata: dict[str, Any] = {}
+
+    @field_validator("messages")
+    @classmethod
+    def _take_turns_in_time(cls, messages: list[Message]) -> list[Message]:
+        for one, next_one in pairwise(messages):
+            if one.role is next_one.role:
+                raise ValueError('messages must alternate between "user" and "assistant" roles')
+            if one.timestamp > next_one.timestamp:
+                raise ValueError("messages must be in chronological order")
+        return messages
+
+
+class ChunkMetadata(BaseModel):
+    chapter: str
+    section: str
+    url: str
+    chunk_index: int = Field(ge=0)
+    content_hash: str  # SHA-256
+
+
+class ConfidenceMetrics(BaseModel):
+    average_similarity: Share
+    min_similarity: Share
+    max_similarity: Share
+    num_chunks: int = Field(ge=0)
+    chunk_diversity: Share
+    confidence_level: Level
+    should_answer: bool
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if not self.min_similarity <= self.average_similarity <= self.max_similarity:
+            raise ValueError("min_similarity <= average_similarity <= max_similarity must hold")
+        if self.should_answer == (self.confidence_level is Level.INSUFFICIENT):
+            raise ValueError("should_answer must match confidence_level")
+        return self
+
+
+class RetrievalResult(BaseModel):
+    """What was found. S4's ``query_embedding`` stays inside: it serves no reader."""
+
+    chunks: list[str] = Field(max_length=10)
+    scores: list[Share]
+    metadata: list[ChunkMetadata]
+    average_score: Share
+    has_sufficient_context: bool
+
+    @model_validator(mode="after")
+    def _is_in_step(self) -> Self:
+        if not len(self.chunks) == len(self.scores) == len(self.metadata):
+            raise ValueError("chunks, scores, and metadata lists must have equal length")
+        mean = sum(self.scores) / len(self.scores) if self.scores else 0.0
+        if abs(mean - self.average_score) > 1e-6:
+            raise ValueError("average_score must equal mean of scores list")
+        return self
 
 
 class ChatError(BaseModel):
@@ -48,6 +174,16 @@ class ChatError(BaseModel):
     message: str
     suggested_action: str
     request_id: str
+
+
+_ERROR_CODES = {
+    400: "INVALID_REQUEST",
+    401: "UNAUTHORIZED",
+    404: "NOT_FOUND",
+    413: "PAYLOAD_TOO_LARGE",
+    429: "RATE_LIMIT_EXCEEDED",
+    503: "SERVICE_UNAVAILABLE",
+}
 
 
 def read(body: ChatRequest) -> Question:
@@ -60,29 +196,76 @@ def read(body: ChatRequest) -> Question:
     )
 
 
-def show(reply: Reply) -> ChatResponse:
+def show(reply: Reply, call: Call | None = None) -> ChatResponse:
     outcome, confidence = reply.outcome, reply.evidence.confidence
-    citations = outcome.citations if isinstance(outcome, Answer) else ()
     positions = {hit.passage.id: hit.passage.position for hit in reply.evidence.hits}
     return ChatResponse(
-        response=outcome.text,
+        response=_said(outcome) if isinstance(outcome, Answer) else outcome.text,
         confidence=confidence.average if isinstance(outcome, Answer) else 0.0,
-        sources=[_source(citation, positions) for citation in citations],
-        session_id=reply.question.thread or "",
-        timestamp=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        sources=[_source(citation, positions) for citation in citations_of(reply)],
+        session_id=uuid.UUID(reply.question.thread) if reply.question.thread else uuid.uuid4(),
+        timestamp=(call or Call()).at,
         confidence_level=confidence.level,
         should_answer=confidence.should_answer,
     )
 
 
-def fail(error: BookError) -> tuple[int, ChatError]:
-    invalid = isinstance(error, InvalidInput)
-    return 400 if invalid else 503, ChatError(
-        error_code="INVALID_REQUEST" if invalid else "SERVICE_UNAVAILABLE",
-        message=error.message,
-        suggested_action=error.cure or "Try again later.",
-        request_id=str(uuid.uuid4()),
+def show_thread(thread: Thread) -> ConversationThread:
+    return ConversationThread(
+        thread_id=uuid.UUID(thread.id),
+        messages=[
+            Message(
+                role=message.role,
+                content=message.content,
+                timestamp=message.timestamp,
+                confidence=message.confidence if message.role is Role.ASSISTANT else None,
+            )
+            for message in thread.messages[-_LIVE_MESSAGES:]
+        ],
+        created_at=thread.created_at,
+        updated_at=thread.updated_at,
+        topic_summary=thread.topic_summary,
+        metadata=dict(thread.metadata),
     )
+
+
+def show_retrieval(evidence: Evidence) -> RetrievalResult:
+    """The hits that count for the confidence, which its numbers are about."""
+    hits = evidence.hits[: evidence.confidence.count]
+    return RetrievalResult(
+        chunks=[hit.passage.text for hit in hits],
+        scores=[hit.score for hit in hits],
+        metadata=[_metadata(hit) for hit in hits],
+        average_score=evidence.confidence.average,
+        has_sufficient_context=evidence.confidence.level in (Level.HIGH, Level.MEDIUM),
+    )
+
+
+def show_confidence(confidence: Confidence) -> ConfidenceMetrics:
+    return ConfidenceMetrics(
+        average_similarity=confidence.average,
+        min_similarity=confidence.minimum,
+        max_similarity=confidence.maximum,
+        num_chunks=confidence.count,
+        chunk_diversity=confidence.diversity,
+        confidence_level=confidence.level,
+        should_answer=confidence.should_answer,
+    )
+
+
+def fail(error: BookError, call: Call | None = None) -> tuple[int, ChatError]:
+    status = status_of(error)
+    return status, ChatError(
+        error_code=_ERROR_CODES[status],
+        message=message_of(error),
+        suggested_action=action_of(error),
+        request_id=(call or Call()).request_id,
+    )
+
+
+def _said(answer: Answer) -> str:
+    """S4 has no field for the disclaimer of a low confidence: it stands below the answer."""
+    return "\n\n".join(filter(None, (answer.text, answer.disclaimer)))
 
 
 def _source(citation: Citation, positions: dict[str, int]) -> Source:
@@ -93,4 +276,15 @@ def _source(citation: Citation, positions: dict[str, int]) -> Source:
         section=citation.place.heading,
         url=citation.url,
         chunk_index=positions[citation.passage_id],
+    )
+
+
+def _metadata(hit: Hit) -> ChunkMetadata:
+    place = hit.passage.place
+    return ChunkMetadata(
+        chapter=place.chapter,
+        section=place.heading,
+        url=place.url,
+        chunk_index=hit.passage.position,
+        content_hash=hit.passage.content_hash,
     )

@@ -1,0 +1,119 @@
+"""S0, the book agent's contract: ``POST /query``, and ``respond(Query) -> Response`` in Python.
+
+It says no by ``is_refusal`` with a ``refusal_reason``.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from bythebook.errors import (
+    BookError,
+    EmbedderFailed,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    RateLimited,
+    TooLarge,
+    WriterFailed,
+)
+from bythebook.model import Question, Refusal, Reply
+from bythebook.serve.contracts.shape import by_place, citations_of
+from bythebook.serve.contracts.wire import Moment, Text, is_ours, now, sentence_of, status_of
+
+TOP_K = 5
+SIMILARITY_THRESHOLD = 0.75
+MAX_QUERY_LENGTH = 2000
+
+
+class Query(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"text": "How do ROS 2 nodes exchange messages?"}]}
+    )
+
+    text: Annotated[Text, StringConstraints(max_length=MAX_QUERY_LENGTH)]
+    timestamp: Moment = Field(default_factory=now)
+
+
+class Source(BaseModel):
+    chapter: str
+    section: str
+    module: str
+
+
+class Response(BaseModel):
+    answer: str = Field(min_length=1)
+    sources: list[Source]
+    is_refusal: bool = False
+    refusal_reason: str | None = None
+
+    @model_validator(mode="after")
+    def _a_refusal_says_why(self) -> Self:
+        if self.is_refusal and not self.refusal_reason:
+            raise ValueError("a refusal must have a refusal_reason")
+        return self
+
+
+class ErrorType(StrEnum):
+    """S0's error states, and what can be wrong with a request before it has one."""
+
+    INVALID_QUERY = "InvalidQuery"
+    QUERY_TOO_LARGE = "QueryTooLarge"
+    NOT_ALLOWED = "NotAllowed"
+    NOT_FOUND = "NotFound"
+    RATE_LIMITED = "RateLimited"
+    EMBEDDING_FAILED = "EmbeddingFailed"
+    SEARCH_FAILED = "SearchFailed"
+    RESPONDING_FAILED = "RespondingFailed"
+
+
+class Error(BaseModel):
+    message: str
+    error_type: ErrorType
+    recoverable: bool  # the same query may be answered later
+
+
+_ERROR_TYPES: tuple[tuple[type[BookError], ErrorType], ...] = (
+    (TooLarge, ErrorType.QUERY_TOO_LARGE),
+    (InvalidInput, ErrorType.INVALID_QUERY),
+    (NotAllowed, ErrorType.NOT_ALLOWED),
+    (NotFound, ErrorType.NOT_FOUND),
+    (RateLimited, ErrorType.RATE_LIMITED),
+    (EmbedderFailed, ErrorType.EMBEDDING_FAILED),
+    (WriterFailed, ErrorType.RESPONDING_FAILED),
+    (BookError, ErrorType.SEARCH_FAILED),
+)
+
+
+def read(body: Query) -> Question:
+    return Question(text=body.text, top_k=TOP_K, floor=SIMILARITY_THRESHOLD)
+
+
+def show(reply: Reply) -> Response:
+    reply = by_place(reply)
+    refusal = reply.outcome if isinstance(reply.outcome, Refusal) else None
+    return Response(
+        answer=reply.outcome.text,
+        sources=[
+            Source(
+                chapter=citation.place.chapter,
+                section=citation.place.heading,
+                module=citation.place.module,
+            )
+            for citation in citations_of(reply)
+        ],
+        is_refusal=refusal is not None,
+        refusal_reason=refusal.type.value if refusal else None,
+    )
+
+
+def fail(error: BookError) -> tuple[int, Error]:
+    kind = next(kind for family, kind in _ERROR_TYPES if isinstance(error, family))
+    return status_of(error), Error(
+        message=sentence_of(error),
+        error_type=kind,
+        recoverable=is_ours(error) or isinstance(error, RateLimited),
+    )

@@ -1,0 +1,75 @@
+"""A reply in, the same reply as a contract's fields can hold it out: no marker without a source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bythebook.model import Answer, Citation, Place, Reply, Sentence
+
+_CUT = " …"
+
+
+def citations_of(reply: Reply) -> tuple[Citation, ...]:
+    return reply.outcome.citations if isinstance(reply.outcome, Answer) else ()
+
+
+def named(*names: str) -> str:
+    """The first that says something, for fields that may not be empty.
+
+    A book of ours has a name for everything; a collection that others filled may have none.
+    """
+    return next(filter(None, names), "unnamed")
+
+
+def by_place(reply: Reply) -> Reply:
+    """Citations of the same section as one, with the best score; markers are numbered anew.
+
+    For contracts whose sources name a section and quote nothing.
+    """
+    if not isinstance(reply.outcome, Answer):
+        return reply
+    sources: dict[Place, Citation] = {}
+    numbers: dict[int, int] = {}
+    for citation in reply.outcome.citations:
+        known = sources.setdefault(citation.place, replace(citation, number=len(sources) + 1))
+        numbers[citation.number] = known.number
+        sources[citation.place] = replace(known, score=max(known.score, citation.score))
+    sentences = tuple(
+        replace(s, citations=tuple(dict.fromkeys(numbers[n] for n in s.citations)))
+        for s in reply.outcome.sentences
+    )
+    answer = replace(reply.outcome, sentences=sentences, citations=tuple(sources.values()))
+    return replace(reply, outcome=answer)
+
+
+def shortened(reply: Reply, *, chars: int | None = None, sources: int | None = None) -> Reply:
+    """As many sentences, from the first on, as fit into so many characters and sources."""
+    if not isinstance(reply.outcome, Answer):
+        return reply
+    answer = reply.outcome
+    while len(answer.sentences) > 1 and not _fits(answer, chars, sources):
+        answer = _with(answer, answer.sentences[:-1])
+    if not _fits(answer, chars, sources):
+        answer = _with(answer, (_clipped(answer.sentences[0], chars, sources),))
+    return replace(reply, outcome=answer)
+
+
+def _fits(answer: Answer, chars: int | None, sources: int | None) -> bool:
+    short = chars is None or len(answer.text) <= chars
+    return short and (sources is None or len(answer.citations) <= sources)
+
+
+def _with(answer: Answer, sentences: tuple[Sentence, ...]) -> Answer:
+    used = {number for sentence in sentences for number in sentence.citations}
+    citations = tuple(each for each in answer.citations if each.number in used)
+    return replace(answer, sentences=sentences, citations=citations)
+
+
+def _clipped(sentence: Sentence, chars: int | None, sources: int | None) -> Sentence:
+    """One sentence (a listing, most likely) that is too long by itself: its beginning."""
+    cited = sentence.citations[:sources]
+    if chars is None:
+        return replace(sentence, citations=cited)
+    markers = 1 + sum(len(f"[{number}]") for number in cited)
+    start = sentence.text.lstrip()[: chars - markers - len(_CUT)].rstrip()
+    return replace(sentence, text=start + _CUT, citations=cited)

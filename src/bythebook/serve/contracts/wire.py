@@ -1,0 +1,153 @@
+"""What all contracts share: types of fields, the call they answer, and how errors are told.
+
+An error's own message is for the log. What a client reads is chosen here, once for all five, so
+that no contract can let a path, an address or a vendor's words out.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+)
+
+from bythebook.errors import (
+    BookError,
+    DatabaseFailed,
+    EmbedderFailed,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    RateLimited,
+    StoreFailed,
+    TooLarge,
+    WriterFailed,
+)
+from bythebook.model import Answer, Refusal
+
+# --- types of fields ------------------------------------------------------------------------------
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("NUL is in no language")
+    return text
+
+
+def _to_the_web(url: str) -> str:
+    """An address a browser may be sent to: a client's ``javascript:`` would come back as a link."""
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError:
+        raise ValueError("This is not an address") from None
+    if scheme not in ("", "http", "https"):
+        raise ValueError("The address should be one of the web")
+    return url
+
+
+def moment(when: datetime) -> str:
+    """``2025-12-17T14:23:45.123Z``: ISO 8601 in UTC, as all the contracts write it."""
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Milliseconds = Annotated[float, Field(ge=0)]
+Moment = Annotated[AwareDatetime, PlainSerializer(moment, return_type=str, when_used="json")]
+Text = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_without_nul)
+]
+# 10 to 5000 characters (S2); longer than a word, shorter than a chapter.
+Selection = Annotated[Text, StringConstraints(min_length=10, max_length=5000)]
+PageUrl = Annotated[Text, StringConstraints(max_length=2000), AfterValidator(_to_the_web)]
+
+
+def is_web_address(url: str) -> bool:
+    return url.startswith(("http://", "https://"))
+
+
+class NearbyTopic(BaseModel):
+    title: str
+    url: str
+
+
+def nearby_topics(outcome: Answer | Refusal) -> list[NearbyTopic]:
+    """What the book does cover, beside a no."""
+    topics = outcome.nearby if isinstance(outcome, Refusal) else ()
+    return [NearbyTopic(title=topic.title, url=topic.url) for topic in topics]
+
+
+# --- the call that is answered --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a wire tells beside the reply: which request this was, whose, when and how long."""
+
+    request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    at: datetime = field(default_factory=now)
+    elapsed_ms: float = 0.0
+    session: uuid.UUID | None = None
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+_STATUS: tuple[tuple[type[BookError], int], ...] = (
+    (TooLarge, 413),
+    (InvalidInput, 400),
+    (NotAllowed, 401),
+    (NotFound, 404),
+    (RateLimited, 429),
+)
+_OUT_OF_ORDER: tuple[tuple[type[BookError], str], ...] = (
+    (StoreFailed, "The search service is temporarily unavailable."),
+    (EmbedderFailed, "The embedding service is temporarily unavailable."),
+    (WriterFailed, "The answer service is temporarily unavailable."),
+    (DatabaseFailed, "The database is temporarily unavailable."),
+)
+_NOT_OPEN = "The book is not open for questions at the moment."
+_LATER = "Try again in a moment."
+
+
+def status_of(error: BookError) -> int:
+    """What a client did wrong has its own number; all else is ours, and may pass."""
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 503)
+
+
+def is_ours(error: BookError) -> bool:
+    return status_of(error) >= 500
+
+
+def message_of(error: BookError) -> str:
+    """What happened, in words for a reader."""
+    if not is_ours(error):
+        return error.message
+    return next((said for kind, said in _OUT_OF_ORDER if isinstance(error, kind)), _NOT_OPEN)
+
+
+def action_of(error: BookError) -> str:
+    """What to do about it; a cure for the operator is none for the reader."""
+    return _LATER if is_ours(error) else error.cure or "Change the request."
+
+
+def sentence_of(error: BookError) -> str:
+    return f"{message_of(error)} {action_of(error)}"
+
+
+def retry_after(error: BookError) -> int | None:
+    """Whole seconds until it is worth another try, where that is known."""
+    return math.ceil(error.retry_after) if isinstance(error, RateLimited) else None

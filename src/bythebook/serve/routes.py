@@ -1,0 +1,224 @@
+"""A library in, the routes of the five contracts out.
+
+A route reads its body into a question, asks the library and shows the reply; whatever goes wrong
+on the way leaves in its contract's own shape.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from bythebook.assemble import Library
+from bythebook.errors import BookError, InvalidInput
+from bythebook.serve import examples
+from bythebook.serve.contracts import agent, book, chat, envelope, plain
+from bythebook.serve.contracts.wire import Call, is_ours, retry_after
+
+Fail = Callable[[BookError, Call], tuple[int, BaseModel]]
+
+_log = logging.getLogger(__name__)
+
+_MEANING = {
+    400: "The request cannot be used as it is",
+    401: "A key is needed, or this one is not known",
+    404: "Not there, or not there for you",
+    413: "More than a request may carry",
+    429: "Too many requests; `Retry-After` says when the next may come",
+    503: "Something that the answer needs is out of order",
+    504: "Something that the answer needs took too long",
+}
+_USUAL = (400, 401, 413, 429, 503)
+
+
+def contract_routers(library: Library, *, api_query: str = "envelope") -> list[APIRouter]:
+    """All of them; ``api_query`` names the contract that answers ``POST /api/query``."""
+    shared = ("/api/query",)
+    return [
+        _book(library),
+        _agent(library),
+        _envelope(library, ("/api/v2/query", *(shared if api_query == "envelope" else ()))),
+        _plain(library, ("/api/v1/query", *(shared if api_query == "plain" else ()))),
+        _chat(library),
+    ]
+
+
+# --- the contracts --------------------------------------------------------------------------------
+
+
+def _book(library: Library) -> APIRouter:
+    router = _router("S0", book.Error, lambda error, _: book.fail(error))
+
+    @router.post("/query", responses=_shows(book.show))
+    async def query(body: book.Query) -> book.Response:
+        """Ask the book; `is_refusal` says whether it does not say."""
+        return book.show(await library.reply(book.read(body)))
+
+    return router
+
+
+def _agent(library: Library) -> APIRouter:
+    router = _router("S1", agent.AgentError, lambda error, _: agent.fail(error))
+
+    @router.post("/ask", responses=_shows(agent.show))
+    async def ask(body: agent.AgentQuery) -> agent.AgentResponse:
+        """Ask the book; `has_relevant_context` says whether it answers."""
+        return agent.show(await library.reply(agent.read(body)))
+
+    found = agent.show_results(examples.QUESTION, examples.FINDINGS)
+
+    @router.post("/search", responses=_examples(200, found=found))
+    async def search(body: agent.AgentQuery) -> agent.ResultSet:
+        """Search the book without an answer."""
+        question = agent.read(body)
+        return agent.show_results(question, await library.search(question))
+
+    return router
+
+
+def _envelope(library: Library, paths: tuple[str, ...]) -> APIRouter:
+    statuses = (*_USUAL, 504)
+    router = _router("S2", envelope.QueryResponse, envelope.fail, statuses=statuses)
+
+    async def query(body: envelope.QueryRequest, request: Request) -> envelope.QueryResponse:
+        """Ask the book, or a selection of it alone; `status` says which of three came out."""
+        request.state.session = body.session_id
+        return envelope.show(await library.reply(envelope.read(body)), call_of(request))
+
+    for path in paths:
+        router.post(path, responses=_shows(lambda reply: envelope.show(reply, examples.CALL)))(
+            query
+        )
+    return router
+
+
+def _plain(library: Library, paths: tuple[str, ...]) -> APIRouter:
+    router = _router("S3", plain.Error, lambda error, _: plain.fail(error))
+
+    async def query(body: plain.QueryRequest) -> plain.QueryResponse:
+        """Ask the book; a selection leads the search. No sources: the book does not say."""
+        return plain.show(await library.reply(plain.read(body)))
+
+    for path in paths:
+        router.post(path, responses=_shows(plain.show))(query)
+    return router
+
+
+def _chat(library: Library) -> APIRouter:
+    router = _router("S4", chat.ChatError, chat.fail)
+
+    @router.post("/chat/run", responses=_shows(lambda reply: chat.show(reply, examples.CALL)))
+    async def run(body: chat.ChatRequest, request: Request) -> chat.ChatResponse:
+        """Ask the book in a conversation; `should_answer` says whether it answers."""
+        return chat.show(await library.reply(chat.read(body)), call_of(request))
+
+    return router
+
+
+# --- how errors leave -----------------------------------------------------------------------------
+
+
+def call_of(request: Request, *, began: float | None = None) -> Call:
+    """What the wire may tell of a request; its id is the one that the log has."""
+    known = request.state
+    return Call(
+        request_id=getattr(known, "request_id", None) or str(uuid.uuid4()),
+        elapsed_ms=0.0 if began is None else (time.perf_counter() - began) * 1000,
+        session=getattr(known, "session", None),
+    )
+
+
+def failure(error: BookError, call: Call, fail: Fail) -> JSONResponse:
+    """An error as its contract tells it. What is ours to mend is told to the log in full."""
+    if is_ours(error):
+        _log.warning("%s: %s", type(error).__name__, error)
+    status, body = fail(error, call)
+    return JSONResponse(body.model_dump(mode="json"), status_code=status, headers=_headers(error))
+
+
+def _headers(error: BookError) -> Mapping[str, str]:
+    seconds = retry_after(error)
+    return {} if seconds is None else {"Retry-After": str(seconds)}
+
+
+def _route(fail: Fail) -> type[APIRoute]:
+    """Routes whose errors leave in their contract's own shape."""
+
+    class ContractRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def answer(request: Request) -> Response:
+                began = time.perf_counter()
+                try:
+                    return await handle(request)
+                except (BookError, RequestValidationError, HTTPException) as raised:
+                    error = _ours(raised)
+                return failure(error, call_of(request, began=began), fail)
+
+            return answer
+
+    return ContractRoute
+
+
+def _ours(raised: BookError | RequestValidationError | HTTPException) -> BookError:
+    if isinstance(raised, BookError):
+        return raised
+    if isinstance(raised, RequestValidationError):
+        return _invalid(raised)
+    # FastAPI wraps what is raised while it reads a body: a limit, or bytes that are no text.
+    return raised.__cause__ if isinstance(raised.__cause__, BookError) else _no_json()
+
+
+def _invalid(raised: RequestValidationError) -> InvalidInput:
+    first = raised.errors()[0]
+    if first["type"] == "json_invalid":
+        return _no_json()
+    if first["type"] == "value_error":  # a sentence of the contract's own
+        return InvalidInput(f"{first['ctx']['error']}.", cure="Correct the request.")
+    where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
+    return InvalidInput(f"{where}: {first['msg']}.", cure="Correct the request.")
+
+
+def _no_json() -> InvalidInput:
+    return InvalidInput("The body is not JSON.", cure="Send UTF-8 JSON.")
+
+
+# --- what the documentation shows -----------------------------------------------------------------
+
+
+def _router(
+    tag: str, model: type[BaseModel], fail: Fail, *, statuses: tuple[int, ...] = _USUAL
+) -> APIRouter:
+    responses: dict[int | str, dict[str, Any]] = {}
+    for status in statuses:
+        _, body = fail(examples.ERRORS[status], examples.CALL)
+        responses |= _examples(status, model=model, error=body)
+    return APIRouter(tags=[tag], route_class=_route(fail), responses=responses)
+
+
+def _shows(show: Callable[[Any], BaseModel]) -> dict[int | str, dict[str, Any]]:
+    return _examples(200, answer=show(examples.ANSWERED), refusal=show(examples.REFUSED))
+
+
+def _examples(
+    status: int, *, model: type[BaseModel] | None = None, **shown: BaseModel
+) -> dict[int | str, dict[str, Any]]:
+    values = {name: {"value": body.model_dump(mode="json")} for name, body in shown.items()}
+    response: dict[str, Any] = {"content": {"application/json": {"examples": values}}}
+    if model is not None:
+        response |= {"model": model, "description": _MEANING[status]}
+    if status == 429:
+        response["headers"] = {
+            "Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}
+        }
+    return {status: response}
