@@ -9,6 +9,8 @@ from bythebook.model import Question
 def test_a_selection_decides_the_mode() -> None:
     assert plan(Question("q")).mode is Mode.STANDARD_RAG
     assert plan(Question("q", selection="some text")).mode is Mode.SELECTED_TEXT_ONLY
+    leading = plan(Question("q", selection="some text", fenced=False))
+    assert (leading.mode, leading.selected_text) == (Mode.STANDARD_RAG, None)
 
 
 def test_mode_and_selection_cannot_disagree() -> None:

@@ -79,3 +79,15 @@ async def test_a_pending_book_is_searched_without_its_embedder(index: Index) -> 
     assert findings.vectors is VectorState.PENDING
     assert "boils its water" in findings.hits[0].passage.text
     assert findings.hits[0].cosine == 0
+
+
+async def test_a_selection_beside_the_question_leads_the_search(index: Index) -> None:
+    question = Question("What about the kettle?", selection="It is stored dry.", fenced=False)
+    led = await search(question, index)
+    alone = await search(replace(question, selection=None), index)
+    cosines = [
+        next(hit.cosine for hit in found.hits if "stored" in hit.passage.text)
+        for found in (alone, led)
+    ]
+    assert cosines[0] < cosines[1]
+    assert len(led.hits) == len(alone.hits)

@@ -196,3 +196,16 @@ def test_any_words_at_all_can_be_asked_after_any_others(now: str, before: list[s
     asked = stand_alone(Question(now), _history(*before)).text
     borrowed = set(terms_of(asked)) - set(terms_of(now))
     assert borrowed <= {term for text in before for term in terms_of(text)} | set(terms_of("the"))
+
+
+def test_what_leans_on_a_selection_borrows_its_topic() -> None:
+    selection = "A kite flies by lift. The wind pushes it upwards."
+    leading = Question("What does this mean?", selection=selection, fenced=False)
+    asked = stand_alone(leading, _history("What is a kettle?")).text
+    assert "kite" in asked
+    assert "kettle" not in asked
+
+
+def test_a_fenced_selection_lends_no_words() -> None:
+    fenced = Question("What does this mean?", selection="A kite flies by lift.")
+    assert stand_alone(fenced, ()) == fenced

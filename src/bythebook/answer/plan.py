@@ -26,6 +26,6 @@ class PlannedWorkflow:
 
 
 def plan(question: Question) -> PlannedWorkflow:
-    selected = question.selection
+    selected = question.selection if question.fenced else None
     mode = Mode.STANDARD_RAG if selected is None else Mode.SELECTED_TEXT_ONLY
     return PlannedWorkflow(mode, question.text, question.top_k, selected)

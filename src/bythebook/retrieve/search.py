@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bythebook.model import Vectors
 
 _EACH, _EACH_OF_MANY, _MANY = 24, 48, 20_000
+_LEAD = 0.3  # of a selection beside the question: it orders what is alike, and answers nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +127,19 @@ async def weigh_selection(question: Question, passage: Passage, index: Index) ->
 
 async def _understand(question: Question, index: Index) -> _Asked:
     pending = index.vectors is VectorState.PENDING
-    vector = None
-    if not pending:
-        [vector] = await embed([question.text], index.embedder, role="query")
+    vector = None if pending else await _meaning(question, index)
     return _Asked(question.text, vector, index.vocabulary.ask(question.text))
+
+
+async def _meaning(question: Question, index: Index) -> Vectors:
+    """The question's vector; a selection that leads the search draws it a little to itself."""
+    leading = [question.selection] if question.selection and not question.fenced else []
+    vector, *others = await embed([question.text, *leading], index.embedder, role="query")
+    if not others:
+        return vector
+    drawn = vector + _LEAD * others[0]
+    unit: Vectors = drawn / np.linalg.norm(drawn)
+    return unit
 
 
 async def _entry(passage: Passage, index: Index) -> Entry:

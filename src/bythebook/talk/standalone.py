@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from bythebook.book.sentences import split_units
 from bythebook.index.lexicon import terms_of
 from bythebook.model import Message, Question, Role
 
@@ -101,14 +102,22 @@ class _Word:
 
 
 def stand_alone(question: Question, history: Sequence[Message]) -> Question:
-    """The question with what it leans on, if it leans on anything that was said.
+    """The question with what it leans on, if it leans on anything that was said or selected.
 
-    A selection is what its question points at: then nothing is borrowed.
+    A selection is what its question points at: where it fences the answer, nothing is borrowed.
     """
-    if question.selection is not None or not history:
+    selected = question.selection is not None
+    if (selected and question.fenced) or not (selected or history):
         return question
-    text = _resolve(question.text, _context(history))
+    context = _topic_of_selection(question.selection or "") or _context(history)
+    text = _resolve(question.text, context)
     return question if text == question.text else replace(question, text=text)
+
+
+def _topic_of_selection(selection: str) -> str:
+    """Its first sentence: what a passage is about, it says first."""
+    units = split_units(selection)
+    return selection[units[0].start : units[0].end] if units else selection
 
 
 def _context(history: Sequence[Message]) -> str:

@@ -1,0 +1,54 @@
+"""The small book on fakes, served without a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from starlette.testclient import TestClient
+
+from bythebook.assemble import Library
+from bythebook.errors import EmbedderFailed
+from bythebook.ports import TextRole
+from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.serve.app import create_app
+from tests.samples import read
+
+if TYPE_CHECKING:
+    from bythebook.model import Vectors
+
+
+class FragileEmbedder(FakeEmbedder):
+    """Works until it is told to break."""
+
+    broken = False
+
+    async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
+        if self.broken:
+            raise EmbedderFailed("The embedder did not answer.")
+        return await super().embed(texts, role=role)
+
+
+@pytest.fixture
+def embedder() -> FragileEmbedder:
+    return FragileEmbedder()
+
+
+@pytest.fixture
+async def library(book_folder: Path, embedder: FragileEmbedder) -> Library:
+    library = Library(
+        embedder=embedder,
+        shelf=MemoryShelf(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+    )
+    await library.ingest(read(book_folder), on_progress=lambda done, total: None)
+    return library
+
+
+@pytest.fixture
+def client(library: Library) -> Iterator[TestClient]:
+    with TestClient(create_app(library)) as client:
+        yield client
