@@ -108,10 +108,10 @@ def _fate(show: Callable[[Reply], Any], fail: Fail) -> dict[str, Callable[[], di
 
 
 _CONTRACTS = {
-    "book": _fate(book.show, lambda error, _: book.fail(error)),
-    "agent": _fate(agent.show, lambda error, _: agent.fail(error)),
+    "book": _fate(book.show, book.fail),
+    "agent": _fate(agent.show, agent.fail),
     "envelope": _fate(lambda reply: envelope.show(reply, _CALL), envelope.fail),
-    "plain": _fate(plain.show, lambda error, _: plain.fail(error)),
+    "plain": _fate(plain.show, plain.fail),
     "chat": _fate(lambda reply: chat.show(reply, _CALL), chat.fail),
 }
 _CASES = [(contract, case) for contract, cases in _CONTRACTS.items() for case in cases]

@@ -134,12 +134,12 @@ async def _understand(question: Question, index: Index) -> _Asked:
 async def _meaning(question: Question, index: Index) -> Vectors:
     """The question's vector; a selection that leads the search draws it a little to itself."""
     leading = [question.selection] if question.selection and not question.fenced else []
-    vector, *others = await embed([question.text, *leading], index.embedder, role="query")
-    if not others:
-        return vector
-    drawn = vector + _LEAD * others[0]
-    unit: Vectors = drawn / np.linalg.norm(drawn)
-    return unit
+    vectors = await embed([question.text, *leading], index.embedder, role="query")
+    vector: Vectors = vectors[0]
+    if leading:
+        vector = vector + _LEAD * vectors[1]
+        vector /= np.linalg.norm(vector)
+    return vector
 
 
 async def _entry(passage: Passage, index: Index) -> Entry:

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from bythebook import __version__
 from bythebook.assemble import Library
 from bythebook.serve.routes import contract_routers
-from bythebook.settings import Server
+from bythebook.settings import Settings
 
 # Everything the page needs comes from here, and nothing else may run on it.
 _PAGE_HEADERS = {
@@ -32,8 +32,8 @@ _WEB = {
 }
 
 
-def create_app(library: Library, server: Server | None = None) -> FastAPI:
-    server = server or Server()
+def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
+    settings = settings or Settings()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -47,7 +47,7 @@ def create_app(library: Library, server: Server | None = None) -> FastAPI:
     app = FastAPI(
         title="By the Book", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
-    for router in contract_routers(library, api_query=server.api_query):
+    for router in contract_routers(library, api_query=settings.server.api_query):
         app.include_router(router)
     app.include_router(_operations(library))
     for path, (name, media_type) in _WEB.items():

@@ -10,7 +10,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -24,7 +24,12 @@ from bythebook.serve import examples
 from bythebook.serve.contracts import agent, book, chat, envelope, plain
 from bythebook.serve.contracts.wire import Call, is_ours, retry_after
 
-Fail = Callable[[BookError, Call], tuple[int, BaseModel]]
+
+class Fail(Protocol):
+    """How a contract tells an error: its ``fail``."""
+
+    def __call__(self, error: BookError, call: Call | None = None, /) -> tuple[int, BaseModel]: ...
+
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +61,7 @@ def contract_routers(library: Library, *, api_query: str = "envelope") -> list[A
 
 
 def _book(library: Library) -> APIRouter:
-    router = _router("S0", book.Error, lambda error, _: book.fail(error))
+    router = _router("S0", book.Error, book.fail)
 
     @router.post("/query", responses=_shows(book.show))
     async def query(body: book.Query) -> book.Response:
@@ -67,7 +72,7 @@ def _book(library: Library) -> APIRouter:
 
 
 def _agent(library: Library) -> APIRouter:
-    router = _router("S1", agent.AgentError, lambda error, _: agent.fail(error))
+    router = _router("S1", agent.AgentError, agent.fail)
 
     @router.post("/ask", responses=_shows(agent.show))
     async def ask(body: agent.AgentQuery) -> agent.AgentResponse:
@@ -102,7 +107,7 @@ def _envelope(library: Library, paths: tuple[str, ...]) -> APIRouter:
 
 
 def _plain(library: Library, paths: tuple[str, ...]) -> APIRouter:
-    router = _router("S3", plain.Error, lambda error, _: plain.fail(error))
+    router = _router("S3", plain.Error, plain.fail)
 
     async def query(body: plain.QueryRequest) -> plain.QueryResponse:
         """Ask the book; a selection leads the search. No sources: the book does not say."""
@@ -150,10 +155,12 @@ def _headers(error: BookError) -> Mapping[str, str]:
     return {} if seconds is None else {"Retry-After": str(seconds)}
 
 
-def _route(fail: Fail) -> type[APIRoute]:
+def _route(contract_fails: Fail) -> type[APIRoute]:
     """Routes whose errors leave in their contract's own shape."""
 
     class ContractRoute(APIRoute):
+        fail = staticmethod(contract_fails)
+
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
             handle = super().get_route_handler()
 
@@ -163,7 +170,7 @@ def _route(fail: Fail) -> type[APIRoute]:
                     return await handle(request)
                 except (BookError, RequestValidationError, HTTPException) as raised:
                     error = _ours(raised)
-                return failure(error, call_of(request, began=began), fail)
+                return failure(error, call_of(request, began=began), self.fail)
 
             return answer
 

@@ -22,7 +22,7 @@ _SETTINGS = "BYTHEBOOK_SERVER_SETTINGS"  # how a worker process learns them
 def from_environment() -> FastAPI:
     """What each worker process calls."""
     settings = Settings.model_validate_json(os.environ[_SETTINGS])
-    return create_app(open_library(settings), settings.server)
+    return create_app(open_library(settings), settings)
 
 
 def run(settings: Settings) -> None:

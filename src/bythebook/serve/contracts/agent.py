@@ -16,6 +16,7 @@ from bythebook.model import Answer, Citation, Hit, Level, Question, Refusal, Rep
 from bythebook.retrieve.search import Findings
 from bythebook.serve.contracts.shape import citations_of
 from bythebook.serve.contracts.wire import (
+    Call,
     Milliseconds,
     NearbyTopic,
     PageUrl,
@@ -185,7 +186,7 @@ def show_results(question: Question, findings: Findings) -> ResultSet:
     )
 
 
-def fail(error: BookError) -> tuple[int, AgentError]:
+def fail(error: BookError, _: Call | None = None) -> tuple[int, AgentError]:
     return status_of(error), AgentError(error_type=_error_type(error), message=sentence_of(error))
 
 

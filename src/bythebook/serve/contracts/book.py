@@ -22,7 +22,15 @@ from bythebook.errors import (
 )
 from bythebook.model import Question, Refusal, Reply
 from bythebook.serve.contracts.shape import by_place, citations_of
-from bythebook.serve.contracts.wire import Moment, Text, is_ours, now, sentence_of, status_of
+from bythebook.serve.contracts.wire import (
+    Call,
+    Moment,
+    Text,
+    is_ours,
+    now,
+    sentence_of,
+    status_of,
+)
 
 TOP_K = 5
 SIMILARITY_THRESHOLD = 0.75
@@ -110,7 +118,7 @@ def show(reply: Reply) -> Response:
     )
 
 
-def fail(error: BookError) -> tuple[int, Error]:
+def fail(error: BookError, _: Call | None = None) -> tuple[int, Error]:
     kind = next(kind for family, kind in _ERROR_TYPES if isinstance(error, family))
     return status_of(error), Error(
         message=sentence_of(error),

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from bythebook.errors import BookError
 from bythebook.model import Question, Reply
 from bythebook.serve.contracts.shape import by_place, citations_of, named, shortened
-from bythebook.serve.contracts.wire import Share, Text, sentence_of, status_of
+from bythebook.serve.contracts.wire import Call, Share, Text, sentence_of, status_of
 
 TOP_K = 5
 LEAST_SCORE = 0.5  # not given by the seed; S1's DEFAULT_RELEVANCE_THRESHOLD
@@ -86,5 +86,5 @@ def show(reply: Reply) -> QueryResponse:
     )
 
 
-def fail(error: BookError) -> tuple[int, Error]:
+def fail(error: BookError, _: Call | None = None) -> tuple[int, Error]:
     return status_of(error), Error(detail=sentence_of(error))
