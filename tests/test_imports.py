@@ -48,10 +48,10 @@ def test_the_nouns_and_ports_load_no_vendor() -> None:
     assert _loaded("import bythebook.ports, bythebook.errors") & _HEAVY == set()
 
 
-def test_the_ten_names_are_there() -> None:
+def test_the_eleven_names_are_there() -> None:
     import bythebook
 
-    assert len(bythebook.__all__) == 10
+    assert len(bythebook.__all__) == 11
     for name in bythebook.__all__:
         assert getattr(bythebook, name) is not None
 

@@ -1,6 +1,6 @@
 """A book you can ask: answers that stand in the book, each sentence tied to what says it.
 
-The ten names below are the Python door. Nothing heavy is imported until one of them is used.
+The eleven names below are the Python door. Nothing heavy is imported until one of them is used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bythebook.assemble import Library, open_library
     from bythebook.errors import BookError
     from bythebook.model import Answer, Question, Refusal, Reply
-    from bythebook.quick import ask, semantic_search
+    from bythebook.quick import ask, respond, semantic_search
     from bythebook.settings import Settings
 
 __version__ = "0.1.0"
@@ -27,6 +27,7 @@ _HOMES = {
     "Settings": "bythebook.settings",
     "ask": "bythebook.quick",
     "open_library": "bythebook.assemble",
+    "respond": "bythebook.quick",
     "semantic_search": "bythebook.quick",
 }
 
@@ -40,6 +41,7 @@ __all__ = [
     "Settings",
     "ask",
     "open_library",
+    "respond",
     "semantic_search",
 ]
 

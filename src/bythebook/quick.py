@@ -1,4 +1,4 @@
-"""One call each, for scripts and notebooks: ``ask()`` and ``semantic_search()`` as S1 has them."""
+"""One call each, for scripts and notebooks: S1's ``ask``, ``semantic_search``; S0's ``respond``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from bythebook.assemble import open_library
 from bythebook.errors import InvalidInput
 from bythebook.model import FilterValue, Question, Reply
-from bythebook.serve.contracts import agent
-from bythebook.settings import Settings, load_settings
+from bythebook.serve.contracts import agent, book
+from bythebook.settings import Settings, limits_of, load_settings
 
 T = TypeVar("T")
 
@@ -44,6 +44,16 @@ def semantic_search(
     return agent.show_results(question, _run(open_library(settings).search(question)))
 
 
+def respond(
+    query: book.Query | str, *, settings: Settings | None = None, **flags: Any
+) -> book.Response:
+    """S0's Response to a Query, or to its text, within S0's own limits."""
+    settings = settings or load_settings(flags)
+    if not isinstance(query, book.Query):
+        query = book.Query(text=limits_of("book").check_question(_words(query)))
+    return book.show(_run(open_library(settings).reply(book.read(query))))
+
+
 def _run(work: Coroutine[Any, Any, T]) -> T:
     """Wait for it, on a thread of its own where a loop already runs, as in a notebook."""
     try:
@@ -63,13 +73,17 @@ def question_for(
     filters: Mapping[str, FilterValue] | None = None,
 ) -> Question:
     """A question within the limits of the settings."""
-    if not isinstance(text, str):
-        raise InvalidInput("The question is not a text.", cure="Ask in words.")
     limits = settings.limits
     return Question(
-        text=limits.check_question(text),
+        text=limits.check_question(_words(text)),
         selection=None if selection is None else limits.check_selection(selection),
         top_k=limits.check_top_k(top_k),
         floor=limits.floor,
         filters=filters or {},
     )
+
+
+def _words(text: object) -> str:
+    if not isinstance(text, str):
+        raise InvalidInput("The question is not a text.", cure="Ask in words.")
+    return text

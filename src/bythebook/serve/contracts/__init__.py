@@ -12,6 +12,6 @@ chat      S4    ``/chat/run``, ``/chat/threads``        ``should_answer: false``
 
 ``read(body)`` makes a question of a request, ``show(reply)`` a response of a reply, ``fail(error)``
 a status and a body of an error. A new contract is one more file, and its routes in
-``serve/routes.py``. What all share is in ``wire.py`` (fields, errors) and ``shape.py`` (answers that
-fit). The wire's own words (chunk, source, session) stay in here.
+``serve/routes.py``. What all share is in ``wire.py`` (fields, errors) and ``shape.py`` (answers
+that fit). The wire's own words (chunk, source, session) stay in here.
 """
