@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that are made from the code: cli.md, settings.md and errors.md.
+"""Writes the pages of docs/ that are made from the code: api.md, cli.md, settings.md, errors.md.
 
 python tools/make_docs.py           write them
 python tools/make_docs.py --check   exit 1 if one is out of date
@@ -7,7 +7,9 @@ python tools/make_docs.py --check   exit 1 if one is out of date
 from __future__ import annotations
 
 import inspect
+import json
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,10 @@ import typer
 from pydantic import BaseModel
 
 from bythebook import errors, settings
+from bythebook.assemble import Library
 from bythebook.cli.main import app
+from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.serve.app import create_app
 
 DOCS = Path(__file__).parents[1] / "docs"
 _WIDTH = 100
@@ -99,7 +104,132 @@ def errors_page() -> str:
     return "\n".join(["# Errors\n", inspect.cleandoc(body) + "\n", *rows, ""])
 
 
-PAGES = {"cli.md": cli_page, "settings.md": settings_page, "errors.md": errors_page}
+# --- the contracts, from their OpenAPI ------------------------------------------------------------
+
+
+def api_page() -> str:
+    described = describe()
+    parts = [
+        "# The contracts over HTTP\n",
+        "One book, five contracts: a client written against any of them works unchanged. The "
+        "server describes itself at `/openapi.json`; this page is made from that.\n",
+    ]
+    for contract, name in CONTRACTS.items():
+        parts += [f"## {contract}: `{name}`\n", *_contract(described, contract)]
+    return "\n".join(parts)
+
+
+CONTRACTS = {"S0": "book", "S1": "agent", "S2": "envelope", "S3": "plain", "S4": "chat"}
+
+
+def describe() -> dict[str, Any]:
+    """The OpenAPI description, which needs no book."""
+    library = Library(
+        embedder=FakeEmbedder(),
+        shelf=MemoryShelf(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+    )
+    return create_app(library).openapi()
+
+
+def _contract(described: dict[str, Any], tag: str) -> list[str]:
+    module = import_module(f"bythebook.serve.contracts.{CONTRACTS[tag]}")
+    parts = [(inspect.getdoc(module) or "").partition("\n\n")[2].replace("``", "`") + "\n"]
+    failures: dict[str, Any] = {}
+    shown: dict[str, str] = {}
+    for path, operations in described["paths"].items():
+        for method, operation in operations.items():
+            if tag not in operation.get("tags", ()):
+                continue
+            title = f"{method.upper()} {path}"
+            parts += [f"### {title}\n", operation.get("description", "").strip() + "\n"]
+            body = _operation(described, operation)
+            first = shown.setdefault(body, title)
+            parts += [body] if first == title else [f"The same as `{first}`.\n"]
+            failures |= {
+                status: response
+                for status, response in operation["responses"].items()
+                if status >= "400"
+            }
+    return [*parts, *_failures(failures)]
+
+
+def _operation(described: dict[str, Any], operation: dict[str, Any]) -> str:
+    parts = []
+    if operation.get("parameters"):
+        parts += ["| parameter | type | default |", "|---|---|---|"]
+        parts += [
+            f"| `{each['name']}` | {_type(described, each['schema'])} "
+            f"| {_default(each['schema'])} |"
+            for each in operation["parameters"]
+        ]
+        parts.append("")
+    if "requestBody" in operation:
+        schema = _resolve(
+            described, operation["requestBody"]["content"]["application/json"]["schema"]
+        )
+        parts += ["| field | type | default |", "|---|---|---|"]
+        parts += [
+            f"| `{name}`{'' if name in schema.get('required', ()) else ' (optional)'} "
+            f"| {_type(described, field)} | {_default(field)} |"
+            for name, field in schema["properties"].items()
+        ]
+        parts += ["", *(_json(example) for example in schema["examples"])]
+    for status, response in operation["responses"].items():
+        if status < "400":
+            examples = response.get("content", {}).get("application/json", {}).get("examples", {})
+            parts += [
+                f"{status}, {name.replace('_', ' ')}:\n\n{_json(example['value'])}"
+                for name, example in examples.items()
+            ] or [f"{status}: {response['description']}.\n"]
+    return "\n".join(parts)
+
+
+def _failures(failures: dict[str, Any]) -> list[str]:
+    parts = ["### Errors\n", "| status | when | for example |", "|---|---|---|"]
+    for status, response in sorted(failures.items()):
+        [example] = response["content"]["application/json"]["examples"].values()
+        said = json.dumps(example["value"], ensure_ascii=False)
+        parts.append(f"| {status} | {response['description']} | `{said}` |")
+    return [*parts, ""]
+
+
+def _json(value: object) -> str:
+    return f"```json\n{json.dumps(value, indent=2, ensure_ascii=False)}\n```\n"
+
+
+def _resolve(described: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return described["components"]["schemas"][name] if name else schema
+
+
+def _type(described: dict[str, Any], schema: dict[str, Any]) -> str:
+    said = [schema["description"]] if "description" in schema else []
+    if "anyOf" in schema:
+        return ", ".join([" or ".join(_type(described, one) for one in schema["anyOf"]), *said])
+    schema = _resolve(described, schema)
+    bounds = [
+        f"{schema.get(low, 0):g}–{schema[high]:g}{unit}"
+        for low, high, unit in _BOUNDS
+        if high in schema
+    ]
+    return ", ".join([schema.get("format") or schema["type"], *bounds, *said])
+
+
+_BOUNDS = (("minimum", "maximum", ""), ("minLength", "maxLength", " characters"))
+
+
+def _default(schema: dict[str, Any]) -> str:
+    return "" if schema.get("default") is None else f"`{json.dumps(schema['default'])}`"
+
+
+PAGES = {
+    "api.md": api_page,
+    "cli.md": cli_page,
+    "settings.md": settings_page,
+    "errors.md": errors_page,
+}
 
 
 def main() -> None:

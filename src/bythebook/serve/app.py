@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
-from typing import Any
 
 from fastapi import APIRouter, FastAPI, Response
-from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
 from bythebook import __version__
 from bythebook.assemble import Library
+from bythebook.serve.openapi import describe
 from bythebook.serve.routes import contract_routers
 from bythebook.settings import Settings
 
@@ -47,26 +46,14 @@ def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
     app = FastAPI(
         title="By the Book", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
-    for router in contract_routers(library, api_query=settings.server.api_query):
+    routers = contract_routers(library, api_query=settings.server.api_query)
+    for router in routers:
         app.include_router(router)
     app.include_router(_operations(library))
     for path, (name, media_type) in _WEB.items():
         app.add_api_route(path, _page(name, media_type), include_in_schema=False)
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    app.openapi = lambda: describe(app, routers)  # type: ignore[method-assign]
     return app
-
-
-def _openapi(app: FastAPI) -> dict[str, Any]:
-    """FastAPI's description without its own 422: every contract here says 400 in its own words."""
-    if app.openapi_schema is None:
-        described = get_openapi(title=app.title, version=app.version, routes=app.routes)
-        for path in described["paths"].values():
-            for operation in path.values():
-                operation["responses"].pop("422", None)
-        for unused in ("HTTPValidationError", "ValidationError"):
-            described["components"]["schemas"].pop(unused, None)
-        app.openapi_schema = described
-    return app.openapi_schema
 
 
 class Health(BaseModel):

@@ -110,7 +110,7 @@ THREAD = Thread(
 )
 
 ERRORS: dict[int, BookError] = {
-    400: InvalidInput("top_k: Input should be greater than or equal to 1.", cure="Correct it."),
+    400: InvalidInput("The body is not JSON.", cure="Send UTF-8 JSON."),
     401: NotAllowed("The key is missing or not known.", cure="Send a key of this server."),
     404: NotFound("There is no such thread.", cure="Check its id, or begin a new one."),
     413: TooLarge("The request is larger than 32 KiB.", cure="Send a shorter one."),

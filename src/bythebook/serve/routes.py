@@ -10,6 +10,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from fastapi import APIRouter, HTTPException, Request, Response
@@ -20,7 +21,7 @@ from pydantic import BaseModel
 
 from bythebook.assemble import Library
 from bythebook.errors import BookError, InvalidInput
-from bythebook.serve import examples
+from bythebook.serve import examples, openapi
 from bythebook.serve.contracts import agent, book, chat, envelope, plain
 from bythebook.serve.contracts.wire import Call, is_ours, retry_after
 
@@ -32,17 +33,6 @@ class Fail(Protocol):
 
 
 _log = logging.getLogger(__name__)
-
-_MEANING = {
-    400: "The request cannot be used as it is",
-    401: "A key is needed, or this one is not known",
-    404: "Not there, or not there for you",
-    413: "More than a request may carry",
-    429: "Too many requests; `Retry-After` says when the next may come",
-    503: "Something that the answer needs is out of order",
-    504: "Something that the answer needs took too long",
-}
-_USUAL = (400, 401, 413, 429, 503)
 
 
 def contract_routers(library: Library, *, api_query: str = "envelope") -> list[APIRouter]:
@@ -63,7 +53,7 @@ def contract_routers(library: Library, *, api_query: str = "envelope") -> list[A
 def _book(library: Library) -> APIRouter:
     router = _router("S0", book.Error, book.fail)
 
-    @router.post("/query", responses=_shows(book.show))
+    @router.post("/query", responses=openapi.shows(book.show))
     async def query(body: book.Query) -> book.Response:
         """Ask the book; `is_refusal` says whether it does not say."""
         return book.show(await library.reply(book.read(body)))
@@ -74,14 +64,14 @@ def _book(library: Library) -> APIRouter:
 def _agent(library: Library) -> APIRouter:
     router = _router("S1", agent.AgentError, agent.fail)
 
-    @router.post("/ask", responses=_shows(agent.show))
+    @router.post("/ask", responses=openapi.shows(agent.show))
     async def ask(body: agent.AgentQuery) -> agent.AgentResponse:
         """Ask the book; `has_relevant_context` says whether it answers."""
         return agent.show(await library.reply(agent.read(body)))
 
     found = agent.show_results(examples.QUESTION, examples.FINDINGS)
 
-    @router.post("/search", responses=_examples(200, found=found))
+    @router.post("/search", responses=openapi.shown(200, found=found))
     async def search(body: agent.AgentQuery) -> agent.ResultSet:
         """Search the book without an answer."""
         question = agent.read(body)
@@ -91,7 +81,7 @@ def _agent(library: Library) -> APIRouter:
 
 
 def _envelope(library: Library, paths: tuple[str, ...]) -> APIRouter:
-    statuses = (*_USUAL, 504)
+    statuses = (*openapi.USUAL, 504)
     router = _router("S2", envelope.QueryResponse, envelope.fail, statuses=statuses)
 
     async def query(body: envelope.QueryRequest, request: Request) -> envelope.QueryResponse:
@@ -100,9 +90,9 @@ def _envelope(library: Library, paths: tuple[str, ...]) -> APIRouter:
         return envelope.show(await library.reply(envelope.read(body)), call_of(request))
 
     for path in paths:
-        router.post(path, responses=_shows(lambda reply: envelope.show(reply, examples.CALL)))(
-            query
-        )
+        router.post(
+            path, responses=openapi.shows(lambda reply: envelope.show(reply, examples.CALL))
+        )(query)
     return router
 
 
@@ -114,14 +104,14 @@ def _plain(library: Library, paths: tuple[str, ...]) -> APIRouter:
         return plain.show(await library.reply(plain.read(body)))
 
     for path in paths:
-        router.post(path, responses=_shows(plain.show))(query)
+        router.post(path, responses=openapi.shows(plain.show))(query)
     return router
 
 
 def _chat(library: Library) -> APIRouter:
     router = _router("S4", chat.ChatError, chat.fail)
 
-    @router.post("/chat/run", responses=_shows(lambda reply: chat.show(reply, examples.CALL)))
+    @router.post("/chat/run", responses=openapi.shows(partial(chat.show, call=examples.CALL)))
     async def run(body: chat.ChatRequest, request: Request) -> chat.ChatResponse:
         """Ask the book in a conversation; `should_answer` says whether it answers."""
         return chat.show(await library.reply(chat.read(body)), call_of(request))
@@ -200,32 +190,8 @@ def _no_json() -> InvalidInput:
     return InvalidInput("The body is not JSON.", cure="Send UTF-8 JSON.")
 
 
-# --- what the documentation shows -----------------------------------------------------------------
-
-
 def _router(
-    tag: str, model: type[BaseModel], fail: Fail, *, statuses: tuple[int, ...] = _USUAL
+    tag: str, model: type[BaseModel], fail: Fail, *, statuses: tuple[int, ...] = openapi.USUAL
 ) -> APIRouter:
-    responses: dict[int | str, dict[str, Any]] = {}
-    for status in statuses:
-        _, body = fail(examples.ERRORS[status], examples.CALL)
-        responses |= _examples(status, model=model, error=body)
-    return APIRouter(tags=[tag], route_class=_route(fail), responses=responses)
-
-
-def _shows(show: Callable[[Any], BaseModel]) -> dict[int | str, dict[str, Any]]:
-    return _examples(200, answer=show(examples.ANSWERED), refusal=show(examples.REFUSED))
-
-
-def _examples(
-    status: int, *, model: type[BaseModel] | None = None, **shown: BaseModel
-) -> dict[int | str, dict[str, Any]]:
-    values = {name: {"value": body.model_dump(mode="json")} for name, body in shown.items()}
-    response: dict[str, Any] = {"content": {"application/json": {"examples": values}}}
-    if model is not None:
-        response |= {"model": model, "description": _MEANING[status]}
-    if status == 429:
-        response["headers"] = {
-            "Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}
-        }
-    return {status: response}
+    told = openapi.failures(model, lambda error: fail(error, examples.CALL)[1], statuses)
+    return APIRouter(tags=[tag], route_class=_route(fail), responses=told)

@@ -40,8 +40,11 @@ class QueryRequest(BaseModel):
         }
     )
 
-    query: Annotated[Text, _at_most(500, "Query")]
-    selected_text: Annotated[str, _at_most(200, "Selected text")] | None = None
+    query: Annotated[Text, _at_most(500, "Query"), Field(description="at most 500 words")]
+    selected_text: (
+        Annotated[str, _at_most(200, "Selected text"), Field(description="at most 200 words")]
+        | None
+    ) = None
 
 
 class Source(BaseModel):
