@@ -1,5 +1,6 @@
 """Providers are chosen by the settings, and what is missing is named with its cure."""
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -7,9 +8,15 @@ import pytest
 
 from bythebook.assemble import Library, open_library
 from bythebook.book.site import read_book
-from bythebook.errors import ConfigurationError, EmbedderMismatch, UnknownProvider
-from bythebook.model import Question
-from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.errors import ConfigurationError, EmbedderMismatch, IndexDamaged, UnknownProvider
+from bythebook.model import Answer, Question, Reply
+from bythebook.providers.fake import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryShelf,
+    MemoryStore,
+    MemoryThreads,
+)
 from bythebook.settings import load_settings
 from tests.samples import SAMPLE_BOOK, read
 
@@ -78,3 +85,98 @@ async def test_an_open_library_follows_its_book_to_another_embedder(book_folder:
     assert other.calls[-1] == [question.text]
     with pytest.raises(EmbedderMismatch, match=r"fake:other.*fake:bag"):
         await fixed.search(question)
+
+
+class ClosingShelf(MemoryShelf):
+    """Knows which generations are open, and how often each was closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed: list[str] = []
+
+    async def open(self, generation: str) -> MemoryStore:
+        shelf, store = self, await super().open(generation)
+
+        class Store(MemoryStore):
+            async def close(self) -> None:
+                shelf.closed.append(generation)
+
+        store.__class__ = Store
+        return store
+
+
+async def test_a_generation_is_closed_once_with_the_last_question_that_reads_it(
+    book_folder: Path,
+) -> None:
+    shelf, catalog = ClosingShelf(), MemoryCatalog()
+    library = _library(FakeEmbedder(), catalog, shelf)
+    await library.ingest(read(book_folder))
+    question = Question("When does a kettle boil?")
+    first, second = library.ask(question), library.ask(question)
+    await anext(first)
+    await anext(second)
+    old = catalog.current()
+    (book_folder / "zeppelin.md").write_text("# Zeppelins\n\nA zeppelin is silver.\n")
+    await library.ingest(read(book_folder))
+    assert (await library.search(Question("zeppelin"))).hits[0].passage.text.startswith("A zepp")
+    assert shelf.closed == []
+    assert isinstance([event async for event in first][-1], Reply)
+    assert shelf.closed == []
+    await second.aclose()  # who leaves reads no more
+    assert old is not None
+    assert shelf.closed == [old.name]
+    await library.reply(question)
+    await library.close()
+    served = catalog.current()
+    assert served is not None
+    assert shelf.closed == [old.name, served.name]
+
+
+async def test_a_generation_taken_away_while_it_is_opened_is_followed_by_the_next(
+    book_folder: Path,
+) -> None:
+    catalog = MemoryCatalog()
+
+    class Swept(MemoryShelf):
+        sweep = False
+
+        async def open(self, generation: str) -> MemoryStore:
+            if self.sweep:
+                self.sweep = False
+                (book_folder / "zeppelin.md").write_text("# Zeppelins\n\nA zeppelin is silver.\n")
+                await _library(FakeEmbedder(), catalog, self).ingest(read(book_folder))
+                raise IndexDamaged("The index that the catalog names is missing.")
+            return await super().open(generation)
+
+    shelf = Swept()
+    library = _library(FakeEmbedder(), catalog, shelf)
+    await library.ingest(read(book_folder))
+    shelf.sweep = True
+    assert (await library.search(Question("zeppelin"))).hits[0].passage.text.startswith("A zepp")
+
+
+async def test_questions_never_fail_while_the_book_is_ingested_again_and_again(
+    book_folder: Path,
+) -> None:
+    catalog, shelf = MemoryCatalog(), ClosingShelf()
+    library = _library(FakeEmbedder(), catalog, shelf)
+    await library.ingest(read(book_folder))
+    asking = True
+
+    async def ask() -> int:
+        count = 0
+        while asking:
+            reply = await library.reply(Question("When does a kettle boil?"))
+            assert isinstance(reply.outcome, Answer)
+            count += 1
+        return count
+
+    readers = [asyncio.create_task(ask()) for _ in range(4)]
+    for number in range(5):
+        (book_folder / f"page{number}.md").write_text(f"# Page {number}\n\nNothing new.\n")
+        await library.ingest(read(book_folder))
+        await asyncio.sleep(0.02)
+    asking = False
+    assert all(await asyncio.gather(*readers))
+    await library.close()
+    assert len(shelf.closed) == len(set(shelf.closed))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
@@ -24,6 +25,7 @@ from bythebook.errors import (
 )
 from bythebook.index.calibrate import calibration_of
 from bythebook.index.check import IndexReport, compare
+from bythebook.index.embed import QuestionVectors
 from bythebook.index.ingest import IngestResult, Press, Progress, ingest
 from bythebook.index.lexicon import Vocabulary
 from bythebook.model import Asker, Question, Reply, VectorState
@@ -61,6 +63,20 @@ EMBEDDERS = {
 
 
 Switch = Callable[[str], "tuple[Embedder, Shelf]"]  # an embedder's name -> it, and its shelf
+Observer = Callable[[Reply, str], None]  # a reply, and the generation that it was made from
+
+
+@dataclass(slots=True, eq=False)
+class _Edition:
+    """An opened generation, and how many questions are being answered from it."""
+
+    desk: Desk
+    shelf: Shelf
+    readers: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.desk.index.generation
 
 
 class Library:
@@ -89,40 +105,50 @@ class Library:
         self._catalog = catalog
         self._make_writer = make_writer
         self._context_tokens = context_tokens
-        self._desk: Desk | None = None
+        self._edition: _Edition | None = None
+        self._outdated: list[_Edition] = []  # still read by questions that began before a swap
         self._opening = asyncio.Lock()
         self._hands = Hands(2, deadline_s=deadline_s)
         self._housekeeping: asyncio.Task[None] | None = None
         self.threads = threads
         self.log = log
         self.archiver = archiver
+        self.asked = QuestionVectors()
+        self.observers: list[Observer] = []
 
-    async def ask(self, question: Question, *, asker: Asker | None = None) -> AsyncIterator[Event]:
+    async def ask(
+        self, question: Question, *, asker: Asker | None = None
+    ) -> AsyncGenerator[Event, None]:
         """Every event of the question's journey; the last one is the reply.
 
         What someone asks is logged; what nobody asks, as in an evaluation, is not.
         """
         visit = Visit(question, asker, mode=plan(question).mode.value, log=self.log)
         try:
-            desk = await self.desk()
-            conversation = await open_conversation(self.threads, question, visit.owner)
-            async for event in respond(question, desk, conversation.history):
-                if isinstance(event, Reply):
-                    event = await conversation.keep(event)  # noqa: PLW2901 - the same reply
-                    visit.end(event)
-                yield event
+            async with self.reading() as desk:
+                conversation = await open_conversation(self.threads, question, visit.owner)
+                async with aclosing(respond(question, desk, conversation.history)) as journey:
+                    async for event in journey:
+                        if isinstance(event, Reply):
+                            event = await conversation.keep(event)  # noqa: PLW2901 - the same reply
+                            visit.end(event)
+                            for observe in self.observers:
+                                observe(event, desk.index.generation)
+                        yield event
         except BookError:
             visit.end(None)
             raise
 
     async def reply(self, question: Question, *, asker: Asker | None = None) -> Reply:
-        async for event in self.ask(question, asker=asker):
-            if isinstance(event, Reply):
-                return event
+        async with aclosing(self.ask(question, asker=asker)) as journey:
+            async for event in journey:
+                if isinstance(event, Reply):
+                    return event
         raise AssertionError("a journey ends with its reply")
 
     async def search(self, question: Question) -> Findings:
-        return await search(question, (await self.desk()).index)
+        async with self.reading() as desk:
+            return await search(question, desk.index)
 
     async def ingest(
         self,
@@ -171,36 +197,76 @@ class Library:
         return generation
 
     async def desk(self) -> Desk:
-        """The book as the catalog has it now; as it was, where the catalog does not answer."""
+        """What answers questions now. A later generation may close it: see ``reading``."""
+        async with self.reading() as desk:
+            return desk
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Desk]:
+        """The newest generation, which stays open for as long as this question reads it."""
+        edition = await self._newest()
+        try:
+            yield edition.desk
+        finally:
+            edition.readers -= 1
+            await self._close_outdated()
+
+    async def _newest(self) -> _Edition:
+        """What the catalog names; what is open, where the catalog does not answer."""
         try:
             served = await self._hands.do(self._catalog.served)
         except DatabaseFailed:
-            if self._desk is None:
+            if self._edition is None:
                 raise
-            return self._desk
+            served = self._edition.name
         async with self._opening:
-            if self._desk is None or self._desk.index.generation != served:
-                self._desk = await self._open(await self._hands.do(self._current))
-            return self._desk
+            if self._edition is None or self._edition.name != served:
+                self._edition = await self._renewed(self._edition)
+            self._edition.readers += 1
+        return self._edition
+
+    async def _renewed(self, edition: _Edition | None) -> _Edition:
+        """The served generation; what was read before it stays open for those who read it."""
+        generation = await self._hands.do(self._current)
+        while edition is None or edition.name != generation.name:
+            try:
+                opened = _Edition(await self._open(generation), self._shelf)
+            except IndexDamaged:
+                # An ingest may have taken it away since the catalog was asked.
+                later = await self._hands.do(self._current)
+                if later.name == generation.name:
+                    raise
+                generation = later
+            else:
+                if edition is not None:
+                    self._outdated.append(edition)
+                return opened
+        return edition
+
+    async def _close_outdated(self) -> None:
+        done = [edition for edition in self._outdated if not edition.readers]
+        self._outdated = [edition for edition in self._outdated if edition.readers]
+        in_use = [self._shelf, *(edition.shelf for edition in self._outdated)]
+        for edition in done:
+            await edition.desk.index.store.close()
+            if edition.shelf not in in_use:  # the book moved on to another embedder
+                await edition.shelf.close()
 
     async def health(self) -> dict[str, str]:
         """Each service's state in a word; never raises."""
-        probes = {
-            "index": self._probe_index,
-            "embedder": self._probe_embedder,
-            "database": self._probe_database,
+        return {**await self.stores(), "embedder": await _state(self._embed_something)}
+
+    async def stores(self) -> dict[str, str]:
+        """The states of what a question cannot do without, but for the embedder; never raises."""
+        return {
+            "database": await _state(self._ask_database),
+            "index": await _state(self._count_passages),
         }
-        states: dict[str, str] = {}
-        for name, probe in probes.items():
-            try:
-                await probe()
-                states[name] = "ok"
-            except BookError as error:
-                states[name] = error.message
-        return states
 
     async def warm_up(self) -> None:
-        await self._embedder.embed(["Is the book open?"], role="query")
+        """Load what the first question would have to wait for."""
+        await self.desk()
+        await self._embed_something()
 
     def keep_house(self) -> None:
         """From now on, until the library is closed, archive what has become idle."""
@@ -213,23 +279,25 @@ class Library:
         if housekeeping is not None:
             housekeeping.cancel()
             await asyncio.wait([housekeeping])
-        desk, self._desk = self._desk, None
-        if desk is not None:
-            await desk.index.store.close()
+        editions = [*self._outdated, *([self._edition] if self._edition else [])]
+        self._edition, self._outdated = None, []
+        for edition in editions:
+            await edition.desk.index.store.close()
         await self._shelf.close()
         if self.log is not None:
             await self.log.close()
         await self.threads.close()
         self._hands.close()
 
-    async def _probe_index(self) -> None:
-        await (await self.desk()).index.store.count()
+    async def _count_passages(self) -> None:
+        async with self.reading() as desk:
+            await desk.index.store.count()
 
-    async def _probe_embedder(self) -> None:
-        await self.warm_up()
+    async def _embed_something(self) -> None:
+        await self._embedder.embed(["Is the book open?"], role="query")
 
-    async def _probe_database(self) -> None:
-        await self._hands.do(self._catalog.current)
+    async def _ask_database(self) -> None:
+        await self._hands.do(self._catalog.served)
         await self.threads.list(owner=None, limit=1)
 
     async def _open(self, generation: Generation) -> Desk:
@@ -254,8 +322,17 @@ class Library:
             vocabulary=vocabulary,
             calibration=calibration_of(generation),
             vectors=generation.vectors,
+            asked=self.asked,
         )
         return Desk(index, self._make_writer(vocabulary), self._context_tokens)
+
+
+async def _state(probe: Callable[[], Awaitable[None]]) -> str:
+    try:
+        await probe()
+    except BookError as error:
+        return error.message
+    return "ok"
 
 
 def _vocabulary(generation: Generation) -> Vocabulary:

@@ -19,7 +19,8 @@
         ├── EmbedderFailed             3
         ├── StoreFailed                3
         ├── WriterFailed               3
-        └── DatabaseFailed             3
+        ├── DatabaseFailed             3
+        └── Stopping                   3      the server is being shut down
 
 ``message`` is for a person and names what happened; ``cure`` says what to do about it. Neither
 carries a stack trace, a key or, for services, an address.
@@ -124,3 +125,10 @@ class WriterFailed(ServiceError):
 
 class DatabaseFailed(ServiceError):
     """The database did not answer."""
+
+
+class Stopping(ServiceError):
+    """The server is being shut down."""
+
+    def __init__(self) -> None:
+        super().__init__("The server is shutting down.", cure="Ask again in a moment.")

@@ -226,6 +226,12 @@ class Sentence:
     citations: tuple[int, ...]
     lead: str = " "  # what stands before it, unless it comes first
 
+    @property
+    def cited(self) -> str:
+        """The sentence with its citation markers."""
+        gap = "\n" if "\n" in self.text else " "
+        return self.text + gap + "".join(f"[{number}]" for number in self.citations)
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -247,7 +253,7 @@ class Answer:
     @property
     def text(self) -> str:
         """The answer with its citation markers, ready to be read."""
-        return "".join(s.lead + _with_markers(s) for s in self.sentences).strip()
+        return "".join(s.lead + s.cited for s in self.sentences).strip()
 
     @property
     def span(self) -> str | None:
@@ -266,15 +272,9 @@ class Answer:
         if self.mark is None:
             return self.text, "", ""
         through = replace(self, sentences=self.sentences[: self.mark.sentence + 1]).text
-        sentence = self.sentences[self.mark.sentence]
-        start = len(through) - len(_with_markers(sentence)) + self.mark.start
+        start = len(through) - len(self.sentences[self.mark.sentence].cited) + self.mark.start
         end = start + self.mark.end - self.mark.start
         return self.text[:start], self.text[start:end], self.text[end:]
-
-
-def _with_markers(sentence: Sentence) -> str:
-    gap = "\n" if "\n" in sentence.text else " "
-    return sentence.text + gap + "".join(f"[{number}]" for number in sentence.citations)
 
 
 class RefusalType(StrEnum):

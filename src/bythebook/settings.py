@@ -44,6 +44,8 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "BYTHEBOOK_BASE_URL": ("site", "base_url"),
     "BYTHEBOOK_HOST": ("server", "host"),
     "BYTHEBOOK_PORT": ("server", "port"),
+    "BYTHEBOOK_WORKERS": ("server", "workers"),
+    "BYTHEBOOK_LOG_QUESTIONS": ("log", "questions"),
 }
 
 
@@ -213,10 +215,14 @@ class Retention(_Section):
 
 
 class Log(_Section):
-    """The query log: what was asked over HTTP and how it went, never what was answered."""
+    """What was asked over HTTP and how it went, never what was answered.
+
+    The query log is kept in the database; the server also writes a line of JSON for each question.
+    """
 
     queries: bool = Field(True, description="Keep the query log.")
     text: bool = Field(True, description="Keep the questions' words in it.")
+    questions: bool = Field(False, description="Write the questions' words into the lines.")
 
 
 class Server(_Section):
@@ -224,6 +230,12 @@ class Server(_Section):
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
     api_query: Literal["envelope", "plain"] = Field(
         "envelope", description="Contract of `POST /api/query`: envelope (S2) or plain (S3)."
+    )
+    workers: int = Field(
+        1, ge=1, le=256, description="Processes that answer; each opens the book by itself."
+    )
+    heartbeat_s: float = Field(
+        15, gt=0, description="Longest silence of a stream of events, in seconds."
     )
 
 

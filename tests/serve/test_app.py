@@ -152,16 +152,16 @@ def test_a_service_that_is_down_is_a_typed_503(
     health = client.get("/health")
     assert health.status_code == 503
     assert health.json()["services"] == {
+        "database": "ok",
         "index": "ok",
         "embedder": "The embedder did not answer.",
-        "database": "ok",
     }
 
 
 def test_health_names_each_service(client: TestClient) -> None:
     response = client.get("/health")
     assert response.status_code == 200
-    assert response.json()["services"] == {"index": "ok", "embedder": "ok", "database": "ok"}
+    assert response.json()["services"] == {"database": "ok", "index": "ok", "embedder": "ok"}
 
 
 async def test_a_new_generation_is_picked_up_between_two_questions(

@@ -14,7 +14,17 @@ from starlette.testclient import TestClient
 
 from bythebook.assemble import Library
 from bythebook.errors import NotIngested, StoreFailed
-from bythebook.model import BOOK_DOES_NOT_SAY, SELECTION_DOES_NOT_SAY, Answer, Reply, Sentence
+from bythebook.model import (
+    BOOK_DOES_NOT_SAY,
+    SELECTION_DOES_NOT_SAY,
+    Answer,
+    Asker,
+    Question,
+    Reply,
+    Sentence,
+)
+from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.retrieve.search import Findings
 from bythebook.serve import examples
 from bythebook.serve.app import create_app
 from bythebook.serve.contracts import book, envelope, plain
@@ -167,26 +177,28 @@ def test_a_service_that_is_down_is_told_by_every_contract(
     assert client.post("/query", json={"text": "q"}).json()["error_type"] == "EmbeddingFailed"
 
 
-class _BrokenLibrary:
+class _BrokenLibrary(Library):
     """A library in which every question ends in the same error."""
 
     def __init__(self, error: Exception) -> None:
+        super().__init__(
+            embedder=FakeEmbedder(),
+            shelf=MemoryShelf(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+        )
         self._error = error
 
-    async def reply(self, question: object) -> Reply:
+    async def reply(self, question: Question, *, asker: Asker | None = None) -> Reply:
         raise self._error
 
-    async def search(self, question: object) -> object:
+    async def search(self, question: Question) -> Findings:
         raise self._error
-
-    async def warm_up(self) -> None: ...
-
-    async def close(self) -> None: ...
 
 
 def test_a_book_that_is_not_there_is_503_without_a_path() -> None:
     error = NotIngested("/home/author/.bythebook holds no book.", cure="Look into /home/author.")
-    with TestClient(create_app(_BrokenLibrary(error))) as client:  # type: ignore[arg-type]
+    with TestClient(create_app(_BrokenLibrary(error))) as client:
         for path, field in _PATHS.items():
             response = client.post(path, json={field: _QUESTION})
             assert response.status_code == 503
@@ -195,7 +207,7 @@ def test_a_book_that_is_not_there_is_503_without_a_path() -> None:
 
 def test_a_store_that_takes_too_long_is_504_in_s2_alone() -> None:
     error = StoreFailed("The store took a second.", timed_out=True)
-    with TestClient(create_app(_BrokenLibrary(error))) as client:  # type: ignore[arg-type]
+    with TestClient(create_app(_BrokenLibrary(error))) as client:
         statuses = {
             path: client.post(path, json={field: _QUESTION}).status_code
             for path, field in _PATHS.items()

@@ -7,7 +7,7 @@ last the reply. The answer of a caller that does not stream is that last event.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -63,7 +63,7 @@ class Desk:
 
 async def respond(
     question: Question, desk: Desk, history: Sequence[Message] = ()
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     began = time.perf_counter()
     yield State.RECEIVED
     yield State.VALIDATING

@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bythebook.cli import options
+
+if TYPE_CHECKING:
+    from bythebook.settings import Settings
 
 
 def serve(
     home: options.Home = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option("--port", help="Port to listen on.")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Processes that answer side by side.")
+    ] = None,
     embedder: options.Embedder = None,
 ) -> None:
-    """Serve the book: a page at /, POST /ask, POST /search, POST /chat/run, GET /health."""
+    """Serve the book: a page at /, and its contracts beside it (docs/api.md lists the routes)."""
     import asyncio
 
-    from bythebook.assemble import open_library
     from bythebook.serve.run import check_free, run
 
-    server = {"host": host, "port": port}
+    server = {"host": host, "port": port, "workers": workers}
     settings = options.load(home=home, embedder=embedder, server=server)
-    asyncio.run(open_library(settings).desk())  # a book that cannot be opened is said so now
+    asyncio.run(_look_into(settings))  # a book that cannot be opened is said so now
     check_free(settings.server)
     address = f"http://{settings.server.host}:{settings.server.port}/"
     typer.echo(f"The book is open at {address} (Ctrl+C closes it).", err=True)
     run(settings)
+
+
+async def _look_into(settings: Settings) -> None:
+    from bythebook.assemble import open_library
+
+    library = open_library(settings)
+    try:
+        await library.desk()
+    finally:
+        await library.close()

@@ -29,3 +29,26 @@ async def embed(texts: Sequence[str], embedder: Embedder, *, role: TextRole) -> 
         f"{embedder.name} returned {wrong} for {len(texts)} texts.",
         cure="Nothing of them is kept. Check the embedder, or choose another.",
     )
+
+
+class QuestionVectors:
+    """The vectors of the latest questions: one that is asked again is not embedded again."""
+
+    def __init__(self, most: int = 1024) -> None:
+        self._most = most
+        self._known: dict[tuple[str, str], Vectors] = {}  # the latest last
+        self.hits = 0
+        self.misses = 0
+
+    async def of(self, question: str, embedder: Embedder) -> Vectors:
+        key = (embedder.name, question)
+        known = self._known.pop(key, None)
+        if known is None:
+            self.misses += 1
+            [known] = await embed([question], embedder, role="query")
+        else:
+            self.hits += 1
+        self._known[key] = known
+        if len(self._known) > self._most:
+            del self._known[next(iter(self._known))]
+        return known

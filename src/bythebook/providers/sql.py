@@ -302,7 +302,7 @@ class SqlCatalog:
             calibration=row.calibration,
         )
 
-    @_translated
+    @translated
     def served(self) -> str | None:
         with self._engine.connect() as connection:
             return connection.execute(_SERVED).scalar_one_or_none()

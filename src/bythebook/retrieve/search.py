@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bythebook.index.calibrate import Calibration
-from bythebook.index.embed import embed
+from bythebook.index.embed import QuestionVectors, embed
 from bythebook.index.lexicon import Vocabulary, term_evidence
 from bythebook.model import Hit, Passage, Question, Ranks, Signals, VectorState
 from bythebook.ports import Candidate, Embedder, Entry, PassageStore
@@ -34,6 +34,7 @@ class Index:
     vocabulary: Vocabulary
     calibration: Calibration
     vectors: VectorState = VectorState.READY
+    asked: QuestionVectors = field(default_factory=QuestionVectors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +134,12 @@ async def _understand(question: Question, index: Index) -> _Asked:
 
 async def _meaning(question: Question, index: Index) -> Vectors:
     """The question's vector; a selection that leads the search draws it a little to itself."""
-    leading = [question.selection] if question.selection and not question.fenced else []
-    vectors = await embed([question.text, *leading], index.embedder, role="query")
-    vector: Vectors = vectors[0]
-    if leading:
-        vector = vector + _LEAD * vectors[1]
-        vector /= np.linalg.norm(vector)
-    return vector
+    vector = await index.asked.of(question.text, index.embedder)
+    if question.selection is None or question.fenced:
+        return vector
+    vector = vector + _LEAD * await index.asked.of(question.selection, index.embedder)
+    led: Vectors = vector / np.linalg.norm(vector)
+    return led
 
 
 async def _entry(passage: Passage, index: Index) -> Entry:

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
 
-from fastapi import APIRouter, FastAPI, Response
-from pydantic import BaseModel
+from fastapi import FastAPI, Response
 
 from bythebook import __version__
 from bythebook.assemble import Library
 from bythebook.serve.openapi import describe
+from bythebook.serve.operations import Operations, operation_routes
 from bythebook.serve.routes import contract_routers
+from bythebook.serve.stream import Streams
 from bythebook.settings import Settings
 
 # Everything the page needs comes from here, and nothing else may run on it.
@@ -33,46 +34,27 @@ _WEB = {
 
 def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
     settings = settings or Settings()
+    streams = Streams(heartbeat_s=settings.server.heartbeat_s)
+    operations = Operations(library, streams, show_questions=settings.log.questions)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await library.warm_up()
-        library.keep_house()
-        try:
+        async with operations.running():
             yield
-        finally:
-            await library.close()
 
     app = FastAPI(
         title="By the Book", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
-    routers = contract_routers(library, api_query=settings.server.api_query)
+    app.state.operations = operations
+    app.add_middleware(operations.around)
+    routers = contract_routers(library, streams, api_query=settings.server.api_query)
     for router in routers:
         app.include_router(router)
-    app.include_router(_operations(library))
+    app.include_router(operation_routes(library, operations))
     for path, (name, media_type) in _WEB.items():
         app.add_api_route(path, _page(name, media_type), include_in_schema=False)
     app.openapi = lambda: describe(app, routers)  # type: ignore[method-assign]
     return app
-
-
-class Health(BaseModel):
-    status: str
-    services: dict[str, str]
-    version: str
-
-
-def _operations(library: Library) -> APIRouter:
-    router = APIRouter(tags=["operations"])
-
-    @router.get("/health", responses={503: {"model": Health}})
-    async def health(response: Response) -> Health:
-        services = await library.health()
-        well = all(state == "ok" for state in services.values())
-        response.status_code = 200 if well else 503
-        return Health(status="ok" if well else "failing", services=services, version=__version__)
-
-    return router
 
 
 def _page(name: str, media_type: str) -> Callable[[], Response]:

@@ -118,3 +118,22 @@ ERRORS: dict[int, BookError] = {
     503: StoreFailed("The index did not answer."),
     504: StoreFailed("The index did not answer in time.", timed_out=True),
 }
+
+# The beginning and the end of a stream; an event's data is JSON in one line.
+STREAM = f"""id: 6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c.1
+event: session
+data: {{"session_id":"{SESSION}","request_id":"{CALL.request_id}"}}
+
+id: 6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c.2
+event: retrieval
+data: {{"num_chunks":2,"average_similarity":0.83,"confidence_level":"medium","should_answer":true}}
+
+id: 6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c.3
+event: delta
+data: {{"text":"A node is a process. [1]"}}
+
+id: 6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c.5
+event: done
+data: {{"response":"A node is a process. [1]"}}
+
+"""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
@@ -24,6 +24,7 @@ from bythebook.errors import BookError, InvalidInput
 from bythebook.serve import examples, openapi
 from bythebook.serve.contracts import agent, book, chat, envelope, plain
 from bythebook.serve.contracts.wire import Call, is_ours, retry_after
+from bythebook.serve.stream import MEDIA_TYPE, Streams
 
 
 class Fail(Protocol):
@@ -35,7 +36,9 @@ class Fail(Protocol):
 _log = logging.getLogger(__name__)
 
 
-def contract_routers(library: Library, *, api_query: str = "envelope") -> list[APIRouter]:
+def contract_routers(
+    library: Library, streams: Streams, *, api_query: str = "envelope"
+) -> list[APIRouter]:
     """All of them; ``api_query`` names the contract that answers ``POST /api/query``."""
     shared = ("/api/query",)
     return [
@@ -43,7 +46,7 @@ def contract_routers(library: Library, *, api_query: str = "envelope") -> list[A
         _agent(library),
         _envelope(library, ("/api/v2/query", *(shared if api_query == "envelope" else ()))),
         _plain(library, ("/api/v1/query", *(shared if api_query == "plain" else ()))),
-        _chat(library),
+        _chat(library, streams),
     ]
 
 
@@ -108,13 +111,35 @@ def _plain(library: Library, paths: tuple[str, ...]) -> APIRouter:
     return router
 
 
-def _chat(library: Library) -> APIRouter:
+def _chat(library: Library, streams: Streams) -> APIRouter:
     router = _router("S4", chat.ChatError, chat.fail)
+    told = {"answer": {"value": examples.STREAM}}
+    events = {MEDIA_TYPE: {"schema": {"type": "string"}, "examples": told}}
+    shows = openapi.shows(partial(chat.show, call=examples.CALL))
+    shows[200]["content"] |= events
 
-    @router.post("/chat/run", responses=openapi.shows(partial(chat.show, call=examples.CALL)))
-    async def run(body: chat.ChatRequest, request: Request) -> chat.ChatResponse:
+    @router.post("/chat/run", response_model=chat.ChatResponse, responses=shows)
+    async def run(body: chat.ChatRequest, request: Request) -> Response | chat.ChatResponse:
         """Ask the book in a conversation; `should_answer` says whether it answers."""
+        if body.stream:
+            return await stream(body, request)
         return chat.show(await library.reply(chat.read(body)), call_of(request))
+
+    @router.post(
+        "/chat/stream", response_class=StreamingResponse, responses={200: {"content": events}}
+    )
+    async def stream(body: chat.ChatRequest, request: Request) -> Response:
+        """The same, told as it is made: server-sent events, the last one `done` or `error`."""
+        owner, call = getattr(request.state, "owner", None), call_of(request)
+        seen = request.headers.get("last-event-id")
+        if seen is not None:
+            return streams.resume(seen, owner=owner)
+        question = chat.read(body)
+        return streams.begin(
+            chat.tell(question, library.ask(question), call),
+            fail=partial(chat.tell_failure, call=call),
+            owner=owner,
+        )
 
     return router
 

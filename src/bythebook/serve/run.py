@@ -1,45 +1,82 @@
-"""Settings in, a running server: granian in front of the application."""
+"""Settings in, a running server: granian in front of the application, one or several workers."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import socket
+from collections.abc import Awaitable, Callable
+from functools import partial
 
-from fastapi import FastAPI
 from granian import Granian
 from granian.constants import Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bythebook.assemble import open_library
+from bythebook.assemble import Library, open_library
 from bythebook.errors import ConfigurationError
 from bythebook.serve.app import create_app
+from bythebook.serve.log import configuration
 from bythebook.settings import Server, Settings
 
-_SETTINGS = "BYTHEBOOK_SERVER_SETTINGS"  # how a worker process learns them
+_KILL_AFTER_S = 13  # more than a drain takes, and less than operators wait
 
 
-def from_environment() -> FastAPI:
-    """What each worker process calls."""
-    settings = Settings.model_validate_json(os.environ[_SETTINGS])
-    return create_app(open_library(settings), settings)
+OpenBook = Callable[[Settings], Library]
 
 
-def run(settings: Settings) -> None:
-    host, port = settings.server.host, settings.server.port
-    os.environ[_SETTINGS] = settings.model_dump_json()
+def run(settings: Settings, *, open_book: OpenBook = open_library) -> None:
+    server = settings.server
     Granian(
-        "bythebook.serve.run:from_environment",
-        factory=True,
+        "bythebook.serve.run:worker",
         interface=Interfaces.ASGI,
-        address=host,
-        port=port,
-        workers=1,
+        address=server.host,
+        port=server.port,
+        workers=server.workers,
+        respawn_failed_workers=True,
         log_level=LogLevels.warning,
+        log_dictconfig=configuration(),
         websockets=False,
-        workers_kill_timeout=10,
+        workers_kill_timeout=_KILL_AFTER_S,
         http1_settings=HTTP1Settings(header_read_timeout=5000),
-    ).serve()
+    ).serve(target_loader=partial(worker, settings, open_book), wrap_loader=False)
+
+
+def worker(settings: Settings, open_book: OpenBook) -> ASGIApp:
+    """What each worker process serves."""
+    app = create_app(open_book(settings), settings)
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            stop = _Stop(app.state.operations.drain)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.begin)
+        await app(scope, receive, send)
+
+    return served
+
+
+class _Stop:
+    """SIGTERM: first everything is answered, then granian is told to end.
+
+    Granian by itself would close the door at once and wait for open streams without telling the
+    application. It ends at SIGINT too, which is how it is told.
+    """
+
+    def __init__(self, drain: Callable[[], Awaitable[None]]) -> None:
+        self._drain = drain
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._end())
+
+    async def _end(self) -> None:
+        try:
+            await self._drain()
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
 
 
 def check_free(server: Server) -> None:

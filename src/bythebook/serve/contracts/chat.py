@@ -1,11 +1,15 @@
-"""S4, the chat's contract: ``POST /chat/run`` and ``/chat/threads``.
+"""S4, the chat's contract: ``POST /chat/run``, ``POST /chat/stream`` and ``/chat/threads``.
 
-It says no by ``should_answer: false`` and the level "insufficient".
+It says no by ``should_answer: false`` and the level "insufficient". A stream tells, in this order:
+``session``, ``retrieval``, ``delta``s, ``citation``s, and last either ``done``, with the whole
+response, or ``error``.
 """
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from itertools import pairwise
 from typing import Annotated, Any, Self
 
@@ -19,7 +23,8 @@ from pydantic import (
     model_validator,
 )
 
-from bythebook.errors import BookError
+from bythebook.answer.respond import Event
+from bythebook.errors import BookError, Stopping
 from bythebook.model import (
     Answer,
     Citation,
@@ -28,8 +33,10 @@ from bythebook.model import (
     Hit,
     Level,
     Question,
+    Refusal,
     Reply,
     Role,
+    Sentence,
     Thread,
 )
 from bythebook.serve.contracts.shape import citations_of
@@ -288,3 +295,61 @@ def _metadata(hit: Hit) -> ChunkMetadata:
         chunk_index=hit.passage.position,
         content_hash=hit.passage.content_hash,
     )
+
+
+# --- the same answer, told as it is made ------------------------------------------------------
+
+
+class SessionTold(BaseModel):
+    session_id: str
+    request_id: str
+
+
+class DeltaTold(BaseModel):
+    text: str  # all of them together are the response
+
+
+class CitationTold(Source):
+    number: int = Field(ge=1)  # as in the markers of the response
+    link: str  # on to the quoted words, where a browser can find them
+
+
+Told = tuple[str, BaseModel]  # an event's name and what it says
+
+
+async def tell(
+    question: Question, journey: AsyncGenerator[Event, None], call: Call
+) -> AsyncGenerator[Told, None]:
+    """A question's events, in the words and the order of the contract."""
+    positions: dict[str, int] = {}
+    citations: list[Citation] = []
+    spoken = False
+    yield "session", SessionTold(session_id=question.thread or "", request_id=call.request_id)
+    async with aclosing(journey):
+        async for event in journey:
+            if isinstance(event, Evidence):
+                positions = {hit.passage.id: hit.passage.position for hit in event.hits}
+                yield "retrieval", show_confidence(event.confidence)
+            elif isinstance(event, Sentence):
+                lead = event.lead if spoken else ""
+                spoken = True
+                yield "delta", DeltaTold(text=lead + event.cited)
+            elif isinstance(event, Citation):
+                citations.append(event)
+            elif isinstance(event, Reply):
+                if isinstance(event.outcome, Refusal):
+                    yield "delta", DeltaTold(text=event.outcome.text)
+                for citation in citations:
+                    yield "citation", _citation(citation, positions)
+                yield "done", show(event, call)
+
+
+def tell_failure(error: BookError, *, call: Call) -> Told:
+    _, body = fail(error, call)
+    code = "SHUTTING_DOWN" if isinstance(error, Stopping) else body.error_code
+    return "error", body.model_copy(update={"error_code": code})
+
+
+def _citation(citation: Citation, positions: dict[str, int]) -> CitationTold:
+    source = _source(citation, positions)
+    return CitationTold(**source.model_dump(), number=citation.number, link=citation.link)

@@ -1,0 +1,103 @@
+"""What happened in, the text that Prometheus reads out. One registry for each application.
+
+Each worker counts by itself and a scrape reaches any one of them, so every figure names its worker.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+from bythebook.index.embed import QuestionVectors
+from bythebook.model import Refusal, Reply
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class _Asked(Collector):
+    """How many questions had been asked before, and were not embedded again."""
+
+    def __init__(self, asked: QuestionVectors, worker: str) -> None:
+        self._asked = asked
+        self._worker = worker
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        counted = CounterMetricFamily(
+            "bythebook_question_cache",
+            "Questions whose vector was known already (hit) or was made (miss).",
+            labels=["worker", "result"],
+        )
+        counted.add_metric([self._worker, "hit"], self._asked.hits)
+        counted.add_metric([self._worker, "miss"], self._asked.misses)
+        yield counted
+
+
+class Metrics:
+    def __init__(self, open_streams: Callable[[], int], asked: QuestionVectors) -> None:
+        self._registry = CollectorRegistry()
+        self._worker = str(os.getpid())
+        self._requests = Counter(
+            "bythebook_requests",
+            "Requests, by route and status.",
+            ["worker", "route", "status"],
+            registry=self._registry,
+        )
+        self._stages = Histogram(
+            "bythebook_stage_seconds",
+            "What a question spent in each stage.",
+            ["worker", "stage"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._refusals = Counter(
+            "bythebook_refusals",
+            "Questions that the book does not answer, by reason.",
+            ["worker", "type"],
+            registry=self._registry,
+        )
+        self._confidence = Counter(
+            "bythebook_replies",
+            "Replies, by the confidence behind them.",
+            ["worker", "confidence"],
+            registry=self._registry,
+        )
+        self._generation = Gauge(
+            "bythebook_index_generation_info",
+            "The generation that the latest reply was made from.",
+            ["worker", "generation", "vectors"],
+            registry=self._registry,
+        )
+        streams = Gauge(
+            "bythebook_streams_open",
+            "Streams that are being read.",
+            ["worker"],
+            registry=self._registry,
+        )
+        streams.labels(self._worker).set_function(open_streams)
+        self._registry.register(_Asked(asked, self._worker))
+
+    def count_request(self, route: str, status: int) -> None:
+        self._requests.labels(self._worker, route, str(status)).inc()
+
+    def count_reply(self, reply: Reply, generation: str) -> None:
+        timings = reply.timings
+        for stage, spent_ms in (
+            ("retrieval", timings.retrieval_ms),
+            ("generation", timings.generation_ms),
+            ("total", timings.total_ms),
+        ):
+            self._stages.labels(self._worker, stage).observe(spent_ms / 1000)
+        if isinstance(reply.outcome, Refusal):
+            self._refusals.labels(self._worker, reply.outcome.type.value).inc()
+        self._confidence.labels(self._worker, reply.evidence.confidence.level.value).inc()
+        self._generation.clear()
+        self._generation.labels(self._worker, generation, reply.vectors.value).set(1)
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)

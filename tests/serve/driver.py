@@ -1,0 +1,117 @@
+"""A client without a socket that speaks ASGI: it sees each piece as it is sent, and can leave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.types import ASGIApp, Message
+
+
+@dataclass(frozen=True)
+class Event:
+    name: str
+    body: dict[str, Any]
+    id: str
+
+    @property
+    def number(self) -> int:
+        return int(self.id.partition(".")[2])
+
+
+def events_of(text: str) -> list[Event]:
+    """The complete events of a stream; comments are left out."""
+    blocks = [block for block in text.split("\n\n")[:-1] if not block.startswith(":")]
+    fields = [dict(line.split(": ", 1) for line in block.splitlines()) for block in blocks]
+    return [Event(each["event"], json.loads(each["data"]), each["id"]) for each in fields]
+
+
+@dataclass
+class Exchange:
+    """One request, while it is answered."""
+
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    text: str = ""
+    finished: bool = False  # the server said that there is no more to come
+    _left: asyncio.Event = field(default_factory=asyncio.Event)
+    _more: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def events(self) -> list[Event]:
+        return events_of(self.text)
+
+    async def until(self, text: str, *, times: int = 1) -> None:
+        """Wait until this has arrived so many times."""
+        while self.text.count(text) < times:
+            self._more.clear()
+            await asyncio.wait_for(self._more.wait(), 10)
+
+    def leave(self) -> None:
+        self._left.set()
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+        else:
+            self.text += message["body"].decode()
+            self.finished = not message.get("more_body", False)
+        self._more.set()
+
+    async def disconnect(self) -> Message:
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+
+@asynccontextmanager
+async def exchange(
+    app: ASGIApp, path: str, body: object, headers: dict[str, str] | None = None
+) -> AsyncIterator[Exchange]:
+    """A POST that has been sent; when the block ends, so has the application's work for it."""
+    one = Exchange()
+    given = {"content-type": "application/json", **(headers or {})}
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+        "state": {},
+    }
+    unread = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
+
+    async def receive() -> Message:
+        return unread.pop() if unread else await one.disconnect()
+
+    task = asyncio.create_task(_call(app, scope, receive, one))
+    try:
+        yield one
+        await asyncio.wait_for(task, 10)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _call(app: ASGIApp, scope: Any, receive: Any, one: Exchange) -> None:
+    await app(scope, receive, one.send)
+
+
+async def told(
+    app: ASGIApp, path: str, body: object, headers: dict[str, str] | None = None
+) -> Exchange:
+    """The same, read to its end."""
+    async with exchange(app, path, body, headers) as one:
+        pass
+    return one
