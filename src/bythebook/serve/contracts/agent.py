@@ -102,6 +102,15 @@ class CitedSentence(BaseModel):
     lead: str  # what stands before it: a blank, a line break or an empty line
 
 
+class MarkedSpan(BaseModel):
+    """The few words that are the answer: a date, a number, a name."""
+
+    text: str
+    sentence: int  # from 0
+    start: int
+    end: int
+
+
 class AgentResponse(BaseModel):
     answer: str = Field(min_length=1)
     sources: list[SourceCitation]
@@ -113,6 +122,8 @@ class AgentResponse(BaseModel):
     refusal_type: str | None
     citations: list[NumberedCitation]
     sentences: list[CitedSentence]
+    span: MarkedSpan | None  # where a few words of a sentence are the answer
+    withheld: int  # sentences that were written and that the book does not say
     confidence: Share
     confidence_level: Level
     disclaimer: str | None
@@ -166,12 +177,22 @@ def show(reply: Reply) -> AgentResponse:
             CitedSentence(text=s.text, citations=list(s.citations), lead=s.lead)
             for s in (answer.sentences if answer else ())
         ],
+        span=_span(answer) if answer else None,
+        withheld=reply.withheld,
         confidence=confidence.average if answer else 0.0,
         confidence_level=confidence.level,
         disclaimer=answer.disclaimer if answer else None,
         nearby=nearby_topics(outcome),
         vectors=reply.vectors,
     )
+
+
+def _span(answer: Answer) -> MarkedSpan | None:
+    mark = answer.mark
+    if mark is None:
+        return None
+    text = answer.span or ""
+    return MarkedSpan(text=text, sentence=mark.sentence, start=mark.start, end=mark.end)
 
 
 def show_results(question: Question, findings: Findings) -> ResultSet:
