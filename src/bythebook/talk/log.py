@@ -100,6 +100,7 @@ class LogQueue:
         self._capacity = capacity
         self._waiting: deque[LoggedQuery] = deque()
         self._writing: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()  # set while someone waits for the end of it
         self.dropped = 0
 
     @property
@@ -115,15 +116,11 @@ class LogQueue:
             self._writing = asyncio.create_task(self._write_all())
 
     async def flush(self) -> None:
-        """Wait until everything that waits is written, or was tried once."""
+        """Wait until everything that waits is written, or was tried once more."""
         if self._writing is not None:
-            self._writing.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._writing
-            self._writing = None
-        with suppress(DatabaseFailed):
-            while self._waiting:
-                await self._write_some()
+            self._hurry.set()
+            await asyncio.wait([self._writing])
+            self._hurry.clear()
 
     async def close(self) -> None:
         await self.flush()
@@ -140,7 +137,10 @@ class LogQueue:
                 await self._write_some()
                 pause = _FIRST_PAUSE_S
             except DatabaseFailed:
-                await asyncio.sleep(pause)
+                if self._hurry.is_set():
+                    return
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._hurry.wait(), pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     async def _write_some(self) -> None:

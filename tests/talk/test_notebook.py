@@ -1,0 +1,132 @@
+"""An answer does not fail with the notebook, and nobody reads another's."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bythebook.assemble import Library
+from bythebook.errors import DatabaseFailed, NotFound
+from bythebook.model import Answer, Asker, Question, Thread
+from bythebook.ports import Generation
+from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from tests.samples import read
+
+_TEXT = "At how many degrees does a kettle boil water?"
+
+
+class FragileThreads(MemoryThreads):
+    """Fails to read, to write, or not at all."""
+
+    broken: frozenset[str] = frozenset()
+
+    async def read(self, *args: Any, **kwargs: Any) -> Thread | None:
+        self._check("read")
+        return await super().read(*args, **kwargs)
+
+    async def append(self, *args: Any, **kwargs: Any) -> Thread:
+        self._check("append")
+        return await super().append(*args, **kwargs)
+
+    async def list(self, *args: Any, **kwargs: Any) -> Any:
+        self._check("read")
+        return await super().list(*args, **kwargs)
+
+    def _check(self, what: str) -> None:
+        if what in self.broken:
+            raise DatabaseFailed("The database did not answer.")
+
+
+class HangingCatalog(MemoryCatalog):
+    """Answers when it is released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = threading.Event()
+        self.released.set()
+
+    def current(self) -> Generation | None:
+        self.released.wait()
+        return super().current()
+
+
+async def _library(book: Path, threads: MemoryThreads, **parts: Any) -> Library:
+    known = {"shelf": MemoryShelf(), "catalog": MemoryCatalog(), **parts}
+    library = Library(embedder=FakeEmbedder(), threads=threads, **known)
+    await library.ingest(read(book))
+    return library
+
+
+@pytest.mark.parametrize("broken", [{"read"}, {"append"}, {"read", "append"}])
+async def test_an_answer_that_could_not_be_kept_says_so(
+    book_folder: Path, broken: set[str]
+) -> None:
+    threads = FragileThreads()
+    library = await _library(book_folder, threads)
+    question = Question(_TEXT, thread=str(uuid.uuid4()))
+    assert (await library.reply(question)).persisted
+    threads.broken = frozenset(broken)
+    reply = await library.reply(question)
+    assert isinstance(reply.outcome, Answer)
+    assert not reply.persisted
+    assert (await library.reply(Question(_TEXT))).persisted  # there was nothing to keep
+    said = "ok" if broken == {"append"} else "The database did not answer."
+    assert (await library.health())["database"] == said
+    threads.broken = frozenset()
+    assert (await library.reply(question)).persisted
+
+
+async def test_an_open_book_goes_on_while_the_catalog_hangs(book_folder: Path) -> None:
+    catalog = HangingCatalog()
+    library = await _library(book_folder, MemoryThreads(), catalog=catalog, deadline_s=0.05)
+    while True:  # on a busy machine the first looks may come too late as well
+        try:
+            await library.desk()
+            break
+        except DatabaseFailed:
+            await asyncio.sleep(0.05)
+    catalog.released.clear()
+    replies = await asyncio.gather(*(library.reply(Question(_TEXT)) for _ in range(20)))
+    assert all(isinstance(reply.outcome, Answer) for reply in replies)
+    assert (await library.health())["database"] == "The database did not answer in time."
+    catalog.released.set()
+
+
+async def test_a_book_that_was_never_open_cannot_be_asked(book_folder: Path) -> None:
+    catalog = HangingCatalog()
+    library = await _library(book_folder, MemoryThreads(), catalog=catalog, deadline_s=0.05)
+    catalog.released.clear()
+    with pytest.raises(DatabaseFailed, match="in time"):
+        await library.reply(Question(_TEXT))
+    catalog.released.set()
+
+
+async def test_nobody_talks_in_anothers_thread(book_folder: Path) -> None:
+    threads = MemoryThreads()
+    library = await _library(book_folder, threads)
+    question = Question(_TEXT, thread=str(uuid.uuid4()))
+    await library.reply(question, asker=Asker(owner="mine"))
+    for stranger in (Asker(owner="yours"), Asker(), None):
+        with pytest.raises(NotFound):
+            await library.reply(question, asker=stranger)
+    assert question.thread is not None
+    thread = await threads.read(question.thread, owner="mine")
+    assert thread is not None
+    assert len(thread.messages) == 2
+
+
+async def test_a_follow_up_is_understood_and_kept_as_it_was_asked(book_folder: Path) -> None:
+    threads = MemoryThreads()
+    library = await _library(book_folder, threads)
+    name = str(uuid.uuid4())
+    await library.reply(Question("What is a kettle?", thread=name))
+    reply = await library.reply(Question("How does it switch itself off?", thread=name))
+    assert "bimetal" in reply.outcome.text
+    thread = await threads.read(name, owner=None)
+    assert thread is not None
+    assert thread.messages[2].content == "How does it switch itself off?"

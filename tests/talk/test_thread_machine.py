@@ -1,0 +1,202 @@
+"""Whatever is done to threads, by two clients with restarts between, a dict says the same.
+
+BYTHEBOOK_STEPS=2000 takes as many steps; a few hundred are the habit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from bythebook.errors import NotFound
+from bythebook.model import Message, Role
+from bythebook.ports import ANYONE
+from bythebook.providers.fake import MemoryQueryLog
+from bythebook.providers.sql import open_database
+from bythebook.providers.sql_threads import SqlThreads
+from bythebook.talk.archiver import Archiver
+from tests.databases import Postgres
+
+T = TypeVar("T")
+
+_STEPS = int(os.environ.get("BYTHEBOOK_STEPS", "300"))
+_CHECKED = settings(
+    max_examples=max(1, _STEPS // 50),
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+_names = st.sampled_from(["t1", "t2", "t3"])
+_owners = st.sampled_from(["a", "b", None])
+_clients = st.integers(0, 1)
+
+
+@dataclass
+class Known:
+    """What the model knows of one thread."""
+
+    owner: str | None
+    created: datetime
+    updated: datetime
+    said: list[str] = field(default_factory=list)
+    archived: bool = False
+
+
+class Threads(RuleBasedStateMachine):
+    url: str | None = None
+
+    @initialize()
+    def begin(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.home = Path(tempfile.mkdtemp(prefix="bythebook-threads-"))
+        self.now = _START
+        self.model: dict[str, Known] = {}
+        self.clients = [self._open() for _ in range(2)]
+        for one in self._run(self.clients[0].list(owner=ANYONE, limit=99)):
+            self._run(self.clients[0].delete(one.id, owner=ANYONE))
+
+    def teardown(self) -> None:
+        for client in self.clients:
+            self._run(client.close())
+        self.loop.close()
+        shutil.rmtree(self.home)
+
+    @rule(name=_names, owner=_owners, client=_clients, count=st.integers(1, 30))
+    def append(self, name: str, owner: str | None, client: int, count: int) -> None:
+        known = self.model.get(name)
+        if known is not None and known.owner != owner:
+            with pytest.raises(NotFound):
+                self._run(self.clients[client].append(name, self._exchange("x"), owner=owner))
+            return
+        known = self.model.setdefault(name, Known(owner, self.now, self.now))
+        for _ in range(count):
+            content = f"{name} {len(known.said)}"
+            self._run(self.clients[client].append(name, self._exchange(content), owner=owner))
+            known.said += [content, content]
+        known.updated, known.archived = self.now, False
+
+    @rule(name=_names, owner=_owners)
+    def both_append_at_once(self, name: str, owner: str | None) -> None:
+        known = self.model.setdefault(name, Known(owner, self.now, self.now))
+
+        async def both() -> None:
+            exchange = self._exchange("both")
+            await asyncio.gather(
+                *(client.append(name, exchange, owner=known.owner) for client in self.clients)
+            )
+
+        self._run(both())
+        known.said += ["both"] * 4
+        known.updated, known.archived = self.now, False
+
+    @rule(name=_names, owner=_owners, client=_clients)
+    def delete(self, name: str, owner: str | None, client: int) -> None:
+        mine = name in self.model and self.model[name].owner == owner
+        assert self._run(self.clients[client].delete(name, owner=owner)) == mine
+        if mine:
+            del self.model[name]
+
+    @rule(name=_names, owner=_owners, client=_clients)
+    def read(self, name: str, owner: str | None, client: int) -> None:
+        known = self.model.get(name)
+        if known is not None and known.owner != owner:
+            with pytest.raises(NotFound):
+                self._run(self.clients[client].read(name, owner=owner))
+            return
+        thread = self._run(self.clients[client].read(name, owner=owner))
+        assert (thread is None) == (known is None)
+
+    @rule(minutes=st.sampled_from([1, 30, 61, 24 * 60]))
+    def time_passes(self, minutes: int) -> None:
+        self.now += timedelta(minutes=minutes)
+
+    @rule(client=_clients)
+    def archive(self, client: int) -> None:
+        archiver = Archiver(self.clients[client], MemoryQueryLog(), clock=lambda: self.now)
+        idle = [
+            known
+            for known in self.model.values()
+            if not known.archived and known.updated < self.now - timedelta(hours=1)
+        ]
+        assert self._run(archiver.archive()) == len(idle)
+        for known in idle:
+            known.archived = True
+
+    @rule(client=_clients, days=st.integers(1, 3))
+    def expire(self, client: int, days: int) -> None:
+        archiver = Archiver(self.clients[client], MemoryQueryLog(), clock=lambda: self.now)
+        age = timedelta(days=days)
+        old = [name for name, known in self.model.items() if known.updated < self.now - age]
+        assert self._run(archiver.purge_threads(age)) == len(old)
+        for name in old:
+            del self.model[name]
+
+    @rule(client=_clients)
+    def restart(self, client: int) -> None:
+        self._run(self.clients[client].close())
+        self.clients[client] = self._open()
+
+    @invariant()
+    def the_model_is_right(self) -> None:
+        for client in self.clients:
+            listed = self._run(client.list(owner=ANYONE, limit=99))
+            assert {one.id for one in listed} == self.model.keys()
+            times = [one.updated_at for one in listed]
+            assert times == sorted(times, reverse=True)
+            for one in listed:
+                self._compare(client, one.id, self.model[one.id])
+
+    def _compare(self, client: SqlThreads, name: str, known: Known) -> None:
+        whole = self._run(client.read(name, owner=known.owner, whole=True))
+        live = self._run(client.read(name, owner=known.owner))
+        assert whole is not None
+        assert live is not None
+        assert [message.content for message in whole.messages] == known.said
+        assert live.messages == whole.messages[-50:]
+        assert live.earlier == max(0, len(known.said) - 50)
+        assert {m.role for m in whole.messages[::2]} == {Role.USER}
+        assert {m.role for m in whole.messages[1::2]} == {Role.ASSISTANT}
+        assert (whole.created_at, whole.updated_at) == (known.created, known.updated)
+        assert (whole.archived_at is not None) == known.archived
+        assert (whole.topic_summary is not None) == (len(known.said) >= 10)
+
+    def _open(self) -> SqlThreads:
+        return SqlThreads(open_database(self.url, self.home), deadline_s=60)
+
+    def _exchange(self, content: str) -> list[Message]:
+        question = Message(Role.USER, content, self.now)
+        return [question, Message(Role.ASSISTANT, content, self.now, 0.5)]
+
+    def _run(self, work: Awaitable[T]) -> T:
+        async def whole() -> T:
+            return await work
+
+        return self.loop.run_until_complete(whole())
+
+
+TestSqlite = Threads.TestCase
+TestSqlite.settings = _CHECKED
+
+
+@pytest.mark.real
+def test_postgresql_says_the_same(postgres: Postgres) -> None:
+    from hypothesis.stateful import run_state_machine_as_test
+
+    class OnPostgres(Threads):
+        url = postgres.new_database()
+
+    run_state_machine_as_test(OnPostgres, settings=_CHECKED)
