@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_OPENING = 60  # deadlines: before a book is open, there is nothing to go on with
 _LOG_DEADLINE_S = 0.5
 _OPERATORS_PATIENCE_S = 30.0  # who runs a command can wait for a busy database
 
@@ -213,8 +214,9 @@ class Library:
 
     async def _newest(self) -> _Edition:
         """What the catalog names; what is open, where the catalog does not answer."""
+        patience = 1 if self._edition else _OPENING
         try:
-            served = await self._hands.do(self._catalog.served)
+            served = await self._hands.do(self._catalog.served, patience=patience)
         except DatabaseFailed:
             if self._edition is None:
                 raise

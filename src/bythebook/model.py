@@ -42,6 +42,11 @@ class Place:
         return self.section[-1] if self.section else self.title
 
     @property
+    def topic(self) -> str:
+        """The outermost heading above the passage: deeper ones may be "Common mistakes"."""
+        return self.section[0] if self.section else self.title
+
+    @property
     def path(self) -> str:
         """``Title › Section › Subsection``, as a reader would say where something stands."""
         return " › ".join((self.title, *self.section))

@@ -209,7 +209,9 @@ class Retention(_Section):
         60, gt=0, description="A thread without a message for so long is archived."
     )
     thread_days: float | None = Field(
-        None, gt=0, description="A thread without a message for so long is deleted."
+        None,
+        gt=0,
+        description="A thread without a message for so long is deleted; by default none.",
     )
     query_days: float = Field(90, gt=0, description="Days that the query log is kept.")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -41,6 +42,12 @@ async def _until_back(hands: Hands) -> None:
         except DatabaseFailed:
             await asyncio.sleep(0.01)
     pytest.fail("the hands did not come back")
+
+
+async def test_who_stands_in_line_waits_as_long_as_the_line_moves() -> None:
+    hands = Hands(1, deadline_s=0.5)
+    line = [hands.do(lambda: time.sleep(0.05)) for _ in range(16)]
+    await asyncio.gather(*line)  # takes longer than the deadline
 
 
 async def test_work_that_nobody_waits_for_is_not_committed() -> None:

@@ -84,22 +84,16 @@ async def test_an_answer_that_could_not_be_kept_says_so(
 async def test_an_open_book_goes_on_while_the_catalog_hangs(book_folder: Path) -> None:
     catalog = HangingCatalog()
     library = await _library(book_folder, MemoryThreads(), catalog=catalog, deadline_s=0.05)
-    while True:  # on a busy machine the first looks may come too late as well
-        try:
-            await library.desk()
-            break
-        except DatabaseFailed:
-            await asyncio.sleep(0.05)
+    await library.desk()
     catalog.released.clear()
     replies = await asyncio.gather(*(library.reply(Question(_TEXT)) for _ in range(20)))
     assert all(isinstance(reply.outcome, Answer) for reply in replies)
-    assert (await library.health())["database"] == "The database did not answer in time."
     catalog.released.set()
 
 
 async def test_a_book_that_was_never_open_cannot_be_asked(book_folder: Path) -> None:
     catalog = HangingCatalog()
-    library = await _library(book_folder, MemoryThreads(), catalog=catalog, deadline_s=0.05)
+    library = await _library(book_folder, MemoryThreads(), catalog=catalog, deadline_s=0.001)
     catalog.released.clear()
     with pytest.raises(DatabaseFailed, match="in time"):
         await library.reply(Question(_TEXT))

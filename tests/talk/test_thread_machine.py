@@ -141,7 +141,7 @@ class Threads(RuleBasedStateMachine):
         archiver = Archiver(self.clients[client], MemoryQueryLog(), clock=lambda: self.now)
         age = timedelta(days=days)
         old = [name for name, known in self.model.items() if known.updated < self.now - age]
-        assert self._run(archiver.purge_threads(age)) == len(old)
+        assert self._run(archiver.purge(threads_older_than=age)).threads_purged == len(old)
         for name in old:
             del self.model[name]
 

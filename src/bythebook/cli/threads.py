@@ -86,7 +86,7 @@ def delete(thread_id: ThreadId, home: options.Home = None, as_json: options.Json
 def archive(
     thread_id: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="Only this thread, idle or not.", show_default=False),
+        typer.Argument(metavar="ID", help="Only this thread, idle or not.", show_default=False),
     ] = None,
     home: options.Home = None,
     as_json: options.Json = False,
@@ -105,29 +105,24 @@ def archive(
 def purge(
     days: Annotated[
         float | None,
-        typer.Option(
-            "--days", min=0, help="Delete threads without a message for so many days, too."
-        ),
+        typer.Option("--days", min=0, help="Delete threads without a message for so many days."),
     ] = None,
     home: options.Home = None,
     as_json: options.Json = False,
 ) -> None:
     """Delete what the settings keep no longer: old questions of the log, and old threads."""
 
-    async def work(_: ThreadStore, archiver: Archiver) -> dict[str, int]:
-        swept = asdict(await archiver.sweep())
-        if days is not None:
-            swept["threads_purged"] += await archiver.purge_threads(timedelta(days=days))
-        return swept
-
-    _report(_run(home, work), as_json=as_json)
+    age = None if days is None else timedelta(days=days)
+    swept = _run(home, lambda _, archiver: archiver.purge(threads_older_than=age))
+    counts = {"threads_purged": swept.threads_purged, "queries_purged": swept.queries_purged}
+    _report(counts, as_json=as_json)
 
 
 @app.command("export")
 def export(
     thread_id: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="Only this thread.", show_default=False),
+        typer.Argument(metavar="ID", help="Only this thread.", show_default=False),
     ] = None,
     home: options.Home = None,
     as_json: options.Json = False,
@@ -194,6 +189,9 @@ def _plain(value: object) -> str:
     return value.isoformat()
 
 
+_ONE = {"threads": "thread", "queries": "query"}
+
+
 def _report(counts: dict[str, int], *, as_json: bool) -> None:
     if as_json:
         _print_json(counts)
@@ -201,9 +199,6 @@ def _report(counts: dict[str, int], *, as_json: bool) -> None:
     for what, count in counts.items():
         noun, _, done = what.partition("_")
         typer.echo(f"{count} {noun if count != 1 else _ONE[noun]} {done}")
-
-
-_ONE = {"threads": "thread", "queries": "query"}
 
 
 def _line(thread: ThreadSummary) -> str:

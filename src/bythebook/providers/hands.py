@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
@@ -17,6 +18,8 @@ from typing import Any, TypeVar
 from bythebook.errors import DatabaseFailed
 
 T = TypeVar("T")
+
+_IN_LINE = 5  # deadlines that work waits at most, behind other work that gets done
 
 _Work = tuple["Future[Any]", Callable[[], Any], threading.Event]
 
@@ -35,24 +38,39 @@ class Hands:
         self._started = 0
         self._running: set[threading.Event] = set()  # of each work at hand: was it abandoned?
         self._current = threading.local()
+        self._done_at = 0.0  # when the last work was done that somebody still wanted
 
-    async def do(self, work: Callable[[], T]) -> T:
-        """What the work returns, unless the deadline passes first."""
+    async def do(self, work: Callable[[], T], *, patience: float = 1) -> T:
+        """What the work returns, unless the deadline passes first, or so many of them.
+
+        As long as other work gets done, the database is busy and not gone: who stands in line
+        then waits a few deadlines.
+        """
         if 2 * self._held_up() >= self._count:
             raise _late()
         future: Future[T] = Future()
         abandoned = threading.Event()
         self._work.put((future, work, abandoned))
         self._start_one_more()
+        waiting = asyncio.wrap_future(future)
         try:
-            async with asyncio.timeout(self._deadline_s):
-                return await asyncio.wrap_future(future)
-        except TimeoutError:
-            abandoned.set()
-            raise _late() from None
-        except asyncio.CancelledError:
-            abandoned.set()
-            raise
+            if await self._in_time(waiting, patience * self._deadline_s):
+                return waiting.result()
+        finally:
+            if not waiting.done():
+                abandoned.set()
+                waiting.cancel()
+        raise _late()
+
+    async def _in_time(self, waiting: asyncio.Future[T], deadline_s: float) -> bool:
+        asked = time.monotonic()
+        while not waiting.done():
+            alive = min(max(asked, self._done_at), asked + (_IN_LINE - 1) * deadline_s)
+            left = alive + deadline_s - time.monotonic()
+            if left <= 0:
+                return False
+            await asyncio.wait([waiting], timeout=left)
+        return True
 
     def check_wanted(self) -> None:
         """Called by the work just before it commits."""
@@ -87,6 +105,8 @@ class Hands:
                 future.set_exception(error)
             finally:
                 self._running.discard(abandoned)
+                if not abandoned.is_set():
+                    self._done_at = time.monotonic()
             del future, work, taken  # what the work brought is not kept until the next one
 
 

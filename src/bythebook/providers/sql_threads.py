@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,9 @@ class SqlThreads:
     def __init__(self, engine: sa.Engine, *, deadline_s: float = 1.0) -> None:
         self._engine = engine
         self._hands = Hands(deadline_s=deadline_s)
+        # SQLite has one writer at a time, and whoever it turns away sleeps too long.
+        alone = engine.dialect.name == "sqlite"
+        self._turn: AbstractContextManager[object] = threading.Lock() if alone else nullcontext()
 
     async def read(self, thread_id: str, *, owner: Owner, whole: bool = False) -> Thread | None:
         thread = await self._hands.do(partial(self._read, thread_id, whole=whole))
@@ -74,7 +78,7 @@ class SqlThreads:
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
-        with self._engine.begin() as connection:
+        with self._turn, self._engine.begin() as connection:
             yield connection
             self._hands.check_wanted()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from bythebook.errors import DatabaseFailed
@@ -67,12 +67,8 @@ class Archiver:
             await asyncio.sleep(self._every.total_seconds())
 
     async def sweep(self) -> Swept:
-        keep = self._retention.threads
-        return Swept(
-            threads_archived=await self.archive(),
-            threads_purged=0 if keep is None else await self.purge_threads(keep),
-            queries_purged=await self.purge_queries(),
-        )
+        archived = await self.archive()
+        return replace(await self.purge(), threads_archived=archived)
 
     async def archive(self, *, only: str | None = None) -> int:
         """Every idle thread; or only this one, idle or not."""
@@ -82,13 +78,17 @@ class Archiver:
             lambda: self._attic.archive(before=before, now=moment, limit=_BATCH, only=only)
         )
 
-    async def purge_threads(self, older_than: timedelta) -> int:
-        before = self._clock() - older_than
-        return await _in_batches(lambda: self._attic.purge(before=before, limit=_BATCH))
-
-    async def purge_queries(self) -> int:
-        before = self._clock() - self._retention.queries
-        return await _in_batches(lambda: self._log.purge(before=before, limit=_BATCH))
+    async def purge(self, *, threads_older_than: timedelta | None = None) -> Swept:
+        """Delete old questions of the log; and old threads, where an age is given or settled."""
+        moment, keep = self._clock(), self._retention
+        age = keep.threads if threads_older_than is None else threads_older_than
+        threads = 0
+        if age is not None:
+            old = moment - age
+            threads = await _in_batches(lambda: self._attic.purge(before=old, limit=_BATCH))
+        before = moment - keep.queries
+        queries = await _in_batches(lambda: self._log.purge(before=before, limit=_BATCH))
+        return Swept(threads_purged=threads, queries_purged=queries)
 
 
 async def _in_batches(one: Callable[[], Awaitable[int]]) -> int:

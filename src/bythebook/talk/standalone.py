@@ -132,7 +132,7 @@ def _context(history: Sequence[Message]) -> str:
             continue
         context = _resolve(message.content, context)
         if answer.citations and not any(word.names for word in _words(context)):
-            context = f"{context} {answer.citations[0].place.heading}"
+            context = f"{context} {answer.citations[0].place.topic}"
     return context
 
 

@@ -21,7 +21,7 @@ def summarise(messages: Sequence[Message]) -> str | None:
     questions = [message.content for message in messages if message.role is Role.USER]
     if len(questions) < _FROM_EXCHANGE:
         return None
-    cited = [message.citations[0].place.heading for message in messages if message.citations]
+    cited = [message.citations[0].place.topic for message in messages if message.citations]
     headings = _commonest(cited)[:_HEADINGS]
     known = {term for heading in headings for term in terms_of(heading)}
     words = _telling_words(questions, known)[:_WORDS]
