@@ -1,0 +1,47 @@
+"""Which database an address means, and what is said where it cannot be used."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from bythebook.errors import ConfigurationError, UnknownProvider
+from bythebook.providers.sql import open_database
+
+
+@pytest.mark.parametrize("url", ["postgres://book@host/name", "postgresql://book@host/name"])
+def test_postgresql_without_its_package_comes_with_the_command(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(UnknownProvider, match=r'psycopg.*pip install "bythebook\[postgres\]"'):
+        open_database(url, tmp_path)
+
+
+@pytest.mark.parametrize("url", ["nonsense", "http://127.0.0.1/", "oldbase://book@host/name"])
+def test_an_address_of_no_database_is_said_so_and_not_repeated(url: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as told:
+        open_database(url, tmp_path)
+    assert url not in str(told.value)
+
+
+def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    engine = open_database(None, tmp_path)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(ConfigurationError, match="newer version"):
+        open_database(None, tmp_path)
+
+
+def test_sqlite_by_its_address_is_set_up_like_the_home(tmp_path: Path) -> None:
+    engine = open_database(f"sqlite:///{tmp_path / 'own.db'}", tmp_path)
+    with engine.connect() as connection:
+        found = {
+            name: connection.execute(sa.text(f"PRAGMA {name}")).scalar()
+            for name in ("journal_mode", "foreign_keys", "synchronous")
+        }
+    engine.dispose()
+    assert found == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 2}
+    assert not (tmp_path / "bythebook.db").exists()
