@@ -86,8 +86,10 @@ async def test_through_nginx_events_come_one_by_one_and_leaving_cancels(tmp_path
 
 
 async def _check_leaving(url: str, notes: Path) -> None:
-    waits = []
+    waits, files = [], []
     async with _client(url) as client:
+        worker = re.search(r'worker="(\d+)"', (await client.get("/metrics")).text)
+        assert worker is not None
         for number in range(7):
             await _read(client, until="event: delta")
             left = time.time()
@@ -95,8 +97,10 @@ async def _check_leaving(url: str, notes: Path) -> None:
                 assert time.time() < left + 10, "the work goes on"
                 await asyncio.sleep(0.01)
             waits.append(float(notes.read_text().split()[-1]) - left)
+            files.append(len(list(Path(f"/proc/{worker[1]}/fd").iterdir())))
         assert await _streams_open(client) == 0
     assert statistics.median(waits) < 0.3
+    assert files[-1] <= files[0] + 2  # a connection may still be closing
 
 
 async def test_a_stop_ends_fifty_streams_with_a_word_and_lets_questions_finish(

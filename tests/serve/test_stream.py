@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from bythebook.answer.respond import Desk, respond
 from bythebook.assemble import Library
+from bythebook.book.site import Book
 from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping, WriterFailed
 from bythebook.index.lexicon import Vocabulary
 from bythebook.model import BOOK_DOES_NOT_SAY, Evidence, Message, Question
 from bythebook.ports import Writer
-from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.providers.fake import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryShelf,
+    MemoryThreads,
+    ScriptedWriter,
+)
 from bythebook.serve.app import create_app
-from bythebook.serve.contracts.chat import Told
+from bythebook.serve.contracts.chat import ChatResponse, DeltaTold, Told, tell
 from bythebook.serve.stream import Streams
 from bythebook.settings import Settings
-from tests.samples import read
+from tests.samples import read, small_book
 from tests.serve.driver import Event, events_of, exchange, told
 
 _QUESTION = "At how many degrees does a kettle boil water?"
@@ -112,6 +123,54 @@ async def test_the_deltas_are_the_response_and_the_citations_its_sources(book_fo
         assert [c["number"] for c in citations] == list(range(1, len(citations) + 1))
         assert events[0].body["session_id"] == last.body["session_id"]
     assert deltas == [BOOK_DOES_NOT_SAY]
+
+
+_SENTENCES = [
+    f"{_ANSWER} [1]",
+    "It switches itself off by means of a bimetal strip. [1]",
+    "A kettle boils wine at 300 degrees. [1]",
+    "[7]",
+    "- Cut two sticks of spruce.",
+    "```\ncode\n```",
+    "\u2028",
+    "",
+]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(_SENTENCES), st.sampled_from([" ", "\n", "\n\n"]))))
+def test_whatever_a_writer_writes_the_deltas_are_the_response(
+    written: list[tuple[str, str]],
+) -> None:
+    async def go() -> list[tuple[str, BaseModel]]:
+        desk = await _desk()
+        writer = ScriptedWriter([text + gap for text, gap in written])
+        question = Question(_QUESTION, thread="t")
+        journey = respond(question, replace(desk, writer=writer))
+        return [each async for each in tell(question, journey, request_id="r")]
+
+    *before, (last, response) = asyncio.run(go())
+    assert last == "done"
+    deltas = [body.text for name, body in before if name == "delta" and isinstance(body, DeltaTold)]
+    assert isinstance(response, ChatResponse)
+    assert "".join(deltas) == response.response
+
+
+async def _desk() -> Desk:
+    library = Library(
+        embedder=FakeEmbedder(),
+        shelf=MemoryShelf(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+    )
+    await library.ingest(_small_book())
+    return await library.desk()
+
+
+@cache
+def _small_book() -> Book:
+    with tempfile.TemporaryDirectory() as folder:
+        return read(small_book(Path(folder) / "docs"))
 
 
 async def test_nobody_on_the_way_may_hold_back_or_change_a_stream(book_folder: Path) -> None:
