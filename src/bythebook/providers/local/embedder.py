@@ -61,6 +61,8 @@ class LocalEmbedder:
         self._model = MODELS[known]
         self._graph = (cache or user_cache()) / f"{known}{_PRECISION}-{self._model.graph[:16]}.onnx"
         self._threads = threads or os.cpu_count() or 1
+        # Its own: whoever waits for the database should not wait behind everyone's questions.
+        self._pool = ThreadPoolExecutor(self._threads, "embed")
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
@@ -73,7 +75,8 @@ class LocalEmbedder:
         return self._model.limit
 
     async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
-        return await asyncio.to_thread(self._embed, list(texts), role)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._embed, list(texts), role)
 
     def _embed(self, texts: list[str], role: TextRole) -> Vectors:
         loaded = self._load()
