@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -32,6 +33,7 @@ from bythebook.providers.fake import (
 )
 from bythebook.serve.app import create_app
 from bythebook.serve.contracts.chat import ChatResponse, DeltaTold, Told, tell
+from bythebook.serve.contracts.wire import Call
 from bythebook.serve.stream import Streams
 from bythebook.settings import Settings
 from tests.samples import read, small_book
@@ -145,9 +147,9 @@ def test_whatever_a_writer_writes_the_deltas_are_the_response(
     async def go() -> list[tuple[str, BaseModel]]:
         desk = await _desk()
         writer = ScriptedWriter([text + gap for text, gap in written])
-        question = Question(_QUESTION, thread="t")
+        question = Question(_QUESTION, thread=str(uuid.uuid4()))
         journey = respond(question, replace(desk, writer=writer))
-        return [each async for each in tell(question, journey, request_id="r")]
+        return [each async for each in tell(question, journey, Call())]
 
     *before, (last, response) = asyncio.run(go())
     assert last == "done"

@@ -126,7 +126,7 @@ async def test_every_question_that_someone_asks_is_one_row(book_folder: Path) ->
     await library.reply(selected, asker=asker)
     embedder.broken = True
     with pytest.raises(EmbedderFailed):
-        await library.reply(_QUESTION, asker=asker)
+        await library.reply(Question("What was never asked before?"), asker=asker)
     await library.close()
     rows = list(log.queries.values())
     assert [row.status for row in rows][:2] == ["success", "refused"]
