@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from bythebook import errors
 from bythebook.answer.respond import DISCLAIMER
@@ -24,6 +25,7 @@ from bythebook.serve.routes import Fail, failure
 
 _GOLDEN = Path(__file__).with_name("golden")
 _CALL = replace(examples.CALL, elapsed_ms=12.3)
+Case = Callable[[], dict[str, Any]]
 _SECRET = "/home/author/.bythebook"
 
 
@@ -89,11 +91,14 @@ _FAILED: dict[str, errors.BookError] = {
 }
 
 
-def _fate(show: Callable[[Reply], Any], fail: Fail) -> dict[str, Callable[[], dict[str, Any]]]:
-    """Every case of a contract, by name."""
+def _told(body: BaseModel) -> dict[str, Any]:
+    return {"status": 200, "body": body.model_dump(mode="json")}
 
-    def shown(reply: Reply) -> dict[str, Any]:
-        return {"status": 200, "body": show(reply).model_dump(mode="json")}
+
+def _fate(
+    show: Callable[[Reply], BaseModel], fail: Fail
+) -> dict[str, Callable[[], dict[str, Any]]]:
+    """Every case of a contract, by name."""
 
     def failed(error: errors.BookError) -> dict[str, Any]:
         response = failure(error, _CALL, fail)
@@ -102,17 +107,25 @@ def _fate(show: Callable[[Reply], Any], fail: Fail) -> dict[str, Callable[[], di
         return told if wait is None else told | {"Retry-After": wait}
 
     replies = {
-        name: lambda reply=reply: shown(reply) for name, reply in (_answered() | _refused()).items()
+        name: lambda reply=reply: _told(show(reply))
+        for name, reply in (_answered() | _refused()).items()
     }
     return replies | {name: lambda error=error: failed(error) for name, error in _FAILED.items()}
 
 
-_CONTRACTS = {
+_CONTRACTS: dict[str, dict[str, Case]] = {
     "book": _fate(book.show, book.fail),
     "agent": _fate(agent.show, agent.fail),
     "envelope": _fate(lambda reply: envelope.show(reply, _CALL), envelope.fail),
     "plain": _fate(plain.show, plain.fail),
     "chat": _fate(lambda reply: chat.show(reply, _CALL), chat.fail),
+}
+_CONTRACTS["chat"] |= {
+    "thread": lambda: _told(chat.show_thread(examples.THREAD)),
+    "threads": lambda: _told(chat.show_threads(examples.THREADS * 2, limit=1, offset=4)),
+    "answer-not-kept": lambda: _told(
+        chat.show(replace(examples.ANSWERED, persisted=False), examples.CALL)
+    ),
 }
 _CASES = [(contract, case) for contract, cases in _CONTRACTS.items() for case in cases]
 

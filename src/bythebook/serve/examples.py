@@ -36,6 +36,7 @@ from bythebook.model import (
     Timings,
     Topic,
 )
+from bythebook.ports import ThreadSummary
 from bythebook.retrieve.search import Findings
 from bythebook.serve.contracts.wire import Call
 
@@ -108,6 +109,15 @@ THREAD = Thread(
     created_at=_ASKED_AT,
     updated_at=_ASKED_AT + timedelta(milliseconds=10),
 )
+
+THREADS = [
+    ThreadSummary(
+        id=SESSION,
+        created_at=THREAD.created_at,
+        updated_at=THREAD.updated_at,
+        messages=len(THREAD.messages),
+    )
+]
 
 ERRORS: dict[int, BookError] = {
     400: InvalidInput("The body is not JSON.", cure="Send UTF-8 JSON."),

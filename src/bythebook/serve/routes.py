@@ -10,21 +10,24 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import UUID4, BaseModel
 
 from bythebook.assemble import Library
 from bythebook.errors import BookError, InvalidInput
+from bythebook.model import Asker
 from bythebook.serve import examples, openapi
 from bythebook.serve.contracts import agent, book, chat, envelope, plain
 from bythebook.serve.contracts.wire import Call, is_ours, retry_after
 from bythebook.serve.stream import MEDIA_TYPE, Streams
+from bythebook.talk.thread import no_such_thread
 
 
 class Fail(Protocol):
@@ -34,6 +37,18 @@ class Fail(Protocol):
 
 
 _log = logging.getLogger(__name__)
+
+_LAST_OFFSET = 2**31 - 1  # what every database can count to
+
+
+async def asker_of(request: Request) -> Asker:
+    """Who asks, as far as the door has found out."""
+    known = request.state
+    address = getattr(known, "address", None) or (request.client and request.client.host)
+    return Asker(owner=getattr(known, "owner", None), address=str(address) if address else None)
+
+
+Who = Annotated[Asker, Depends(asker_of)]
 
 
 def contract_routers(
@@ -47,6 +62,7 @@ def contract_routers(
         _envelope(library, ("/api/v2/query", *(shared if api_query == "envelope" else ()))),
         _plain(library, ("/api/v1/query", *(shared if api_query == "plain" else ()))),
         _chat(library, streams),
+        _threads(library),
     ]
 
 
@@ -57,9 +73,9 @@ def _book(library: Library) -> APIRouter:
     router = _router("S0", book.Error, book.fail)
 
     @router.post("/query", responses=openapi.shows(book.show))
-    async def query(body: book.Query) -> book.Response:
+    async def query(body: book.Query, who: Who) -> book.Response:
         """Ask the book; `is_refusal` says whether it does not say."""
-        return book.show(await library.reply(book.read(body)))
+        return book.show(await library.reply(book.read(body), asker=who))
 
     return router
 
@@ -68,9 +84,9 @@ def _agent(library: Library) -> APIRouter:
     router = _router("S1", agent.AgentError, agent.fail)
 
     @router.post("/ask", responses=openapi.shows(agent.show))
-    async def ask(body: agent.AgentQuery) -> agent.AgentResponse:
+    async def ask(body: agent.AgentQuery, who: Who) -> agent.AgentResponse:
         """Ask the book; `has_relevant_context` says whether it answers."""
-        return agent.show(await library.reply(agent.read(body)))
+        return agent.show(await library.reply(agent.read(body), asker=who))
 
     found = agent.show_results(examples.QUESTION, examples.FINDINGS)
 
@@ -87,24 +103,27 @@ def _envelope(library: Library, paths: tuple[str, ...]) -> APIRouter:
     statuses = (*openapi.USUAL, 504)
     router = _router("S2", envelope.QueryResponse, envelope.fail, statuses=statuses)
 
-    async def query(body: envelope.QueryRequest, request: Request) -> envelope.QueryResponse:
+    async def query(
+        body: envelope.QueryRequest, who: Who, request: Request
+    ) -> envelope.QueryResponse:
         """Ask the book, or a selection of it alone; `status` says which of three came out."""
-        request.state.session = body.session_id
-        return envelope.show(await library.reply(envelope.read(body)), call_of(request))
+        request.state.session = body.session_id  # so that an error can tell it as well
+        asker = replace(who, session=str(body.session_id) if body.session_id else None)
+        reply = await library.reply(envelope.read(body), asker=asker)
+        return envelope.show(reply, call_of(request))
 
+    shown = openapi.shows(partial(envelope.show, call=examples.CALL))
     for path in paths:
-        router.post(
-            path, responses=openapi.shows(lambda reply: envelope.show(reply, examples.CALL))
-        )(query)
+        router.post(path, responses=shown)(query)
     return router
 
 
 def _plain(library: Library, paths: tuple[str, ...]) -> APIRouter:
     router = _router("S3", plain.Error, plain.fail)
 
-    async def query(body: plain.QueryRequest) -> plain.QueryResponse:
+    async def query(body: plain.QueryRequest, who: Who) -> plain.QueryResponse:
         """Ask the book; a selection leads the search. No sources: the book does not say."""
-        return plain.show(await library.reply(plain.read(body)))
+        return plain.show(await library.reply(plain.read(body), asker=who))
 
     for path in paths:
         router.post(path, responses=openapi.shows(plain.show))(query)
@@ -112,35 +131,72 @@ def _plain(library: Library, paths: tuple[str, ...]) -> APIRouter:
 
 
 def _chat(library: Library, streams: Streams) -> APIRouter:
-    router = _router("S4", chat.ChatError, chat.fail)
+    router = _router("S4", chat.ChatError, chat.fail, statuses=(*openapi.USUAL, 404))
     told = {"answer": {"value": examples.STREAM}}
     events = {MEDIA_TYPE: {"schema": {"type": "string"}, "examples": told}}
     shows = openapi.shows(partial(chat.show, call=examples.CALL))
     shows[200]["content"] |= events
 
     @router.post("/chat/run", response_model=chat.ChatResponse, responses=shows)
-    async def run(body: chat.ChatRequest, request: Request) -> Response | chat.ChatResponse:
+    async def run(
+        body: chat.ChatRequest, who: Who, request: Request
+    ) -> Response | chat.ChatResponse:
         """Ask the book in a conversation; `should_answer` says whether it answers."""
         if body.stream:
-            return await stream(body, request)
-        return chat.show(await library.reply(chat.read(body)), call_of(request))
+            return await stream(body, who, request)
+        return chat.show(await library.reply(chat.read(body), asker=who), call_of(request))
 
     @router.post(
         "/chat/stream", response_class=StreamingResponse, responses={200: {"content": events}}
     )
-    async def stream(body: chat.ChatRequest, request: Request) -> Response:
+    async def stream(body: chat.ChatRequest, who: Who, request: Request) -> Response:
         """The same, told as it is made: server-sent events, the last one `done` or `error`."""
-        owner, call = getattr(request.state, "owner", None), call_of(request)
+        call = call_of(request)
         seen = request.headers.get("last-event-id")
         if seen is not None:
-            return streams.resume(seen, owner=owner)
+            return streams.resume(seen, owner=who.owner)
         question = chat.read(body)
         return streams.begin(
-            chat.tell(question, library.ask(question), call),
+            chat.tell(question, library.ask(question, asker=who), call),
             fail=partial(chat.tell_failure, call=call),
-            owner=owner,
+            owner=who.owner,
         )
 
+    return router
+
+
+def _threads(library: Library) -> APIRouter:
+    """S4's conversations: each is there for whoever began it, and for nobody else."""
+    router = _router("S4", chat.ChatError, chat.fail, statuses=(*openapi.USUAL, 404))
+    page = chat.show_threads(examples.THREADS, limit=20, offset=0)
+
+    @router.get("/chat/threads", responses=openapi.shown(200, threads=page))
+    async def list_threads(
+        who: Who,
+        limit: Annotated[int, Query(ge=1, le=100)] = 20,
+        offset: Annotated[int, Query(ge=0, le=_LAST_OFFSET)] = 0,
+    ) -> chat.ThreadList:
+        """Your conversations, the last one written to first."""
+        listed = await library.threads.list(owner=who.owner, limit=limit + 1, offset=offset)
+        return chat.show_threads(listed, limit=limit, offset=offset)
+
+    async def read_thread(thread_id: UUID4, who: Who) -> chat.ConversationThread:
+        """A conversation with its last 50 messages."""
+        thread = await library.threads.read(str(thread_id), owner=who.owner)
+        if thread is None:
+            raise no_such_thread()
+        return chat.show_thread(thread)
+
+    async def delete_thread(thread_id: UUID4, who: Who) -> None:
+        """Delete a conversation for good."""
+        if not await library.threads.delete(str(thread_id), owner=who.owner):
+            raise no_such_thread()
+
+    thread = openapi.shown(200, thread=chat.show_thread(examples.THREAD))
+    for path in ("/chat/threads/{thread_id}", "/session/{thread_id}/history"):
+        router.get(path, responses=thread)(read_thread)
+    for path in ("/chat/threads/{thread_id}", "/session/{thread_id}"):
+        router.delete(path, status_code=204)(delete_thread)
     return router
 
 

@@ -8,7 +8,7 @@ response, or ``error``.
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from itertools import pairwise
 from typing import Annotated, Any, Self
@@ -39,6 +39,7 @@ from bythebook.model import (
     Sentence,
     Thread,
 )
+from bythebook.ports import ThreadSummary
 from bythebook.serve.contracts.shape import citations_of
 from bythebook.serve.contracts.wire import (
     Call,
@@ -94,6 +95,8 @@ class ChatResponse(BaseModel):
     timestamp: Moment
     confidence_level: Level
     should_answer: bool
+    # Beside S4's own fields, and only if false: the conversation could not be kept.
+    persisted: bool = Field(True, exclude_if=lambda kept: kept)
 
     @model_validator(mode="after")
     def _answers_as_its_confidence_says(self) -> Self:
@@ -129,6 +132,22 @@ class ConversationThread(BaseModel):
             if one.timestamp > next_one.timestamp:
                 raise ValueError("messages must be in chronological order")
         return messages
+
+
+class ListedThread(BaseModel):
+    """A conversation without what was said in it."""
+
+    thread_id: UUID4
+    created_at: Moment
+    updated_at: Moment
+    topic_summary: str | None
+    message_count: int = Field(ge=0)
+    archived: bool
+
+
+class ThreadList(BaseModel):
+    threads: list[ListedThread]
+    next_offset: int | None  # where the next page begins; null: this was the last
 
 
 class ChunkMetadata(BaseModel):
@@ -214,6 +233,7 @@ def show(reply: Reply, call: Call | None = None) -> ChatResponse:
         timestamp=(call or Call()).at,
         confidence_level=confidence.level,
         should_answer=confidence.should_answer,
+        persisted=reply.persisted,
     )
 
 
@@ -227,12 +247,30 @@ def show_thread(thread: Thread) -> ConversationThread:
                 timestamp=message.timestamp,
                 confidence=message.confidence if message.role is Role.ASSISTANT else None,
             )
-            for message in thread.messages[-_LIVE_MESSAGES:]
+            for message in thread.messages
         ],
         created_at=thread.created_at,
         updated_at=thread.updated_at,
         topic_summary=thread.topic_summary,
         metadata=dict(thread.metadata),
+    )
+
+
+def show_threads(threads: Sequence[ThreadSummary], *, limit: int, offset: int) -> ThreadList:
+    """A page of ``limit`` of them; one more in hand tells that there is another page."""
+    return ThreadList(
+        threads=[
+            ListedThread(
+                thread_id=uuid.UUID(thread.id),
+                created_at=thread.created_at,
+                updated_at=thread.updated_at,
+                topic_summary=thread.topic_summary,
+                message_count=thread.messages,
+                archived=thread.archived_at is not None,
+            )
+            for thread in threads[:limit]
+        ],
+        next_offset=offset + limit if len(threads) > limit else None,
     )
 
 

@@ -1,0 +1,90 @@
+"""Everything that the OpenAPI allows, and much that it does not, asked of a small book.
+
+500 cases by default; ``BYTHEBOOK_FUZZ_CASES=10000`` asks more. Whatever comes back is declared,
+fits its schema, and is no failure of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import (
+    content_type_conformance,
+    not_a_server_error,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from schemathesis.python import asgi
+from tools.make_docs import describe
+
+from bythebook.assemble import Library
+from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.serve.app import create_app
+from tests.samples import read, small_book
+
+_CASES = int(os.environ.get("BYTHEBOOK_FUZZ_CASES", "500"))
+_CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    response_headers_conformance,
+]
+_OPERATIONS = [
+    (path, method)
+    for path, operations in describe()["paths"].items()
+    for method, operation in operations.items()
+    if operation["tags"][0].startswith("S")
+]
+_MODES = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
+
+
+@dataclass(frozen=True)
+class Served:
+    schema: Any
+    client: Any
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder: Path = small_book(tmp_path_factory.mktemp("asked") / "docs")
+    library = Library(
+        embedder=FakeEmbedder(),
+        shelf=MemoryShelf(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+    )
+    asyncio.run(library.ingest(read(folder)))
+    app = create_app(library)
+    with asgi.get_client(app) as client:
+        yield Served(schemathesis.openapi.from_asgi("/openapi.json", app), client)
+
+
+@pytest.mark.parametrize("mode", _MODES, ids=lambda mode: mode.value)
+@pytest.mark.parametrize(("path", "method"), _OPERATIONS)
+def test_whatever_is_asked_is_answered_as_declared(
+    served: Served, path: str, method: str, mode: GenerationMode
+) -> None:
+    operation = served.schema[path][method]
+
+    @settings(
+        max_examples=max(1, _CASES // (len(_OPERATIONS) * len(_MODES))),
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def ask(case: Any) -> None:
+        case.call_and_validate(session=served.client, checks=_CHECKS)
+
+    ask()

@@ -1,0 +1,123 @@
+"""S4's conversations over HTTP: read, listed, deleted, and there for their owner alone."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bythebook.assemble import Library
+from bythebook.serve.app import create_app
+
+_QUESTION = "At how many degrees does a kettle boil water?"
+
+
+def _keyed(app: ASGIApp) -> ASGIApp:
+    """What a door does, for tests: whoever says who he is, is."""
+
+    async def opened(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            owner = dict(scope["headers"]).get(b"x-owner")
+            scope.setdefault("state", {})["owner"] = owner.decode() if owner else None
+        await app(scope, receive, send)
+
+    return opened
+
+
+@pytest.fixture
+def keyed(library: Library) -> Iterator[TestClient]:
+    with TestClient(_keyed(create_app(library))) as client:
+        yield client
+
+
+def _talk(client: TestClient, *messages: str, owner: str = "ann") -> str:
+    session = str(uuid.uuid4())
+    for message in messages:
+        body = {"message": message, "session_id": session}
+        answered = client.post("/chat/run", json=body, headers={"x-owner": owner})
+        assert answered.status_code == 200
+    return session
+
+
+@pytest.mark.parametrize("path", ["/chat/threads/{}", "/session/{}/history"])
+def test_a_thread_is_read_as_s4_shows_it(keyed: TestClient, path: str) -> None:
+    session = _talk(keyed, _QUESTION, "And what about kites?")
+    response = keyed.get(path.format(session), headers={"x-owner": "ann"})
+    body = response.json()
+    assert response.status_code == 200
+    assert set(body) == {
+        *("thread_id", "messages", "created_at", "updated_at", "topic_summary", "metadata"),
+    }
+    assert body["thread_id"] == session
+    roles = [message["role"] for message in body["messages"]]
+    assert roles == ["user", "assistant"] * 2
+    assert set(body["messages"][0]) == {"role", "content", "timestamp"}
+    assert set(body["messages"][1]) == {"role", "content", "timestamp", "confidence"}
+    assert body["created_at"].endswith("Z")
+
+
+def test_threads_are_listed_page_by_page(keyed: TestClient) -> None:
+    sessions = [_talk(keyed, _QUESTION) for _ in range(3)]
+    _talk(keyed, _QUESTION, owner="bob")
+    mine = {"x-owner": "ann"}
+    first = keyed.get("/chat/threads?limit=2", headers=mine).json()
+    assert first["next_offset"] == 2
+    last = keyed.get("/chat/threads?limit=2&offset=2", headers=mine).json()
+    assert last["next_offset"] is None
+    listed = [each["thread_id"] for each in first["threads"] + last["threads"]]
+    assert sorted(listed) == sorted(sessions)
+    assert {each["message_count"] for each in first["threads"]} == {2}
+
+
+@pytest.mark.parametrize("path", ["/chat/threads/{}", "/session/{}"])
+def test_a_deleted_thread_is_gone(keyed: TestClient, path: str) -> None:
+    session, mine = _talk(keyed, _QUESTION), {"x-owner": "ann"}
+    gone = keyed.delete(path.format(session), headers=mine)
+    assert (gone.status_code, gone.content) == (204, b"")
+    again = keyed.delete(path.format(session), headers=mine)
+    assert (again.status_code, again.json()["error_code"]) == (404, "NOT_FOUND")
+    assert keyed.get(f"/chat/threads/{session}", headers=mine).status_code == 404
+
+
+def test_a_thread_is_there_for_its_owner_alone(keyed: TestClient) -> None:
+    session = _talk(keyed, _QUESTION, owner="ann")
+    never = str(uuid.uuid4())
+    for headers in ({"x-owner": "bob"}, {}):
+        told = [
+            keyed.request(method, path.format(name), headers=headers)
+            for name in (session, never)
+            for method, path in (
+                ("GET", "/chat/threads/{}"),
+                ("GET", "/session/{}/history"),
+                ("DELETE", "/chat/threads/{}"),
+                ("DELETE", "/session/{}"),
+            )
+        ]
+        assert {response.status_code for response in told} == {404}
+        # Another's thread and none at all are never told apart.
+        assert len({response.json()["message"] for response in told}) == 1
+        assert keyed.get("/chat/threads", headers=headers).json()["threads"] == []
+        body = {"message": "And then?", "session_id": session}
+        assert keyed.post("/chat/run", json=body, headers=headers).status_code == 404
+    assert keyed.get(f"/chat/threads/{session}", headers={"x-owner": "ann"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/chat/threads/7",
+        f"/chat/threads/{uuid.uuid1()}",
+        "/session/x/history",
+        "/chat/threads?limit=0",
+        "/chat/threads?limit=101",
+        "/chat/threads?offset=-1",
+        "/chat/threads?offset=99999999999999999999",
+    ],
+)
+def test_what_is_no_thread_is_400(keyed: TestClient, path: str) -> None:
+    response = keyed.get(path)
+    assert response.status_code == 400
+    assert set(response.json()) == {"error_code", "message", "suggested_action", "request_id"}
