@@ -279,7 +279,7 @@ class Bench:
             filled = worker.do("fill", chunks=str(chunks), vectors=str(vectors), home=str(home))
             variants = {}
             for variant in worker.variants:
-                worker.ask(questions[:WARM_UP], variant)
+                worker.ask(answerable[-WARM_UP:], variant)
                 variants[variant] = figures.of_times(worker.ask(questions, variant)["ms"])
         shutil.rmtree(home, ignore_errors=True)
         return {"filled": filled, "variants": variants}

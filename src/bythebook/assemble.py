@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
@@ -37,7 +37,15 @@ from bythebook.talk.notebook import open_conversation
 
 if TYPE_CHECKING:
     from bythebook.book.site import Book
-    from bythebook.ports import Catalog, Embedder, Generation, Shelf, ThreadStore, Writer
+    from bythebook.ports import (
+        Catalog,
+        Embedder,
+        Generation,
+        PassageStore,
+        Shelf,
+        ThreadStore,
+        Writer,
+    )
     from bythebook.providers.qdrant_existing import ExistingBook
     from bythebook.providers.qdrant_nodes import Server
     from bythebook.providers.sql_threads import SqlThreads
@@ -302,6 +310,14 @@ class Library:
         await self._hands.do(self._catalog.served)
         await self.threads.list(owner=None, limit=1)
 
+    async def _open_store(self, generation: Generation) -> PassageStore:
+        """Of a book with vectors, the first question needs the model as well: load it meanwhile."""
+        store = asyncio.create_task(self._shelf.open(generation.name))
+        if generation.vectors is VectorState.READY:
+            with suppress(BookError):  # the question will say so; a book can be opened without
+                await self._embedder.prepare()
+        return await store
+
     async def _open(self, generation: Generation) -> Desk:
         if generation.embedder != self._embedder.name and self._switch is not None:
             self._embedder, self._shelf = self._switch(generation.embedder)
@@ -311,7 +327,7 @@ class Library:
                 f"but the settings say {self._embedder.name}.",
                 cure=f"Set embedder to {generation.embedder}, or ingest the book again.",
             )
-        store = await self._shelf.open(generation.name)
+        store = await self._open_store(generation)
         if await store.count() != generation.passages:
             raise IndexDamaged(
                 "The index does not hold what the catalog says.", cure="Run the ingest again."

@@ -44,6 +44,10 @@ class Embedder(Protocol):
     @property
     def limit(self) -> int: ...  # tokens that one window holds
 
+    async def prepare(self) -> None:
+        """Load what the first text would have to wait for; may well do nothing."""
+        ...
+
     async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors: ...
 
 

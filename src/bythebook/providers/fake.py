@@ -45,6 +45,9 @@ class FakeEmbedder:
     limit: int = 512
     calls: list[list[str]] = field(default_factory=list)
 
+    async def prepare(self) -> None:
+        """Nothing to load."""
+
     async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
         del role
         self.calls.append(list(texts))

@@ -74,6 +74,9 @@ class LocalEmbedder:
     def limit(self) -> int:
         return self._model.limit
 
+    async def prepare(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._load)
+
     async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, self._embed, list(texts), role)
