@@ -210,7 +210,7 @@ def _type(described: dict[str, Any], schema: dict[str, Any]) -> str:
         return ", ".join([" or ".join(_type(described, one) for one in schema["anyOf"]), *said])
     schema = _resolve(described, schema)
     bounds = [
-        f"{schema.get(low, 0):g}–{schema[high]:g}{unit}"
+        f"{schema.get(low, 0):.10g}–{schema[high]:.10g}{unit}"
         for low, high, unit in _BOUNDS
         if high in schema
     ]
