@@ -14,11 +14,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Protocol
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.routing import APIRoute
 from pydantic import UUID4, BaseModel
+from starlette.exceptions import HTTPException
 
 from bythebook.assemble import Library
 from bythebook.errors import BookError, InvalidInput
