@@ -20,7 +20,7 @@ from bythebook.providers.sql import open_database
 from bythebook.providers.sql_log import SqlQueryLog
 from bythebook.providers.sql_threads import SqlThreads
 from bythebook.providers.tables import messages, threads
-from bythebook.talk.archiver import Archiver, Retention
+from bythebook.talk.archiver import BATCH, Archiver, Retention
 from tests.databases import POSTGRES, address
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -133,7 +133,7 @@ async def test_a_crash_in_the_middle_leaves_the_rest_to_the_next_round(
     clock, log = Clock(), SqlQueryLog(engine, deadline_s=60)
     first, second = _NOW + timedelta(hours=2), _NOW + timedelta(hours=3)
     clock.now = first
-    crashing = CrashingThreads(engine, at=_MANY // 400, committed=committed)
+    crashing = CrashingThreads(engine, at=_MANY // BATCH // 2, committed=committed)
     with pytest.raises(Crash):
         await Archiver(crashing, log, clock=clock).archive()
     clock.now = second
@@ -154,7 +154,7 @@ async def test_nobody_waits_long_for_the_archiver(engine: sa.Engine) -> None:
     done = 1
     while done:
         began = time.perf_counter()
-        done = await store.archive(**when, limit=200)
+        done = await store.archive(**when, limit=BATCH)
         taken.append(time.perf_counter() - began)
     taken.sort()
     print(f"batches: median {taken[len(taken) // 2]:.4f} s, slowest {taken[-1]:.4f} s")

@@ -94,13 +94,13 @@ class Threads(RuleBasedStateMachine):
         known = self.model.setdefault(name, Known(owner, self.now, self.now))
 
         async def both() -> None:
-            exchange = self._exchange("kettles")
+            exchange = self._exchange("pair")
             await asyncio.gather(
                 *(client.append(name, exchange, owner=known.owner) for client in self.clients)
             )
 
         self._run(both())
-        known.said += ["kettles"] * 4
+        known.said += ["pair"] * 4
         known.updated, known.archived = self.now, False
 
     @rule(name=_names, owner=_owners, client=_clients)

@@ -19,7 +19,7 @@ from bythebook.talk.notebook import Clock, now
 _log = logging.getLogger(__name__)
 
 _CHORE = "archive"
-_BATCH = 200
+BATCH = 50  # threads: what is locked meanwhile is free again in a few milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Archiver:
         moment = self._clock()
         before = moment if only else moment - self._retention.idle
         return await _in_batches(
-            lambda: self._attic.archive(before=before, now=moment, limit=_BATCH, only=only)
+            lambda: self._attic.archive(before=before, now=moment, limit=BATCH, only=only)
         )
 
     async def purge(self, *, threads_older_than: timedelta | None = None) -> Swept:
@@ -85,9 +85,9 @@ class Archiver:
         threads = 0
         if age is not None:
             old = moment - age
-            threads = await _in_batches(lambda: self._attic.purge(before=old, limit=_BATCH))
+            threads = await _in_batches(lambda: self._attic.purge(before=old, limit=BATCH))
         before = moment - keep.queries
-        queries = await _in_batches(lambda: self._log.purge(before=before, limit=_BATCH))
+        queries = await _in_batches(lambda: self._log.purge(before=before, limit=BATCH))
         return Swept(threads_purged=threads, queries_purged=queries)
 
 
