@@ -4,10 +4,12 @@
 
 *Service time* S is what one question takes while nobody else asks, client included: both share the
 machine. With c cores, n clients that ask again as soon as they are answered cannot be answered
-faster than in n·S/c each; *over queueing* is the measured mean divided by that. Streams are all
-begun at the same instant; of each, the numbers of its events must run without a gap to one
-last event. With ``--write`` the figures go to ``bench/load.json`` and to the section *Load* of
-``bench/RESULTS.md``.
+faster than in n·S/c each; *over queueing* is the measured mean divided by that. Beside it stands
+the processors' time for an answer, of server and client together: if it does not grow with the
+clients, the server does no more for each of many than for one, and the rest is the machine's.
+Streams are all begun at the same instant; of each, the numbers of its events must run without a
+gap to one last event. With ``--write`` the figures go to ``bench/load.json`` and to the section
+*Load* of ``bench/RESULTS.md``. Linux only: it reads /proc.
 """
 
 from __future__ import annotations
@@ -46,6 +48,20 @@ class Load:
     p95_ms: float
     failed: int
     over_queueing: float
+    cpu_ms: float  # of server and client, for each answer
+    busy_cores: float  # of those, on average
+    others_cores: float  # that worked for somebody else meanwhile: not the server's fault
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a number of clients got."""
+
+    spent_s: list[float]
+    failed: int
+    seconds: float
+    cpu_s: float
+    others_cpu_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +137,8 @@ async def connections(port: int, count: int) -> AsyncIterator[list[Connection]]:
 
 
 async def load(
-    port: int, clients: int, questions: Iterator[str], *, seconds: float
-) -> tuple[list[float], int, float]:
-    """The seconds of each answer, how many failed, and how long it all took."""
+    server: Server, clients: int, questions: Iterator[str], *, seconds: float
+) -> Answers:
     spent: list[float] = []
     failed = 0
 
@@ -134,10 +149,12 @@ async def load(
             failed += not await connection.ask(next(questions))
             spent.append(time.perf_counter() - began)
 
-    async with connections(port, clients) as opened:
-        began = time.perf_counter()
+    async with connections(server.port, clients) as opened:
+        began, worked, all_worked = time.perf_counter(), server.cpu_seconds(), _machine_seconds()
         await asyncio.gather(*(ask(each, began + seconds) for each in opened))
-        return spent, failed, time.perf_counter() - began
+        took = time.perf_counter() - began
+        ours = server.cpu_seconds() - worked
+        return Answers(spent, failed, took, ours, _machine_seconds() - all_worked - ours)
 
 
 def unheard(questions: Sequence[str]) -> Iterator[str]:
@@ -147,20 +164,20 @@ def unheard(questions: Sequence[str]) -> Iterator[str]:
             yield question.replace(" ", " " * round_, 1)
 
 
-def weigh(
-    clients: int, found: tuple[list[float], int, float], *, service_ms: float, cores: int
-) -> Load:
-    spent, failed, seconds = found
-    mean_ms = statistics.mean(spent) * 1000
+def weigh(clients: int, found: Answers, *, service_ms: float, cores: int) -> Load:
+    mean_ms = statistics.mean(found.spent_s) * 1000
     return Load(
         clients=clients,
-        answers=len(spent),
-        per_second=round(len(spent) / seconds, 1),
+        answers=len(found.spent_s),
+        per_second=round(len(found.spent_s) / found.seconds, 1),
         mean_ms=round(mean_ms, 1),
-        median_ms=round(statistics.median(spent) * 1000, 1),
-        p95_ms=round(_p95(spent) * 1000, 1),
-        failed=failed,
+        median_ms=round(statistics.median(found.spent_s) * 1000, 1),
+        p95_ms=round(_p95(found.spent_s) * 1000, 1),
+        failed=found.failed,
         over_queueing=round(mean_ms / (service_ms * max(1.0, clients / cores)), 3),
+        cpu_ms=round(found.cpu_s / len(found.spent_s) * 1000, 1),
+        busy_cores=round(found.cpu_s / found.seconds, 2),
+        others_cores=round(max(0.0, found.others_cpu_s) / found.seconds, 2),
     )
 
 
@@ -188,19 +205,52 @@ async def streaming(port: int, questions: Iterator[str]) -> Streaming:
     )
 
 
-async def measure(port: int, questions: Iterator[str], workers: int, seconds: float) -> Figures:
+async def measure(
+    server: Server, questions: Iterator[str], workers: int, seconds: float
+) -> Figures:
     cores = os.cpu_count() or 1
-    await load(port, 4 * workers, questions, seconds=min(3.0, seconds))  # every worker warm
+    await load(server, 4 * workers, questions, seconds=min(3.0, seconds))  # every worker warm
     loads, service_ms = [], 0.0
     for clients in CLIENTS:
-        found = await load(port, clients, questions, seconds=seconds)
-        service_ms = service_ms or statistics.mean(found[0]) * 1000
+        found = await load(server, clients, questions, seconds=seconds)
+        service_ms = service_ms or statistics.mean(found.spent_s) * 1000
         loads.append(weigh(clients, found, service_ms=service_ms, cores=cores))
-    return Figures(cores, workers, round(service_ms, 2), loads, await streaming(port, questions))
+    told = await streaming(server.port, questions)
+    return Figures(cores, workers, round(service_ms, 2), loads, told)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def cpu_seconds(self) -> float:
+        """What the processors have worked for the server and for us."""
+        return sum(map(_cpu_seconds, _family(self.process.pid))) + time.process_time()
+
+
+def _family(pid: int) -> Iterator[int]:
+    yield pid
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in children.read_text().split():
+            yield from _family(int(child))
+
+
+def _machine_seconds() -> float:
+    """What all processors have worked for anybody, or were taken away by the host."""
+    line = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+    user, nice, system, _idle, _iowait, irq, softirq, stolen = map(int, line)
+    worked = user + nice + system + irq + softirq + stolen
+    return worked / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_seconds(pid: int) -> float:
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
-def serving(home: Path, port: int, workers: int) -> Iterator[None]:
+def serving(home: Path, port: int, workers: int) -> Iterator[Server]:
     program = str(Path(sys.executable).with_name("bythebook"))
     command = [program, "serve", "--home", str(home), "--port", str(port)]
     process = subprocess.Popen(
@@ -208,7 +258,7 @@ def serving(home: Path, port: int, workers: int) -> Iterator[None]:
     )
     try:
         _wait(f"http://127.0.0.1:{port}/ready")
-        yield
+        yield Server(port, process)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=30)
@@ -230,12 +280,14 @@ def table(figures: Figures) -> str:
     rows = [
         f"`/chat/run` on {figures.cores} cores, {figures.workers} workers, clients on the same "
         f"machine; one question alone takes {figures.service_ms} ms.\n",
-        "| clients | answers/s | mean ms | median ms | p95 ms | failed | over queueing |",
-        "|---|---|---|---|---|---|---|",
+        "| clients | answers/s | mean ms | median ms | p95 ms | failed | over queueing "
+        "| CPU ms an answer | busy cores | … for others |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     rows += [
         f"| {one.clients} | {one.per_second} | {one.mean_ms} | {one.median_ms} | {one.p95_ms} "
-        f"| {one.failed} | {one.over_queueing:.2f} |"
+        f"| {one.failed} | {one.over_queueing:.2f} | {one.cpu_ms} "
+        f"| {one.busy_cores} | {one.others_cores} |"
         for one in figures.loads
     ]
     told = figures.streaming
@@ -279,8 +331,8 @@ def main() -> None:
     given = parser.parse_args()
     lines = given.questions.read_text("utf-8").splitlines()
     questions = unheard([json.loads(line)["question"] for line in lines if line.strip()])
-    with serving(given.home, given.port, given.workers):
-        figures = asyncio.run(measure(given.port, questions, given.workers, given.seconds))
+    with serving(given.home, given.port, given.workers) as server:
+        figures = asyncio.run(measure(server, questions, given.workers, given.seconds))
     print(table(figures))
     if given.write:
         write(figures)
