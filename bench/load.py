@@ -35,6 +35,7 @@ HERE = Path(__file__).parent
 RESULTS, FIGURES = HERE / "RESULTS.md", HERE / "load.json"
 CLIENTS = (1, 10, 100, 200)
 STREAMS = 200
+COMMAND = "python bench/load.py --home /tmp/sample --write"
 ROUNDS = 3
 
 
@@ -308,13 +309,9 @@ def write(figures: Figures) -> None:
     text, title = RESULTS.read_text("utf-8"), "## Load\n"
     before, _, rest = text.partition(title)
     after = re.search(r"^## ", rest, re.M)
-    told = f"{title}\n```sh\n{_command()}\n```\n\n{table(figures)}"
+    told = f"{title}\n```sh\n{COMMAND}\n```\n\n{table(figures)}"
     rest = "\n" + rest[after.start() :] if after else ""
     RESULTS.write_text(f"{before.rstrip()}\n\n{told}{rest}", "utf-8")
-
-
-def _command() -> str:
-    return "python bench/load.py --home /tmp/sample --write"
 
 
 def main() -> None:
