@@ -1,9 +1,10 @@
-"""Real Qdrant servers for the tests: one node, or three that keep two copies of everything."""
+"""Real servers for the tests: Qdrant, one node or three that keep two copies; a Redis."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -113,7 +114,7 @@ def _running(
     if not _BINARY.is_file():
         pytest.skip("needs a Qdrant server: sh .ci/install")
     folder.mkdir(parents=True, exist_ok=True)
-    http, grpc, p2p = _free_ports(3)
+    http, grpc, p2p = free_ports(3)
     peer = f"http://127.0.0.1:{p2p}"
     service = {"host": "127.0.0.1", "http_port": http, "grpc_port": grpc, "api_key": api_key}
     config = {
@@ -140,7 +141,7 @@ def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     with ExitStack() as stack:
         probes = [stack.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -169,3 +170,32 @@ def _wait_until_joined(node: Node, size: int, seconds: float = 30) -> None:
             return
         assert time.monotonic() < deadline, "the nodes do not find each other"
         time.sleep(0.1)
+
+
+@contextmanager
+def running_redis(folder: Path) -> Iterator[str]:
+    """The address of an empty Redis that keeps nothing on disk."""
+    binary = shutil.which("redis-server")
+    if binary is None:
+        pytest.skip("needs Debian's redis-server: sh .ci/install")
+    (port,) = free_ports(1)
+    command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", "."]
+    process = _start(command, folder)
+    try:
+        wait_until_open(process, port)
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        process.kill()
+        process.wait(timeout=15)
+
+
+def wait_until_open(process: subprocess.Popen[bytes], port: int, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        assert process.poll() is None, "the server ended while starting"
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=5):
+                return
+        except OSError:
+            assert time.monotonic() < deadline, "the server does not open its port"
+            time.sleep(0.05)

@@ -39,9 +39,12 @@ if TYPE_CHECKING:
     from bythebook.book.site import Book
     from bythebook.ports import (
         Catalog,
+        Counter,
         Embedder,
         Generation,
+        KeyStore,
         PassageStore,
+        ReplyStore,
         Shelf,
         ThreadStore,
         Writer,
@@ -460,6 +463,55 @@ def _notebook(
     rows = SqlQueryLog(engine, deadline_s=deadline_s or _LOG_DEADLINE_S)
     log = LogQueue(rows, with_text=settings.log.text) if settings.log.queries else None
     return threads, Archiver(threads, rows, retention=retention), log
+
+
+def open_keys(settings: Settings) -> KeyStore:
+    from bythebook.providers.door_sql import SqlKeys
+
+    return SqlKeys(_database(settings, new=True))
+
+
+@dataclass(frozen=True, slots=True)
+class DoorStores:
+    """What the door remembers: who has a key, how often they asked, what it may say again."""
+
+    keys: KeyStore
+    counter: Counter
+    replies: ReplyStore
+
+
+def open_door_stores(settings: Settings | None = None) -> DoorStores:
+    """Where the settings say; without settings, in this process's memory."""
+    from bythebook.providers.door_memory import MemoryCounter, MemoryKeys, MemoryReplies
+
+    if settings is None:
+        return DoorStores(MemoryKeys(), MemoryCounter(), MemoryReplies())
+    from bythebook.providers.door_spare import SpareCounter
+    from bythebook.providers.door_sql import SqlCounter, SqlReplies, open_counts
+
+    keys = open_keys(settings)
+    shared = _redis(settings.door.counts) if settings.door.counts.startswith("redis") else None
+    try:
+        engine = open_counts(settings.database_url, settings.home)
+    except DatabaseFailed:
+        # A book on a read-only disk can still be asked; each worker remembers for itself.
+        _log.warning("the door remembers nothing beyond this process: no database to write")
+        return DoorStores(keys, shared or MemoryCounter(), MemoryReplies())
+    if settings.door.counts == "database":
+        shared = SqlCounter(engine)
+    counter = SpareCounter(shared, MemoryCounter()) if shared else MemoryCounter()
+    return DoorStores(keys, counter, SqlReplies(engine))
+
+
+def _redis(url: str) -> Counter:
+    try:
+        from bythebook.providers.door_redis import RedisCounter
+    except ModuleNotFoundError as error:
+        raise UnknownProvider(
+            f"Counting on Redis needs the package {error.name}.",
+            cure='Run: pip install "bythebook[redis]"',
+        ) from None
+    return RedisCounter(url)
 
 
 def _database(settings: Settings, *, new: bool) -> Any:

@@ -4,7 +4,8 @@
 
     BookError                      exit code
     ├── InvalidInput                   2      a question, selection or option that cannot be used
-    │   └── TooLarge                   2      more than a request may carry
+    │   ├── TooLarge                   2      more than a request may carry
+    │   └── KeyReused                  2      an Idempotency-Key that came with another request
     ├── NotFound                       2      a thread, key or section that is not there for you
     ├── NotAllowed                     2      a key that is missing, unknown or revoked
     ├── RateLimited                    3      too many questions; says when the next may come
@@ -49,6 +50,10 @@ class InvalidInput(BookError):
 
 class TooLarge(InvalidInput):
     """More than a request may carry."""
+
+
+class KeyReused(InvalidInput):
+    """An Idempotency-Key that came with another request before."""
 
 
 class NotFound(BookError):

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from bythebook.model import (
@@ -305,3 +305,85 @@ class Catalog(Protocol):
     def served(self) -> str | None:
         """The current generation's name alone: asked before every question."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """What is known of a key. The key itself is nowhere but with whoever holds it."""
+
+    id: str
+    digest: str  # HMAC-SHA-256 of the key, hexadecimal
+    label: str
+    created_at: datetime
+    origins: tuple[str, ...] = ()  # with some, it is publishable: for browsers on these pages
+    revoked_at: datetime | None = None
+
+
+class KeyStore(Protocol):
+    async def add(self, key: ApiKey) -> None: ...
+
+    async def all(self) -> list[ApiKey]:
+        """Every key ever made, the oldest first."""
+        ...
+
+    async def revoke(self, key_id: str, at: datetime) -> bool:
+        """Whether there was such a key to revoke; one that is revoked stays as it was."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    allowed: bool
+    remaining: int
+    reset_s: float  # until the oldest one counted leaves the window
+
+
+class Counter(Protocol):
+    """Counts in moving windows: in any ``seconds``, at most ``limit`` are allowed."""
+
+    async def take(self, key: str, *, limit: int, seconds: int) -> Count: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReply:
+    """An answer as it left, to be given again to whoever repeats the request."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+class ClaimState(StrEnum):
+    MINE = "mine"  # answer it, then keep or release
+    RUNNING = "running"  # someone else is answering it
+    DONE = "done"
+    OTHER = "other"  # the key came with another request
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    state: ClaimState
+    token: str = ""  # of the one who may keep or release
+    reply: KeptReply | None = None
+
+
+KEPT_S = 24 * 60 * 60
+ABANDONED_S = 60  # nothing takes longer to answer: whoever claimed it is gone
+
+
+class ReplyStore(Protocol):
+    """Requests that say they may be repeated: each is answered once and kept for a day."""
+
+    async def claim(self, key: str, fingerprint: str) -> Claim: ...
+
+    async def keep(self, key: str, token: str, reply: KeptReply) -> None: ...
+
+    async def release(self, key: str, token: str) -> None:
+        """Nothing came of it: the next one may try."""
+        ...
+
+    async def close(self) -> None: ...

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -46,6 +47,11 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "BYTHEBOOK_PORT": ("server", "port"),
     "BYTHEBOOK_WORKERS": ("server", "workers"),
     "BYTHEBOOK_LOG_QUESTIONS": ("log", "questions"),
+    "BYTHEBOOK_KEYS": ("door", "keys"),
+    "BYTHEBOOK_PEPPER": ("door", "pepper"),
+    "BYTHEBOOK_ORIGINS": ("door", "origins"),
+    "BYTHEBOOK_TRUSTED_PROXIES": ("door", "trusted_proxies"),
+    "BYTHEBOOK_COUNTS": ("door", "counts"),
 }
 
 
@@ -241,6 +247,87 @@ class Server(_Section):
     )
 
 
+class Door(_Section):
+    """Who may ask over HTTP, from which pages, how often and how much at once."""
+
+    keys: Literal["auto", "required", "open"] = Field(
+        "auto",
+        description="Whether asking needs an API key; auto: unless the server listens on loopback "
+        "with no proxy in front of it.",
+    )
+    pepper: SecretStr | None = Field(
+        None,
+        exclude=True,
+        repr=False,
+        min_length=16,
+        description="Secret under which keys are stored; one is made in the home by default. "
+        "Servers that share a database need the same; never shown.",
+    )
+    origins: tuple[str, ...] = Field(
+        (),
+        description="Pages whose scripts may ask, such as https://book.example; those of "
+        "publishable keys may as well. In the environment, with commas between.",
+    )
+    trusted_proxies: tuple[str, ...] = Field(
+        (),
+        description="Networks of the proxies in front of the server, such as 10.0.0.0/8: only "
+        "their X-Forwarded-For is believed. In the environment, with commas between.",
+    )
+    body_bytes: int = Field(32 * 1024, ge=1024, description="Largest body of a request, in bytes.")
+    per_key: int = Field(
+        100, ge=1, description="Questions a minute for each key, on every contract's routes but S2."
+    )
+    per_session: int = Field(10, ge=1, description="Questions a minute for each session of S2.")
+    per_address: int = Field(20, ge=1, description="Questions a minute for each address, on S2.")
+    limit_loopback: bool = Field(
+        False, description="Count what comes from this machine without a key, too."
+    )
+    streams_per_key: int = Field(
+        5, ge=1, description="Streams that a key may have open at once, in each worker."
+    )
+    counts: str = Field(
+        "database",
+        exclude=True,
+        repr=False,
+        description="Where questions are counted: database (the configured one, or a file in the "
+        "home), memory (one worker alone) or the address of a Redis, redis://host:6379/0.",
+    )
+
+    @field_validator("origins", "trusted_proxies", mode="before")
+    @classmethod
+    def _between_commas(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("origins")
+    @classmethod
+    def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(map(is_origin, value)):
+            raise ValueError("each should look like https://book.example, as a browser writes it")
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for network in value:
+            ip_network(network)
+        return value
+
+    @field_validator("counts")
+    @classmethod
+    def _is_a_place(cls, value: str) -> str:
+        if value not in ("database", "memory") and not value.startswith(("redis://", "rediss://")):
+            raise ValueError("it should be database, memory or redis://host:port/number")
+        return value
+
+
+def is_origin(text: str) -> bool:
+    """Whether a browser would send this as ``Origin``: lower case, no path, no default port."""
+    found = re.fullmatch(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([1-9][0-9]{0,4}))?", text)
+    return found is not None and (found[1], found[3]) not in (("http", "80"), ("https", "443"))
+
+
 class Settings(_Section):
     """Everything that can be chosen, with its default."""
 
@@ -270,6 +357,7 @@ class Settings(_Section):
     qdrant: Qdrant = Qdrant()
     site: Site = Site()
     server: Server = Server()
+    door: Door = Door()
 
 
 def load_settings(

@@ -137,7 +137,7 @@ def test_what_is_no_question_is_400_everywhere(client: TestClient, path: str, te
         b"\xff\xfe",
         b"\xe2\x10\xba",
         b'{"text": "\\ud800", "query": "\\ud800", "message": "\\ud800"}',
-        b"[" * 100_000,
+        b"[" * 20_000,
     ],
 )
 def test_a_body_that_is_no_json_object_is_400_everywhere(

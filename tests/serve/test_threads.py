@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Iterator
 
 import pytest
 from starlette.testclient import TestClient
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bythebook.assemble import Library
+from bythebook.assemble import Library, open_door_stores
 from bythebook.serve.app import create_app
+from bythebook.serve.keys import make_key
+from tests.serve.doorway import PEPPER, door_of
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 
 
-def _keyed(app: ASGIApp) -> ASGIApp:
-    """What a door does, for tests: whoever says who he is, is."""
+_KEYS = {name: make_key(PEPPER) for name in ("ann", "bob")}
 
-    async def opened(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            owner = dict(scope["headers"]).get(b"x-owner")
-            scope.setdefault("state", {})["owner"] = owner.decode() if owner else None
-        await app(scope, receive, send)
 
-    return opened
+def _of(name: str) -> dict[str, str]:
+    """The headers of whoever has this key."""
+    return {"X-API-Key": _KEYS[name][0]}
 
 
 @pytest.fixture
 def keyed(library: Library) -> Iterator[TestClient]:
-    with TestClient(_keyed(create_app(library))) as client:
+    stores = open_door_stores()
+    for _, key in _KEYS.values():
+        asyncio.run(stores.keys.add(key))
+    with TestClient(create_app(library, door=door_of(stores=stores))) as client:
         yield client
 
 
@@ -37,7 +38,7 @@ def _talk(client: TestClient, *messages: str, owner: str = "ann") -> str:
     session = str(uuid.uuid4())
     for message in messages:
         body = {"message": message, "session_id": session}
-        answered = client.post("/chat/run", json=body, headers={"x-owner": owner})
+        answered = client.post("/chat/run", json=body, headers=_of(owner))
         assert answered.status_code == 200
     return session
 
@@ -45,7 +46,7 @@ def _talk(client: TestClient, *messages: str, owner: str = "ann") -> str:
 @pytest.mark.parametrize("path", ["/chat/threads/{}", "/session/{}/history"])
 def test_a_thread_is_read_as_s4_shows_it(keyed: TestClient, path: str) -> None:
     session = _talk(keyed, _QUESTION, "And what about kites?")
-    response = keyed.get(path.format(session), headers={"x-owner": "ann"})
+    response = keyed.get(path.format(session), headers=_of("ann"))
     body = response.json()
     assert response.status_code == 200
     assert set(body) == {
@@ -62,7 +63,7 @@ def test_a_thread_is_read_as_s4_shows_it(keyed: TestClient, path: str) -> None:
 def test_threads_are_listed_page_by_page(keyed: TestClient) -> None:
     sessions = [_talk(keyed, _QUESTION) for _ in range(3)]
     _talk(keyed, _QUESTION, owner="bob")
-    mine = {"x-owner": "ann"}
+    mine = _of("ann")
     first = keyed.get("/chat/threads?limit=2", headers=mine).json()
     assert first["next_offset"] == 2
     last = keyed.get("/chat/threads?limit=2&offset=2", headers=mine).json()
@@ -74,7 +75,7 @@ def test_threads_are_listed_page_by_page(keyed: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/chat/threads/{}", "/session/{}"])
 def test_a_deleted_thread_is_gone(keyed: TestClient, path: str) -> None:
-    session, mine = _talk(keyed, _QUESTION), {"x-owner": "ann"}
+    session, mine = _talk(keyed, _QUESTION), _of("ann")
     gone = keyed.delete(path.format(session), headers=mine)
     assert (gone.status_code, gone.content) == (204, b"")
     again = keyed.delete(path.format(session), headers=mine)
@@ -85,7 +86,7 @@ def test_a_deleted_thread_is_gone(keyed: TestClient, path: str) -> None:
 def test_a_thread_is_there_for_its_owner_alone(keyed: TestClient) -> None:
     session = _talk(keyed, _QUESTION, owner="ann")
     never = str(uuid.uuid4())
-    for headers in ({"x-owner": "bob"}, {}):
+    for headers in (_of("bob"), {}):
         told = [
             keyed.request(method, path.format(name), headers=headers)
             for name in (session, never)
@@ -102,7 +103,7 @@ def test_a_thread_is_there_for_its_owner_alone(keyed: TestClient) -> None:
         assert keyed.get("/chat/threads", headers=headers).json()["threads"] == []
         body = {"message": "And then?", "session_id": session}
         assert keyed.post("/chat/run", json=body, headers=headers).status_code == 404
-    assert keyed.get(f"/chat/threads/{session}", headers={"x-owner": "ann"}).status_code == 200
+    assert keyed.get(f"/chat/threads/{session}", headers=_of("ann")).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import sys
 import typer
 
 from bythebook import __version__
-from bythebook.cli import ask, check, eval, ingest, search, serve, threads
+from bythebook.cli import ask, check, eval, ingest, keys, search, serve, threads
 from bythebook.errors import BookError
 
 app = typer.Typer(
@@ -29,6 +29,7 @@ app.command("serve")(serve.serve)
 app.command("eval", epilog=eval.EPILOG)(eval.evaluate)
 app.add_typer(check.app, name="check")
 app.add_typer(threads.app, name="threads")
+app.add_typer(keys.app, name="keys")
 
 
 def _print_version(wanted: bool) -> None:

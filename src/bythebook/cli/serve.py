@@ -24,6 +24,7 @@ def serve(
     """Serve the book: a page at /, and its contracts beside it (docs/api.md lists the routes)."""
     import asyncio
 
+    from bythebook.serve.door import needs_keys
     from bythebook.serve.run import check_free, run
 
     server = {"host": host, "port": port, "workers": workers}
@@ -32,6 +33,8 @@ def serve(
     check_free(settings.server)
     address = f"http://{settings.server.host}:{settings.server.port}/"
     typer.echo(f"The book is open at {address} (Ctrl+C closes it).", err=True)
+    if needs_keys(settings):
+        typer.echo("Whoever asks needs an API key: bythebook keys create", err=True)
     run(settings)
 
 

@@ -165,3 +165,37 @@ queries = Table(
     Index("idx_queries_session", "session_id"),
     Index("idx_queries_created", "created_at"),
 )
+
+# A dump of these shows no key, no address and no question: digests, and answers for a day.
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String(16), primary_key=True),
+    Column("digest", String(64), nullable=False),
+    Column("label", Text, nullable=False),
+    Column("origins", _JSON, nullable=False, server_default=text("'[]'")),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("revoked_at", DateTime(timezone=True)),
+)
+
+rate_windows = Table(
+    "rate_windows",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("hits", LargeBinary, nullable=False),
+    Column("expires_at", Float, nullable=False),
+    Index("idx_rate_windows_expires", "expires_at"),
+)
+
+kept_replies = Table(
+    "kept_replies",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("fingerprint", String(64), nullable=False),
+    Column("token", String(32), nullable=False),
+    Column("claimed_at", Float, nullable=False),
+    Column("status", Integer),
+    Column("headers", _JSON),
+    Column("body", LargeBinary),
+    Index("idx_kept_replies_claimed", "claimed_at"),
+)

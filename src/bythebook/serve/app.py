@@ -10,6 +10,7 @@ from fastapi import FastAPI, Response
 
 from bythebook import __version__
 from bythebook.assemble import Library
+from bythebook.serve.door import Door, contracts_of, open_here
 from bythebook.serve.openapi import describe
 from bythebook.serve.operations import Operations, operation_routes
 from bythebook.serve.routes import contract_routers
@@ -32,8 +33,12 @@ _WEB = {
 }
 
 
-def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
+def create_app(
+    library: Library, settings: Settings | None = None, door: Door | None = None
+) -> FastAPI:
+    """The application; without a ``door`` of its own, one that is open to this machine."""
     settings = settings or Settings()
+    door = door or open_here()
     streams = Streams(heartbeat_s=settings.server.heartbeat_s)
     operations = Operations(library, streams, show_questions=settings.log.questions)
 
@@ -41,15 +46,17 @@ def create_app(library: Library, settings: Settings | None = None) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with operations.running():
             yield
+        await door.close()
 
     app = FastAPI(
         title="By the Book", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
     app.state.operations = operations
-    app.add_middleware(operations.around)
     routers = contract_routers(library, streams, api_query=settings.server.api_query)
     for router in routers:
         app.include_router(router)
+    app.add_middleware(door.wrap, contracts=tuple(contracts_of(routers)))
+    app.add_middleware(operations.around)  # outside of the door: what it refuses is counted, too
     app.include_router(operation_routes(library, operations))
     for path, (name, media_type) in _WEB.items():
         app.add_api_route(path, _page(name, media_type), include_in_schema=False)

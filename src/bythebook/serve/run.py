@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bythebook.assemble import Library, open_library
 from bythebook.errors import ConfigurationError
 from bythebook.serve.app import create_app
+from bythebook.serve.door import open_door
 from bythebook.serve.log import configuration
 from bythebook.settings import Server, Settings
 
@@ -46,7 +47,7 @@ def run(settings: Settings, *, open_book: OpenBook = open_library) -> None:
 
 def worker(settings: Settings, open_book: OpenBook) -> ASGIApp:
     """What each worker process serves."""
-    app = create_app(open_book(settings), settings)
+    app = create_app(open_book(settings), settings, open_door(settings))
 
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

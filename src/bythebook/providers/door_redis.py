@@ -1,0 +1,53 @@
+"""Counts on a Redis that several workers or hosts share (extra ``redis``)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import cast
+
+from limits import RateLimitItemPerSecond
+from limits.aio.storage import RedisStorage
+from limits.aio.storage.redis.redispy import RedispyBridge
+from limits.aio.strategies import MovingWindowRateLimiter
+from limits.errors import StorageError
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from bythebook.errors import ServiceError
+from bythebook.ports import Count
+
+_WAIT_S = 0.5  # a question waits no longer to be counted
+_CONNECTIONS = 16
+
+
+class RedisCounter:
+    """A moving window is a list in Redis; its script there counts in one step."""
+
+    def __init__(self, url: str) -> None:
+        self._storage = RedisStorage(
+            f"async+{url}",
+            wrap_exceptions=True,
+            implementation="redispy",
+            key_prefix="bythebook",
+            socket_timeout=_WAIT_S,
+            socket_connect_timeout=_WAIT_S,
+        )
+        self._windows = MovingWindowRateLimiter(self._storage)
+        self._turns = asyncio.Semaphore(_CONNECTIONS)
+
+    async def take(self, key: str, *, limit: int, seconds: int) -> Count:
+        window = RateLimitItemPerSecond(limit, seconds)
+        try:
+            async with self._turns:
+                allowed = await self._windows.hit(window, key)
+                reset, remaining = await self._windows.get_window_stats(window, key)
+        except (StorageError, RedisError) as error:
+            raise ServiceError(
+                "The Redis that counts did not answer.", cure="Check door.counts."
+            ) from error
+        return Count(allowed, max(0, remaining), max(0.0, reset - time.time()))
+
+    async def close(self) -> None:
+        assert isinstance(self._storage.bridge, RedispyBridge)
+        await cast(Redis, self._storage.bridge.get_connection()).aclose()

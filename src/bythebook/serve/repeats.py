@@ -1,0 +1,161 @@
+"""A request that says it may be repeated (``Idempotency-Key``) in, the one answer to it out."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bythebook.errors import InvalidInput, KeyReused, ServiceError
+from bythebook.ports import Claim, ClaimState, KeptReply, ReplyStore
+
+_WAIT_S = 30.0  # for the first one's answer
+_LOOK_AGAIN_S = 0.1  # at what another worker is doing
+_LONGEST_KEY = 255
+_LARGEST_REPLY = 1024 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+class Repeats:
+    """Answers each key of a caller once. Only what went well is kept; the rest may be tried again.
+
+    Keeping is a favour: while the store is away, requests are answered as if they had no key.
+    """
+
+    def __init__(self, app: ASGIApp, *, replies: ReplyStore, pepper: bytes) -> None:
+        self._app = app
+        self._replies = replies
+        self._pepper = pepper
+        self._running: dict[str, asyncio.Event] = {}
+        self._is_away = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers, state = Headers(scope=scope), scope["state"]
+        given = headers.get("idempotency-key")
+        # Who takes a stream up again says by Last-Event-ID which one it is.
+        asks = scope["method"] == "POST" and "last-event-id" not in headers
+        if given is None or not asks or state["contract"] is None:
+            await self._app(scope, receive, send)
+            return
+        if not (0 < len(given) <= _LONGEST_KEY and given.isascii() and given.isprintable()):
+            raise InvalidInput(
+                "The Idempotency-Key cannot be used.",
+                cure=f"Send 1 to {_LONGEST_KEY} plain characters, such as a UUID.",
+            )
+        name = f"{state['caller']}\n{given}"
+        key = hmac.new(self._pepper, name.encode(), hashlib.sha256).hexdigest()
+        claim = await self._claim(key, _fingerprint(scope, state["body"]))
+        if claim is None:
+            await self._app(scope, receive, send)
+        elif claim.reply is not None:
+            await _give_again(claim.reply, send)
+        else:
+            await self._answer(key, claim.token, scope, receive, send)
+
+    async def _claim(self, key: str, fingerprint: str) -> Claim | None:
+        """The right to answer, or the answer; None where there is no store to ask."""
+        try:
+            async with asyncio.timeout(_WAIT_S):
+                while True:
+                    claim = await self._replies.claim(key, fingerprint)
+                    self._is_away = False
+                    if claim.state is ClaimState.OTHER:
+                        raise KeyReused(
+                            "This Idempotency-Key came with another request before.",
+                            cure="Use a new key for a new request.",
+                        )
+                    if claim.state is not ClaimState.RUNNING:
+                        return claim
+                    await self._until_done(key)
+        except TimeoutError:
+            raise ServiceError(
+                "The first request with this Idempotency-Key is still being answered.",
+                cure="Try again later.",
+            ) from None
+        except ServiceError as error:
+            self._note(error)
+            return None
+
+    async def _until_done(self, key: str) -> None:
+        if (running := self._running.get(key)) is not None:
+            await running.wait()
+        else:
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    async def _answer(
+        self, key: str, token: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        done = self._running[key] = asyncio.Event()
+        recorder = _Recorder(send)
+        try:
+            await self._app(scope, receive, recorder)
+        finally:
+            try:
+                await self._settle(key, token, recorder.reply())
+            finally:
+                del self._running[key]
+                done.set()
+
+    async def _settle(self, key: str, token: str, reply: KeptReply | None) -> None:
+        try:
+            if reply is None:
+                await self._replies.release(key, token)
+            else:
+                await self._replies.keep(key, token, reply)
+        except ServiceError as error:
+            self._note(error)
+
+    def _note(self, error: ServiceError) -> None:
+        if not self._is_away:
+            _log.warning("requests are not told from repeated ones: %s", error.message)
+        self._is_away = True
+
+
+def _fingerprint(scope: Scope, body: bytes) -> str:
+    head = f"{scope['method']} {scope['path']}?".encode() + scope.get("query_string", b"")
+    return hashlib.sha256(head + b"\n" + body).hexdigest()
+
+
+class _Recorder:
+    """Passes an answer on and writes down what passed."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._start: dict[str, Any] = {}
+        self._body = bytearray()
+        self._ended = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._start = dict(message)
+        elif message["type"] == "http.response.body":
+            if len(self._body) <= _LARGEST_REPLY:
+                self._body += message.get("body", b"")
+            self._ended = not message.get("more_body", False)
+        await self._send(message)
+
+    def reply(self) -> KeptReply | None:
+        """What may be given again: a whole answer that went well."""
+        if not self._ended or len(self._body) > _LARGEST_REPLY:
+            return None
+        status, headers = self._start["status"], self._start.get("headers", [])
+        pairs = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
+        body = bytes(self._body)
+        streamed = any(n.lower() == "content-type" and "event-stream" in v for n, v in pairs)
+        # A stream that broke off is a 200 as well; only its last event tells.
+        went_well = 200 <= status < 300 and (not streamed or b"event: done" in body)
+        return KeptReply(status, pairs, body) if went_well else None
+
+
+async def _give_again(reply: KeptReply, send: Send) -> None:
+    pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
+    headers = MutableHeaders(raw=pairs)
+    headers["Idempotent-Replayed"] = "true"
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers.raw})
+    await send({"type": "http.response.body", "body": reply.body})

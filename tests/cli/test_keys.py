@@ -1,0 +1,68 @@
+"""``bythebook keys``: a key is shown once, listed without its secret, and revoked."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bythebook.cli.main import app
+from bythebook.errors import InvalidInput, NotFound
+
+
+def run(home: Path, *arguments: str) -> str:
+    result = CliRunner().invoke(
+        app, ["keys", *arguments, "--home", str(home)], standalone_mode=False
+    )
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout
+
+
+def test_a_key_is_made_listed_and_revoked(tmp_path: Path) -> None:
+    made = json.loads(run(tmp_path, "create", "--label", "the reading room", "--json"))
+    assert made["key"].startswith(f"btk_{made['id']}_")
+    listed = run(tmp_path, "list")
+    assert made["id"] in listed and "the reading room" in listed and "holds" in listed
+    assert made["key"] not in listed + run(tmp_path, "list", "--json")
+    assert json.loads(run(tmp_path, "revoke", made["id"], "--json")) == {"revoked": made["id"]}
+    (key,) = json.loads(run(tmp_path, "list", "--json"))
+    assert key["revoked_at"] and not key["publishable"]
+    assert "revoked" in run(tmp_path, "list")
+
+
+def test_the_key_alone_goes_to_a_pipe(tmp_path: Path) -> None:
+    made = run(tmp_path, "create").strip()
+    assert made.startswith("btk_") and "\n" not in made
+
+
+def test_a_publishable_key_names_its_pages(tmp_path: Path) -> None:
+    pages = ["https://book.example", "http://localhost:3000"]
+    options = [part for page in pages for part in ("--origin", page)]
+    made = json.loads(run(tmp_path, "create", "--publishable", *options, "--json"))
+    assert made["key"].startswith("btp_") and made["origins"] == pages
+    for wrong in (["--publishable"], ["--origin", pages[0]], ["--publishable", "--origin", "*"]):
+        with pytest.raises(InvalidInput):
+            run(tmp_path, "create", *wrong)
+
+
+def test_a_key_that_is_not_there_cannot_be_revoked(tmp_path: Path) -> None:
+    assert "no keys" in run(tmp_path, "list")
+    with pytest.raises(NotFound):
+        run(tmp_path, "revoke", "0" * 16)
+
+
+def test_a_dump_of_the_database_has_no_secret(tmp_path: Path) -> None:
+    texts = [run(tmp_path, "create").strip() for _ in range(3)]
+    with sqlite3.connect(tmp_path / "bythebook.db") as connection:
+        dump = "\n".join(connection.iterdump())
+    connection.close()
+    pepper = (tmp_path / "pepper").read_text()
+    stored = dump.encode() + b"".join(file.read_bytes() for file in tmp_path.glob("bythebook.db*"))
+    for text in texts:
+        assert text.split("_")[1] in dump, "the key's name is there"
+        assert text.split("_", 2)[2].encode() not in stored, "its secret is not"
+    assert pepper.encode() not in stored

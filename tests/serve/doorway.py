@@ -1,0 +1,90 @@
+"""A small application behind the real door, for tests that are not about the book.
+
+``make`` is what a real server's workers call; it reads the settings from the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from bythebook.assemble import DoorStores, open_door_stores
+from bythebook.errors import (
+    BookError,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    RateLimited,
+    TooLarge,
+)
+from bythebook.serve.contracts.wire import Call
+from bythebook.serve.door import Door, open_door
+from bythebook.serve.routes import Fail
+from bythebook.serve.stations import Contract
+from bythebook.settings import Door as Rules
+from bythebook.settings import load_settings
+
+PEPPER = b"a pepper for the tests"
+_STATUS = {TooLarge: 413, InvalidInput: 400, NotFound: 404, NotAllowed: 401, RateLimited: 429}
+
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+class Said(BaseModel):
+    contract: str
+    message: str
+
+
+def fail_as(contract: str) -> Fail:
+    def fail(error: BookError, call: Call | None = None, /) -> tuple[int, Said]:
+        status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 503)
+        return status, Said(contract=contract, message=error.message)
+
+    return fail
+
+
+async def _who(request: Request) -> Response:
+    return JSONResponse({"owner": request.state.owner, "worker": os.getpid()})
+
+
+def app_behind(door: Door, answer: Answer = _who) -> ASGIApp:
+    """Routes of S4 (/chat/run, /chat/stream, /threads), of S2 (/query), and /health of nobody."""
+
+    async def endpoint(request: Request) -> Response:
+        return await answer(request)
+
+    named = [
+        ("S4", Route("/chat/run", endpoint, methods=["POST"])),
+        ("S4", Route("/chat/stream", endpoint, methods=["POST"])),
+        ("S4", Route("/threads", endpoint, methods=["GET", "DELETE"])),
+        ("S2", Route("/query", endpoint, methods=["POST"])),
+    ]
+    app = FastAPI(routes=[route for _, route in named], openapi_url=None)
+    app.router.routes.append(Route("/health", _who, methods=["GET", "POST"]))
+    contracts = [Contract(name, route, fail_as(name)) for name, route in named]
+    return door.wrap(app, contracts)
+
+
+def door_of(
+    rules: Rules | None = None, stores: DoorStores | None = None, *, needs_keys: bool = False
+) -> Door:
+    return Door(
+        rules or Rules(), stores or open_door_stores(), needs_keys=needs_keys, pepper=PEPPER
+    )
+
+
+def make() -> ASGIApp:
+    return app_behind(open_door(load_settings()), _slowly)
+
+
+async def _slowly(request: Request) -> Response:
+    await asyncio.sleep(0.02)
+    return await _who(request)

@@ -1,0 +1,121 @@
+"""The door in front of the five contracts: what it refuses is what each contract writes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+from starlette.testclient import TestClient
+
+from bythebook.assemble import Library, open_door_stores
+from bythebook.serve.app import create_app
+from bythebook.serve.contracts import agent, book, chat, envelope, plain
+from bythebook.serve.door import Door
+from bythebook.serve.keys import make_key
+from bythebook.settings import Door as Rules
+from tests.serve.doorway import PEPPER
+
+_QUESTION = "At how many degrees does a kettle boil water?"
+_ROUTES: list[tuple[str, dict[str, Any], Any]] = [
+    ("/query", {"text": _QUESTION}, book.Error),
+    ("/ask", {"text": _QUESTION}, agent.AgentError),
+    ("/search", {"text": _QUESTION}, agent.AgentError),
+    ("/api/v2/query", {"query": _QUESTION}, envelope.QueryResponse),
+    ("/api/query", {"query": _QUESTION}, envelope.QueryResponse),
+    ("/api/v1/query", {"query": _QUESTION}, plain.Error),
+    ("/chat/run", {"message": _QUESTION}, chat.ChatError),
+    ("/chat/stream", {"message": _QUESTION}, chat.ChatError),
+]
+
+
+@contextmanager
+def served(
+    library: Library, rules: Rules | None = None, *, needs_keys: bool = True
+) -> Iterator[tuple[TestClient, str]]:
+    stores = open_door_stores()
+    door = Door(rules or Rules(), stores, needs_keys=needs_keys, pepper=PEPPER)
+    with TestClient(create_app(library, door=door), client=("198.51.100.9", 1)) as client:
+        text, key = make_key(PEPPER)
+        assert client.portal is not None
+        client.portal.call(stores.keys.add, key)
+        yield client, text
+
+
+@pytest.mark.parametrize(("path", "body", "model"), _ROUTES)
+def test_every_refusal_has_its_contracts_shape(
+    library: Library, path: str, body: dict[str, Any], model: Any
+) -> None:
+    with served(library, Rules(per_key=1, per_address=1)) as (client, text):
+        key = {"X-API-Key": text, "Idempotency-Key": "one"}
+        answers = [
+            (401, client.post(path, json=body)),
+            (413, client.post(path, content=b"x" * 40_000, headers=key)),
+            (200, client.post(path, json=body, headers=key)),
+            (429, client.post(path, json=body, headers=key)),
+        ]
+    for status, answer in answers:
+        assert answer.status_code == status, answer.text
+        assert text not in answer.text
+        if status != 200:
+            TypeAdapter(model).validate_python(answer.json())
+    assert int(answers[3][1].headers["retry-after"]) >= 1
+    with served(library) as (client, text):
+        key = {"X-API-Key": text, "Idempotency-Key": "one"}
+        assert client.post(path, json=body, headers=key).status_code == 200
+        changed = client.post(path, json={**body, "top_k": 1}, headers=key)
+        assert changed.status_code == 422
+        TypeAdapter(model).validate_python(changed.json())
+
+
+def test_every_route_that_asks_needs_a_key(library: Library) -> None:
+    """Nothing of a contract is forgotten: each route of the OpenAPI but the operations'."""
+    with served(library) as (client, _):
+        paths = client.get("/openapi.json").json()["paths"]
+        for path, operations in paths.items():
+            for method, described in operations.items():
+                there = path.replace("{", "").replace("}", "")
+                status = client.request(method, there).status_code
+                asks = any(tag.startswith("S") for tag in described["tags"])
+                assert (status == 401) is asks, f"{method} {path}: {status}"
+        assert client.get("/").status_code == 200
+
+
+def test_threads_belong_to_the_key_that_began_them(library: Library) -> None:
+    stores = open_door_stores()
+    door = Door(Rules(), stores, needs_keys=True, pepper=PEPPER)
+    thread = f"/chat/threads/{(session := str(uuid.uuid4()))}"
+    with TestClient(create_app(library, door=door)) as client:
+        assert client.portal is not None
+        holders = []
+        for _ in range(2):
+            text, key = make_key(PEPPER)
+            client.portal.call(stores.keys.add, key)
+            holders.append({"X-API-Key": text})
+        mine, theirs = holders
+        body = {"message": _QUESTION, "session_id": session}
+        assert client.post("/chat/run", json=body, headers=mine).status_code == 200
+        assert client.get(thread, headers=theirs).status_code == 404
+        assert client.delete(thread, headers=theirs).status_code == 404
+        assert client.post("/chat/run", json=body, headers=theirs).status_code == 404
+        assert len(client.get(thread, headers=mine).json()["messages"]) == 2
+        assert client.delete(thread, headers=mine).status_code == 204
+
+
+def test_a_refusal_is_counted_and_no_key_is_written_down(
+    library: Library, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with served(library) as (client, text):
+        refused = client.post("/ask", json={"text": _QUESTION}, headers={"X-API-Key": text + "x"})
+        assert refused.status_code == 401 and refused.headers["x-request-id"]
+        client.post("/ask", json={"text": _QUESTION}, headers={"X-API-Key": text})
+        metrics = client.get("/metrics").text
+    written = caplog.text + json.dumps([vars(record) for record in caplog.records], default=str)
+    assert text not in written + metrics
+    assert 'route="/ask",status="401"' in metrics.replace(" ", "")
