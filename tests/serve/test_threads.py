@@ -56,7 +56,11 @@ def test_a_thread_is_read_as_s4_shows_it(keyed: TestClient, path: str) -> None:
     roles = [message["role"] for message in body["messages"]]
     assert roles == ["user", "assistant"] * 2
     assert set(body["messages"][0]) == {"role", "content", "timestamp"}
-    assert set(body["messages"][1]) == {"role", "content", "timestamp", "confidence"}
+    assert set(body["messages"][1]) == {"role", "content", "timestamp", "confidence", "citations"}
+    for citation in body["messages"][1]["citations"]:
+        assert f"[{citation['number']}]" in body["messages"][1]["content"]
+        assert citation["url"].startswith("/docs/")
+        assert citation["link"].startswith(citation["url"])
     assert body["created_at"].endswith("Z")
 
 

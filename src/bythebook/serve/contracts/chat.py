@@ -107,12 +107,26 @@ class ChatResponse(BaseModel):
         return self
 
 
+class MessageCitation(BaseModel):
+    """What a marker of a message stood for when it was said."""
+
+    number: int = Field(ge=1)
+    quote: str
+    chapter: str
+    section: str
+    url: str
+    link: str  # on to the quoted words, where a browser can find them
+    score: Share
+
+
 class Message(BaseModel):
     role: Role
     content: str
     timestamp: Moment
     # Of an assistant's message only.
     confidence: Share | None = Field(None, exclude_if=lambda value: value is None)
+    # Beside S4's own fields, of answers only.
+    citations: list[MessageCitation] = Field([], exclude_if=lambda value: not value)
 
 
 class ConversationThread(BaseModel):
@@ -246,6 +260,7 @@ def show_thread(thread: Thread) -> ConversationThread:
                 content=message.content,
                 timestamp=message.timestamp,
                 confidence=message.confidence if message.role is Role.ASSISTANT else None,
+                citations=[_kept(citation) for citation in message.citations],
             )
             for message in thread.messages
         ],
@@ -253,6 +268,18 @@ def show_thread(thread: Thread) -> ConversationThread:
         updated_at=thread.updated_at,
         topic_summary=thread.topic_summary,
         metadata=dict(thread.metadata),
+    )
+
+
+def _kept(citation: Citation) -> MessageCitation:
+    return MessageCitation(
+        number=citation.number,
+        quote=citation.quote,
+        chapter=citation.place.chapter,
+        section=citation.place.heading,
+        url=citation.url,
+        link=citation.link,
+        score=citation.score,
     )
 
 
