@@ -75,8 +75,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     )
     asyncio.run(library.ingest(read(folder)))
     app = create_app(library)
+    # Not from_asgi, which would start the application a second time, and stop it.
     with asgi.get_client(app) as client:
-        yield Served(schemathesis.openapi.from_asgi("/openapi.json", app), client)
+        yield Served(schemathesis.openapi.from_dict(app.openapi()), client)
 
 
 @pytest.mark.parametrize(("path", "method", "mode"), _OPERATIONS)
@@ -93,7 +94,7 @@ def test_whatever_is_asked_is_answered_as_declared(
     )
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case: Any) -> None:
-        response = case.call(session=served.client)
+        response = case.call(base_url=f"http://{asgi.HOST}", session=served.client)
         # Of a stream, the schema describes the whole, and would be held against each event.
         [kind] = response.headers.get("content-type", [""])
         whole = not kind.startswith(MEDIA_TYPE)
