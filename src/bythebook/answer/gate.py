@@ -95,10 +95,8 @@ def reasons(question: Question, evidence: Evidence) -> Iterator[str]:
     beside = len(evidence.hits) - confidence.count
     if beside:
         yield f"{beside} more stand beside them in their sections"
-    yield (
-        f"confidence is {confidence.level} (average {confidence.average:.2f}); "
-        f"an answer needs {question.needs}"
-    )
+    wanted = "any will do" if question.needs is Level.INSUFFICIENT else f"needed: {question.needs}"
+    yield f"confidence is {confidence.level} (average {confidence.average:.2f}; {wanted})"
     if question.selection is not None and _uncounted(question, evidence):
         yield "a number was asked for, and the selected text has none"
 
