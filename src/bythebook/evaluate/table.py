@@ -13,7 +13,7 @@ from bythebook.evaluate.bars import Verdict
 from bythebook.evaluate.grids import Grid, grids, shown
 from bythebook.evaluate.measure import Evaluation
 
-_NAMES_WIDTH = 25
+_NAMES_WIDTH = 24  # of the longest kind of question: all columns fit into 80
 
 
 def print_evaluation(
@@ -44,7 +44,7 @@ def _empty(title: str, columns: Sequence[str]) -> Table:
     title_text = Text(title, style="bold not dim")
     table.add_column(title_text, min_width=_NAMES_WIDTH, overflow="fold")
     for name in columns:
-        table.add_column(name.replace("_", " "), justify="right", min_width=6)
+        table.add_column(name.replace("_", " "), justify="right", min_width=4)
     return table
 
 
