@@ -10,7 +10,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bythebook.ports import ApiKey
 
 _BODY_S = 10.0  # for a body to arrive
+_LINGER_S, _LINGER_BYTES = 1.0, 1024 * 1024  # for one that is too large to end
 _STREAM = "/chat/stream"
 _BODILESS = ("GET", "HEAD", "OPTIONS")
 
@@ -176,11 +177,14 @@ class Body:
             await self._app(scope, receive, send)
             return
         announced = Headers(scope=scope).get("content-length", "")
-        if announced.isdecimal() and int(announced[:20]) > self._largest:
-            raise self._too_large()
         try:
             async with asyncio.timeout(self._wait_s):
+                if announced.isdecimal() and int(announced[:20]) > self._largest:
+                    raise self._too_large()
                 body = await self._read(receive)
+        except TooLarge:
+            await _let_finish(receive)
+            raise
         except TimeoutError:
             raise InvalidInput("The body did not arrive in time.", cure="Send it again.") from None
         if body is None:
@@ -204,6 +208,18 @@ class Body:
         return TooLarge(
             f"The body has more than {self._largest} bytes.", cure="Ask with less text."
         )
+
+
+async def _let_finish(receive: Receive) -> None:
+    """Who is still sending does not read: a refusal would be lost with the connection."""
+    dropped = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_S):
+            while dropped < _LINGER_BYTES:
+                message = await receive()
+                dropped += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
 
 
 def _once(body: bytes, receive: Receive) -> Receive:
