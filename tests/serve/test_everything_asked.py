@@ -6,11 +6,9 @@ fits its schema, and is no failure of ours.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,10 +26,8 @@ from schemathesis.python import asgi
 from tools.make_docs import describe
 
 from bythebook.assemble import Library
-from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
 from bythebook.serve.app import create_app
 from bythebook.serve.stream import MEDIA_TYPE
-from tests.samples import read, small_book
 
 _CASES = int(os.environ.get("BYTHEBOOK_FUZZ_CASES", "500"))
 _CHECKS = [
@@ -64,18 +60,11 @@ class Served:
     client: Any
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder: Path = small_book(tmp_path_factory.mktemp("asked") / "docs")
-    library = Library(
-        embedder=FakeEmbedder(),
-        shelf=MemoryShelf(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-    )
-    asyncio.run(library.ingest(read(folder)))
+@pytest.fixture
+def served(library: Library) -> Iterator[Served]:
+    # A new application for each test: schemathesis stops it after one. And not from_asgi, which
+    # would start it a second time.
     app = create_app(library)
-    # Not from_asgi, which would start the application a second time, and stop it.
     with asgi.get_client(app) as client:
         yield Served(schemathesis.openapi.from_dict(app.openapi()), client)
 
