@@ -111,7 +111,8 @@ def api_page() -> str:
     described = describe()
     parts = [
         "# The contracts over HTTP\n",
-        "One book, five contracts: a client written against any of them works unchanged. The "
+        "One book, five contracts, and OpenAI's for chat clients of others: a client written "
+        "against any of them works unchanged. The "
         "server describes itself at `/openapi.json`; this page is made from that.\n",
     ]
     for contract, name in CONTRACTS.items():
@@ -119,7 +120,14 @@ def api_page() -> str:
     return "\n".join(parts)
 
 
-CONTRACTS = {"S0": "book", "S1": "agent", "S2": "envelope", "S3": "plain", "S4": "chat"}
+CONTRACTS = {
+    "S0": "book",
+    "S1": "agent",
+    "S2": "envelope",
+    "S3": "plain",
+    "S4": "chat",
+    "OpenAI": "openai",
+}
 
 
 def describe() -> dict[str, Any]:

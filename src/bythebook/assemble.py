@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -28,7 +28,7 @@ from bythebook.index.check import IndexReport, compare
 from bythebook.index.embed import QuestionVectors
 from bythebook.index.ingest import IngestResult, Press, Progress, ingest
 from bythebook.index.lexicon import Vocabulary
-from bythebook.model import Asker, Question, Reply, VectorState
+from bythebook.model import Asker, Message, Question, Reply, VectorState
 from bythebook.providers.hands import Hands
 from bythebook.retrieve.search import Findings, Index, search
 from bythebook.talk.archiver import Archiver, Retention
@@ -129,17 +129,19 @@ class Library:
         self.observers: list[Observer] = []
 
     async def ask(
-        self, question: Question, *, asker: Asker | None = None
+        self, question: Question, *, asker: Asker | None = None, history: Sequence[Message] = ()
     ) -> AsyncGenerator[Event, None]:
         """Every event of the question's journey; the last one is the reply.
 
+        ``history`` is what was said before, where the asker keeps that himself, in no thread.
         What someone asks is logged; what nobody asks, as in an evaluation, is not.
         """
         visit = Visit(question, asker, mode=plan(question).mode.value, log=self.log)
         try:
             async with self.reading() as desk:
                 conversation = await open_conversation(self.threads, question, visit.owner)
-                async with aclosing(respond(question, desk, conversation.history)) as journey:
+                said = (*conversation.history, *history)
+                async with aclosing(respond(question, desk, said)) as journey:
                     async for event in journey:
                         if isinstance(event, Reply):
                             event = await conversation.keep(event)  # noqa: PLW2901 - the same reply
@@ -151,8 +153,10 @@ class Library:
             visit.end(None)
             raise
 
-    async def reply(self, question: Question, *, asker: Asker | None = None) -> Reply:
-        async with aclosing(self.ask(question, asker=asker)) as journey:
+    async def reply(
+        self, question: Question, *, asker: Asker | None = None, history: Sequence[Message] = ()
+    ) -> Reply:
+        async with aclosing(self.ask(question, asker=asker, history=history)) as journey:
             async for event in journey:
                 if isinstance(event, Reply):
                     return event

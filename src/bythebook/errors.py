@@ -47,6 +47,10 @@ class BookError(Exception):
 class InvalidInput(BookError):
     """A question, selection or option that cannot be used."""
 
+    def __init__(self, message: str, *, cure: str = "", field: str = "") -> None:
+        super().__init__(message, cure=cure)
+        self.field = field  # of the request, where it is known which one
+
 
 class TooLarge(InvalidInput):
     """More than a request may carry."""

@@ -48,11 +48,18 @@ def slow_server(folder: Path, *, workers: int = 1) -> Iterator[Running]:
         yield server
 
 
+PROGRAM = str(Path(sys.executable).with_name("bythebook"))
+
+
+def ingest(folder: Path, home: Path) -> None:
+    command = [PROGRAM, "ingest", str(folder), "--home", str(home)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
 @contextmanager
 def book_server(home: Path, log: Path, *, workers: int = 1) -> Iterator[Running]:
     port = free_port()
-    program = str(Path(sys.executable).with_name("bythebook"))
-    command = [program, "serve", "--home", str(home), "--port", str(port)]
+    command = [PROGRAM, "serve", "--home", str(home), "--port", str(port)]
     url = f"http://127.0.0.1:{port}"
     with running([*command, "--workers", str(workers)], url, log) as server:
         yield server

@@ -19,7 +19,7 @@ from bythebook import errors
 from bythebook.answer.respond import DISCLAIMER
 from bythebook.model import Answer, Confidence, Level, Question, Refusal, RefusalType, Reply
 from bythebook.serve import examples
-from bythebook.serve.contracts import agent, book, chat, envelope, plain
+from bythebook.serve.contracts import agent, book, chat, envelope, openai, plain
 from bythebook.serve.contracts.wire import Call
 from bythebook.serve.routes import Fail, failure
 
@@ -119,6 +119,7 @@ _CONTRACTS: dict[str, dict[str, Case]] = {
     "envelope": _fate(lambda reply: envelope.show(reply, _CALL), envelope.fail),
     "plain": _fate(plain.show, plain.fail),
     "chat": _fate(lambda reply: chat.show(reply, _CALL), chat.fail),
+    "openai": _fate(lambda reply: openai.show(reply, _CALL), openai.fail),
 }
 _CONTRACTS["chat"] |= {
     "thread": lambda: _told(chat.show_thread(examples.THREAD)),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +14,7 @@ import httpx
 import pytest
 
 from tests.serve.driver import Event, events_of
-from tests.serve.running import book_server, nginx_before, slow_server
+from tests.serve.running import book_server, ingest, nginx_before, slow_server
 from tests.serve.slow_server import PAUSE_S, SENTENCES
 
 pytestmark = pytest.mark.real
@@ -156,26 +154,19 @@ async def test_a_book_is_ingested_again_while_it_is_asked(
     tmp_path: Path, book_folder: Path
 ) -> None:
     home = tmp_path / "home"
-    _ingest(book_folder, home)
+    ingest(book_folder, home)
     with book_server(home, tmp_path / "log", workers=2) as server:
         async with _client(server.url) as client:
             asking = asyncio.create_task(_ask_until_silver(client))
             page = book_folder / "zeppelin.md"
             for colour in ("red", "green", "silver"):
                 page.write_text(f"# Zeppelins\n\nThe colour of a zeppelin is {colour}.\n")
-                await asyncio.to_thread(_ingest, book_folder, home)
+                await asyncio.to_thread(ingest, book_folder, home)
             assert await asyncio.wait_for(asking, 60) > 3
             for _ in range(10):  # whichever worker answers
                 assert "silver" in await _colour(client)
         assert server.stop()[0] == 0
     assert "Traceback" not in server.log.read_text()
-
-
-def _ingest(folder: Path, home: Path) -> None:
-    program = str(Path(sys.executable).with_name("bythebook"))
-    subprocess.run(
-        [program, "ingest", str(folder), "--home", str(home)], check=True, capture_output=True
-    )
 
 
 async def _colour(client: httpx.AsyncClient) -> str:

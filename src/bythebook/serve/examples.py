@@ -129,6 +129,16 @@ ERRORS: dict[int, BookError] = {
     504: StoreFailed("The index did not answer in time.", timed_out=True),
 }
 
+# The same of OpenAI's: a first chunk, the last one, and the end.
+_CHUNK = f'"id":"chatcmpl-{CALL.request_id.replace("-", "")}","object":"chat.completion.chunk"'
+CHUNKS = f"""data: {{{_CHUNK},"choices":[{{"index":0,"delta":{{"content":"{_SAYS} [1]"}}}}]}}
+
+data: {{{_CHUNK},"choices":[{{"index":0,"delta":{{}},"finish_reason":"stop"}}],"sources":[]}}
+
+data: [DONE]
+
+"""
+
 # The beginning and the end of a stream; an event's data is JSON in one line.
 STREAM = f"""id: 6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c.1
 event: session

@@ -33,7 +33,7 @@ from bythebook.serve.stream import Streams
 _log = logging.getLogger(__name__)
 
 _TOKEN = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_CONTRACT = re.compile(r"S[0-4]")
+_CONTRACT = re.compile(r"S[0-4]|OpenAI")
 _WARM_UP_AGAIN_S = 1.0
 _DRAIN_S = 10.0
 

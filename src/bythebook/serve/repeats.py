@@ -18,6 +18,7 @@ _WAIT_S = 30.0  # for the first one's answer
 _LOOK_AGAIN_S = 0.1  # at what another worker is doing
 _LONGEST_KEY = 255
 _LARGEST_REPLY = 1024 * 1024
+_ENDS = (b"event: done\n", b"\ndata: [DONE]\n")  # of a stream that told all
 
 _log = logging.getLogger(__name__)
 
@@ -149,7 +150,8 @@ class _Recorder:
         body = bytes(self._body)
         streamed = any(n.lower() == "content-type" and "event-stream" in v for n, v in pairs)
         # A stream that broke off is a 200 as well; only its last event tells.
-        went_well = 200 <= status < 300 and (not streamed or b"event: done" in body)
+        whole = not streamed or any(end in body for end in _ENDS)
+        went_well = 200 <= status < 300 and whole
         return KeptReply(status, pairs, body) if went_well else None
 
 

@@ -1,4 +1,4 @@
-"""A library in, the routes of the five contracts out.
+"""A library in, the routes of its contracts out.
 
 A route reads its body into a question, asks the library and shows the reply; whatever goes wrong
 on the way leaves in its contract's own shape.
@@ -25,9 +25,9 @@ from bythebook.assemble import Library
 from bythebook.errors import BookError, InvalidInput
 from bythebook.model import Asker
 from bythebook.serve import examples, openapi
-from bythebook.serve.contracts import agent, book, chat, envelope, plain
+from bythebook.serve.contracts import agent, book, chat, envelope, openai, plain
 from bythebook.serve.contracts.wire import Call, is_ours, retry_after
-from bythebook.serve.stream import MEDIA_TYPE, Streams
+from bythebook.serve.stream import MEDIA_TYPE, Streams, bare
 from bythebook.talk.thread import no_such_thread
 
 
@@ -64,6 +64,7 @@ def contract_routers(
         _plain(library, ("/api/v1/query", *(shared if api_query == "plain" else ()))),
         _chat(library, streams),
         _threads(library),
+        _openai(library, streams),
     ]
 
 
@@ -201,6 +202,47 @@ def _threads(library: Library) -> APIRouter:
     return router
 
 
+def _openai(library: Library, streams: Streams) -> APIRouter:
+    router = _router("OpenAI", openai.Error, openai.fail, statuses=(*openapi.USUAL, 404))
+    opened = Call()
+    shows = openapi.shows(partial(openai.show, call=examples.CALL, prompt_tokens=9))
+    told = {"answer": {"value": examples.CHUNKS}}
+    shows[200]["content"][MEDIA_TYPE] = {"schema": {"type": "string"}, "examples": told}
+
+    @router.post("/v1/chat/completions", response_model=openai.Completion, responses=shows)
+    async def complete(
+        body: openai.CompletionRequest, who: Who, request: Request
+    ) -> Response | openai.Completion:
+        """Ask the book as a chat client asks a language model; `sources` says where it stands."""
+        call, question = call_of(request), openai.read(body)
+        history = openai.read_history(body, call)
+        if body.stream:
+            journey = library.ask(question, asker=who, history=history)
+            return streams.begin(
+                openai.tell(body, journey, call),
+                fail=openai.tell_failure,
+                owner=who.owner,
+                write=bare,
+            )
+        reply = await library.reply(question, asker=who, history=history)
+        return openai.show(reply, call, prompt_tokens=body.tokens)
+
+    model = openai.show_model(examples.CALL)
+
+    @router.get("/v1/models", responses=openapi.shown(200, models=openai.ModelList(data=[model])))
+    async def list_models() -> openai.ModelList:
+        """The models that can be asked: the book."""
+        return openai.ModelList(data=[openai.show_model(opened)])
+
+    @router.get("/v1/models/{model}", responses=openapi.shown(200, model=model))
+    async def read_model(model: str) -> openai.Model:
+        """One of them."""
+        openai.check_model(model)
+        return openai.show_model(opened)
+
+    return router
+
+
 # --- how errors leave -----------------------------------------------------------------------------
 
 
@@ -262,10 +304,11 @@ def _invalid(raised: RequestValidationError) -> InvalidInput:
     first = raised.errors()[0]
     if first["type"] == "json_invalid":
         return _no_json()
+    where = ".".join(str(part) for part in first["loc"] if part != "body")
     if first["type"] == "value_error":  # a sentence of the contract's own
-        return InvalidInput(f"{first['ctx']['error']}.", cure="Correct the request.")
-    where = ".".join(str(part) for part in first["loc"] if part != "body") or "body"
-    return InvalidInput(f"{where}: {first['msg']}.", cure="Correct the request.")
+        return InvalidInput(f"{first['ctx']['error']}.", cure="Correct the request.", field=where)
+    said = f"{where or 'body'}: {first['msg']}."
+    return InvalidInput(said, cure="Correct the request.", field=where)
 
 
 def _no_json() -> InvalidInput:

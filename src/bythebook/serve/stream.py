@@ -31,6 +31,7 @@ _log = logging.getLogger(__name__)
 
 Told = tuple[str, BaseModel]  # an event's name and what it says
 Fail = Callable[[BookError], Told]
+Write = Callable[[str, str, str], bytes]  # an event's id, its name and its data, as they are sent
 
 MEDIA_TYPE = "text/event-stream"
 
@@ -45,10 +46,27 @@ _HEADERS = {
 }
 
 
+def named(event_id: str, name: str, data: str) -> bytes:
+    """An event that can be told from others, and found again."""
+    return format_sse_event(data_str=data, event=name, id=event_id)
+
+
+def bare(_: str, name: str, data: str) -> bytes:
+    """Data alone, as OpenAI's clients read it; ``[DONE]`` says that the answer is whole."""
+    end = format_sse_event(data_str="[DONE]") if name == "done" else b""
+    return format_sse_event(data_str=data) + end
+
+
 class Stream:
     """The events of one answer, for everyone who reads them."""
 
-    def __init__(self, telling: AsyncGenerator[Told, None], fail: Fail, owner: str | None) -> None:
+    def __init__(
+        self,
+        telling: AsyncGenerator[Told, None],
+        fail: Fail,
+        owner: str | None,
+        write: Write = named,
+    ) -> None:
         self.id = uuid.uuid4().hex
         self.owner = owner
         self.ending: str | None = None  # the name of its last event, once it has been told
@@ -56,6 +74,7 @@ class Stream:
         self.readers = 0
         self._telling = telling
         self._fail = fail
+        self._write = write
         self._events: list[bytes] = []
         self._more = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -118,7 +137,7 @@ class Stream:
         name, body = told
         number = len(self._events) + 1
         data = body.model_dump_json().translate(_LINE_ENDS)
-        event = format_sse_event(data_str=data, event=name, id=f"{self.id}.{number}")
+        event = self._write(f"{self.id}.{number}", name, data)
         self._events.append(event)
         self.size += len(event)
         self.ending = name if name in _LAST else None
@@ -161,14 +180,19 @@ class Streams:
         return len(self._finished)
 
     def begin(
-        self, telling: AsyncGenerator[Told, None], *, fail: Fail, owner: str | None
+        self,
+        telling: AsyncGenerator[Told, None],
+        *,
+        fail: Fail,
+        owner: str | None,
+        write: Write = named,
     ) -> Response:
         """The response that tells it all, from the first event on."""
         if self._stopping:
             raise Stopping
         if len(self._open) >= self._most:
             raise ServiceError("Too many answers are being written at once.", cure="Ask again.")
-        return self._response(Stream(telling, fail, owner), after=0)
+        return self._response(Stream(telling, fail, owner, write), after=0)
 
     def resume(self, last_event_id: str, *, owner: str | None) -> Response:
         """The response that tells what came after the event that was seen last."""

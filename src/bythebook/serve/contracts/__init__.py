@@ -8,6 +8,7 @@ agent     S1    ``/ask``, ``/search``                   ``has_relevant_context: 
 envelope  S2    ``/api/v2/query``, ``/api/query``       ``status: "refused"``
 plain     S3    ``/api/v1/query``                       the answer's text, ``sources: []``
 chat      S4    ``/chat/run``, ``/chat/threads``        ``should_answer: false``
+openai          ``/v1/chat/completions``                the answer's text, ``sources: []``
 ========  ====  ======================================  ==========================================
 
 ``read(body)`` makes a question of a request, ``show(reply)`` a response of a reply, ``fail(error)``
