@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from bythebook.errors import (
     DatabaseFailed,
     EmbedderMismatch,
     IndexDamaged,
+    NotFound,
     NotIngested,
     UnknownProvider,
 )
@@ -28,7 +30,7 @@ from bythebook.index.check import IndexReport, compare
 from bythebook.index.embed import QuestionVectors
 from bythebook.index.ingest import IngestResult, Press, Progress, ingest
 from bythebook.index.lexicon import Vocabulary
-from bythebook.model import Asker, Message, Question, Reply, VectorState
+from bythebook.model import Asker, Message, Passage, Question, Reply, VectorState
 from bythebook.providers.hands import Hands
 from bythebook.retrieve.search import Findings, Index, search
 from bythebook.talk.archiver import Archiver, Retention
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _OPENING = 60  # deadlines: before a book is open, there is nothing to go on with
+_READING = 10  # deadlines: the whole catalog is looked through
 _LOG_DEADLINE_S = 0.5
 _OPERATORS_PATIENCE_S = 30.0  # who runs a command can wait for a busy database
 
@@ -165,6 +168,26 @@ class Library:
     async def search(self, question: Question) -> Findings:
         async with self.reading() as desk:
             return await search(question, desk.index)
+
+    async def section(self, url: str) -> tuple[str, tuple[Passage, ...]]:
+        """A section by its url, a page by the one without an anchor, in the order of reading.
+
+        A citation's link will do: what leads a browser on to the quoted words is left out.
+        """
+        url = url.partition(":~:")[0].removesuffix("#")
+        found = await self._hands.do(partial(self._passages_at, url), patience=_READING)
+        if not found:
+            raise NotFound("The book has no such section.", cure="Take the url of a source.")
+        return url, found
+
+    def _passages_at(self, url: str) -> tuple[Passage, ...]:
+        self._current()
+        there = [
+            passage
+            for passage in self._catalog.passages().values()
+            if url in (passage.place.url, passage.place.page_url)
+        ]
+        return tuple(sorted(there, key=lambda passage: passage.position))
 
     async def ingest(
         self,

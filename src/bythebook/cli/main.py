@@ -10,7 +10,7 @@ import sys
 import typer
 
 from bythebook import __version__
-from bythebook.cli import ask, check, eval, ingest, keys, search, serve, threads
+from bythebook.cli import ask, check, eval, ingest, keys, mcp, search, serve, threads
 from bythebook.errors import BookError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command("ingest")(ingest.ingest)
 app.command("ask")(ask.ask)
 app.command("search")(search.search)
 app.command("serve")(serve.serve)
+app.command("mcp")(mcp.mcp)
 app.command("eval", epilog=eval.EPILOG)(eval.evaluate)
 app.add_typer(check.app, name="check")
 app.add_typer(threads.app, name="threads")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from importlib import resources
 
 from fastapi import FastAPI, Response
 
 from bythebook import __version__
 from bythebook.assemble import Library
-from bythebook.serve.door import Door, contracts_of, open_here
+from bythebook.serve.door import Door, contracts_of, needs_keys, open_here
+from bythebook.serve.mcp import Endpoint, is_installed
 from bythebook.serve.openapi import describe
 from bythebook.serve.operations import Operations, operation_routes
 from bythebook.serve.routes import contract_routers
@@ -41,10 +42,12 @@ def create_app(
     door = door or open_here()
     streams = Streams(heartbeat_s=settings.server.heartbeat_s)
     operations = Operations(library, streams, show_questions=settings.log.questions)
+    private = not needs_keys(settings)
+    tools = Endpoint(library, private=private) if is_installed() else None
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with operations.running():
+        async with operations.running(), tools.running() if tools else nullcontext():
             yield
         await door.close()
 
@@ -55,9 +58,12 @@ def create_app(
     routers = contract_routers(library, streams, api_query=settings.server.api_query)
     for router in routers:
         app.include_router(router)
-    app.add_middleware(door.wrap, contracts=tuple(contracts_of(routers)))
+    contracts = [*contracts_of(routers), *([tools.contract] if tools else [])]
+    app.add_middleware(door.wrap, contracts=contracts)
     app.add_middleware(operations.around)  # outside of the door: what it refuses is counted, too
     app.include_router(operation_routes(library, operations))
+    if tools:
+        app.router.routes.append(tools.contract.route)
     for path, (name, media_type) in _WEB.items():
         app.add_api_route(path, _page(name, media_type), include_in_schema=False)
     app.openapi = lambda: describe(app, routers)  # type: ignore[method-assign]

@@ -240,7 +240,7 @@ class Error(BaseModel):
 def show(reply: Reply, call: Call | None = None, *, prompt_tokens: int = 0) -> Completion:
     call, outcome = call or Call(), reply.outcome
     content = _content(outcome)
-    found = _found(reply)
+    found = found_in(reply)
     message = AssistantMessage(content=content, annotations=_annotations(outcome, bold=True))
     return Completion(
         id=_id(call),
@@ -320,7 +320,7 @@ def _markers(answer: Answer, *, bold: bool) -> Iterator[tuple[int, int, int]]:
             yield number, start, end
 
 
-def _found(reply: Reply) -> Found:
+def found_in(reply: Reply) -> Found:
     outcome = reply.outcome
     return Found(
         sources=[_source(citation) for citation in citations_of(reply)],
@@ -427,7 +427,7 @@ def _rest(outcome: Answer | Refusal) -> str:
 
 
 def _last_chunk(reply: Reply, call: Call) -> LastChunk:
-    found = _found(reply)
+    found = found_in(reply)
     delta = Delta(annotations=_annotations(reply.outcome, bold=False))
     return LastChunk(
         id=_id(call),
