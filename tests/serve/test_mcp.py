@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,11 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult, TextContent
 from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
 from bythebook.assemble import Library, open_door_stores
+from bythebook.cli.main import app
+from bythebook.errors import UnknownProvider
 from bythebook.serve.app import create_app
 from bythebook.serve.door import Door
 from bythebook.serve.keys import make_key
@@ -153,6 +157,17 @@ def test_an_open_book_is_not_asked_by_a_page_of_the_web(library: Library) -> Non
         )
         assert client.get("/mcp", headers=_HEADERS).status_code == 405
     assert (rebound.status_code, page.status_code) == (421, 403)
+
+
+def test_without_its_package_a_book_has_no_tools(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with TestClient(create_app(library), base_url="http://127.0.0.1:8000") as client:
+        assert client.post("/mcp", json=_LIST, headers=_HEADERS).status_code == 404
+    told = CliRunner().invoke(app, ["mcp"])
+    assert isinstance(told.exception, UnknownProvider)
+    assert 'pip install "bythebook[mcp]"' in str(told.exception)
 
 
 # --- with the official client, for real -----------------------------------------------------------

@@ -16,6 +16,7 @@ def test_the_readme_asks_each_contract_once(client: TestClient) -> None:
     asked = _CURL.findall((ROOT / "README.md").read_text("utf-8"))
     assert [path for path, _ in asked] == [
         *("/query", "/ask", "/api/v2/query", "/api/v1/query", "/chat/run"),
+        "/v1/chat/completions",
     ]
     for path, body in asked:
         assert client.post(path, json=json.loads(body)).status_code == 200

@@ -5,7 +5,8 @@ it are what it may lean on; whatever steers a language model (temperature, tools
 is ignored: the book answers. It says no in the answer's own text, with ``sources: []`` and a
 ``refusal_type``. Each marker of an answer has an annotation, ``url_citation``. A stream tells a
 sentence at a time; its last chunk brings the sources, and only the whole answer knows which words
-to set in bold. Counts of tokens are estimates.
+to set in bold. Counts of tokens are estimates. Such clients send the whole conversation each time:
+where long ones are held, raise ``door.body_bytes``.
 """
 
 from __future__ import annotations
