@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
 
-from snowballstemmer import stemmer
+from Stemmer import Stemmer
 
 from bythebook.book.function_words import FUNCTION_WORDS
 from bythebook.book.language import likeliest
@@ -152,7 +152,7 @@ def _is_accent(char: str) -> bool:
 
 @cache
 def _stemmer(language: str) -> Any:
-    return stemmer(_STEMMERS[language])
+    return Stemmer(_STEMMERS[language])
 
 
 _stemming = threading.Lock()  # a stemmer keeps the word it works on to itself
