@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _OPENING = 60  # deadlines: before a book is open, there is nothing to go on with
-_READING = 10  # deadlines: the whole catalog is looked through
 _LOG_DEADLINE_S = 0.5
 _OPERATORS_PATIENCE_S = 30.0  # who runs a command can wait for a busy database
 
@@ -78,6 +76,7 @@ EMBEDDERS = {
 
 
 Switch = Callable[[str], "tuple[Embedder, Shelf]"]  # an embedder's name -> it, and its shelf
+Contents = dict[str, list[str]]  # the url of a section or a page -> its passages, in order
 Observer = Callable[[Reply, str], None]  # a reply, and the generation that it was made from
 
 
@@ -123,6 +122,8 @@ class Library:
         self._edition: _Edition | None = None
         self._outdated: list[_Edition] = []  # still read by questions that began before a swap
         self._opening = asyncio.Lock()
+        self._contents: tuple[str, Contents] | None = None  # with the generation they are of
+        self._listing = asyncio.Lock()
         self._hands = Hands(2, deadline_s=deadline_s)
         self._housekeeping: asyncio.Task[None] | None = None
         self.threads = threads
@@ -175,19 +176,28 @@ class Library:
         A citation's link will do: what leads a browser on to the quoted words is left out.
         """
         url = url.partition(":~:")[0].removesuffix("#")
-        found = await self._hands.do(partial(self._passages_at, url), patience=_READING)
-        if not found:
+        async with self.reading() as desk:
+            contents = await self._contents_of(desk.index.generation)
+            entries = await desk.index.store.fetch(contents.get(url, ()))
+        if not entries:
             raise NotFound("The book has no such section.", cure="Take the url of a source.")
-        return url, found
+        return url, tuple(entry.passage for entry in entries)
 
-    def _passages_at(self, url: str) -> tuple[Passage, ...]:
-        self._current()
-        there = [
-            passage
-            for passage in self._catalog.passages().values()
-            if url in (passage.place.url, passage.place.page_url)
-        ]
-        return tuple(sorted(there, key=lambda passage: passage.position))
+    async def _contents_of(self, generation: str) -> Contents:
+        """Made by the first who asks: the whole catalog is looked through for it."""
+        async with self._listing:
+            if self._contents is None or self._contents[0] != generation:
+                listed = await self._hands.do(self._list_contents, patience=_OPENING)
+                self._contents = generation, listed
+            return self._contents[1]
+
+    def _list_contents(self) -> Contents:
+        contents: dict[str, list[str]] = {}
+        passages = self._catalog.passages().values()
+        for passage in sorted(passages, key=lambda passage: passage.position):
+            for url in {passage.place.url, passage.place.page_url}:
+                contents.setdefault(url, []).append(passage.id)
+        return contents
 
     async def ingest(
         self,

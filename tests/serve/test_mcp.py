@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 from bythebook.assemble import Library, open_door_stores
 from bythebook.cli.main import app
 from bythebook.errors import UnknownProvider
+from bythebook.model import Question
 from bythebook.serve.app import create_app
 from bythebook.serve.door import Door
 from bythebook.serve.keys import make_key
 from bythebook.serve.mcp import make_server
 from bythebook.settings import Door as Rules
-from tests.samples import small_book
+from tests.samples import read, small_book
 from tests.serve.conftest import FragileEmbedder
 from tests.serve.doorway import PEPPER
 from tests.serve.running import PROGRAM, book_server, ingest
@@ -89,6 +90,18 @@ async def test_what_is_found_can_be_read_on(library: Library) -> None:
     assert "bimetal strip" in linked.structured_content["text"]
     text = page.structured_content["text"]
     assert text.index("about kites and kettles") < text.index("wind pushes") < text.index("bimetal")
+
+
+async def test_a_section_is_read_from_the_book_as_it_is_now(
+    library: Library, book_folder: Path
+) -> None:
+    page = book_folder / "zeppelin.md"
+    for colour in ("red", "silver"):
+        page.write_text(f"# Zeppelins\n\nThe colour of a zeppelin is {colour}.\n")
+        await library.ingest(read(book_folder))
+        found = await library.search(Question("What colour is a zeppelin?"))
+        _, [passage] = await library.section(found.hits[0].passage.place.url)
+        assert colour in passage.text
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from bythebook.model import Answer, Mark, Sentence
 from bythebook.serve import examples
 from bythebook.serve.contracts import openai
+from bythebook.serve.log import FIELDS
 from tests.serve.conftest import FragileEmbedder
 
 _PATH = "/v1/chat/completions"
@@ -189,6 +190,34 @@ def test_a_stream_that_breaks_off_ends_with_an_error_and_is_not_done(
     first, error = _streamed(client)
     assert first["choices"][0]["delta"]["role"] == "assistant"
     assert error["error"]["type"] == "server_error"
+
+
+def test_a_stream_that_was_told_whole_is_told_again(
+    client: TestClient, embedder: FragileEmbedder
+) -> None:
+    def ask() -> str:
+        body = _body(_user("Who keeps a kite from drifting away?"), stream=True)
+        return client.post(_PATH, json=body, headers={"Idempotency-Key": "one"}).text
+
+    embedder.broken = True
+    assert "[DONE]" not in ask()
+    embedder.broken = False
+    told = ask()
+    assert told.endswith("data: [DONE]\n\n")
+    assert ask() == told  # with the same id
+
+
+def test_a_question_is_written_down_as_this_contracts(
+    client: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    _asked(client)
+    _streamed(client, _user(_UNKNOWN))
+    lines = [vars(record)[FIELDS] for record in caplog.records if FIELDS in vars(record)]
+    assert [(line["contract"], line["outcome"]) for line in lines] == [
+        ("OpenAI", "answered"),
+        ("OpenAI", "refused"),
+    ]
 
 
 _SENTENCES = st.lists(
