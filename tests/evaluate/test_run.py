@@ -14,7 +14,7 @@ from bythebook.evaluate.grade import Asked, Case, grade
 from bythebook.evaluate.places import Places
 from bythebook.evaluate.questions import Row, Section
 from bythebook.evaluate.run import Without, ask_all, recheck
-from bythebook.model import Answer, Question
+from bythebook.model import Answer, Mark, Question
 from bythebook.ports import Candidate
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
 from tests.samples import read
@@ -140,8 +140,12 @@ async def test_marked_words_come_from_the_reply(desk: Desk) -> None:
     book = Places(desk.catalog.passages())
     reply = await desk.library.reply(Question(_KETTLE.question))
     assert isinstance(reply.outcome, Answer)
-    marked = replace(reply, outcome=replace(reply.outcome, span="100 degrees"))
+    start = reply.outcome.sentences[0].text.index("100 degrees")
+    mark = Mark(0, start, start + len("100 degrees"))
+    marked = replace(reply, outcome=replace(reply.outcome, mark=mark))
     assert grade(Asked(_KETTLE, marked, marked), book).marked == "100 degrees"
+    bare = replace(reply, outcome=replace(reply.outcome, mark=None))
+    assert grade(Asked(_KETTLE, bare, bare), book).marked is None
 
 
 async def test_a_file_may_be_named_from_further_up_but_not_by_its_end_alone(desk: Desk) -> None:
