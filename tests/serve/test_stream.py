@@ -231,6 +231,7 @@ async def test_silence_is_filled_with_comments(book_folder: Path) -> None:
         await one.until(": ping\n\n", times=3)
         writer.may_go_on.set()
     _check_order(one.events)
+    assert one.events[-1].name == "done"  # a comment is no event, and takes no number
 
 
 async def test_a_reader_who_leaves_cancels_the_work_and_leaves_no_task(book_folder: Path) -> None:
