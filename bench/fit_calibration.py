@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from bythebook.assemble import Library, open_library
+from bythebook.assemble import open_library
 from bythebook.book.site import read_book
 from bythebook.index.calibrate import MOST_BEHIND, MOST_STRANGERS, Calibration, Reading
+from bythebook.library import Library
 from bythebook.model import Hit, Question, Signals, VectorState
 from bythebook.retrieve.search import Index, search
 from bythebook.settings import load_settings

@@ -22,8 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bythebook.assemble import Library, open_library
+from bythebook.assemble import open_library
 from bythebook.book.site import read_book
+from bythebook.library import Library
 from bythebook.model import Question
 from bythebook.settings import load_settings
 

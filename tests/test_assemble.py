@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.assemble import Library, open_library
+from bythebook.assemble import open_library
 from bythebook.book.site import read_book
 from bythebook.errors import ConfigurationError, EmbedderMismatch, IndexDamaged, UnknownProvider
+from bythebook.library import Library
 from bythebook.model import Answer, Question, Reply
 from bythebook.providers.fake import (
     FakeEmbedder,

@@ -17,8 +17,8 @@ import typer
 from pydantic import BaseModel
 
 from bythebook import errors, settings
-from bythebook.assemble import Library
 from bythebook.cli.main import app
+from bythebook.library import Library
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
 from bythebook.serve.app import create_app
 

@@ -9,8 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bythebook.assemble import Library, open_library
+    from bythebook.assemble import open_library
     from bythebook.errors import BookError
+    from bythebook.library import Library
     from bythebook.model import Answer, Question, Refusal, Reply
     from bythebook.quick import ask, respond, semantic_search
     from bythebook.settings import Settings
@@ -20,7 +21,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Answer": "bythebook.model",
     "BookError": "bythebook.errors",
-    "Library": "bythebook.assemble",
+    "Library": "bythebook.library",
     "Question": "bythebook.model",
     "Refusal": "bythebook.model",
     "Reply": "bythebook.model",

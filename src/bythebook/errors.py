@@ -115,9 +115,19 @@ class ServiceError(BookError):
 
     exit_code = 3
 
-    def __init__(self, message: str, *, cure: str = "", timed_out: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        cure: str = "",
+        timed_out: bool = False,
+        retryable: bool = True,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message, cure=cure)
         self.timed_out = timed_out  # it may still have been at work
+        self.retryable = retryable  # the same may succeed later, with nothing changed
+        self.retry_after = retry_after  # seconds, where the service said so
 
 
 class EmbedderFailed(ServiceError):

@@ -330,6 +330,25 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What language models read and wrote for an answer, in their own tokens."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls: int = 0
+    cost_usd: float | None = None  # None where the price is not known
+
+    def __add__(self, other: Usage) -> Usage:
+        known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.calls + other.calls,
+            sum(known) if known else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What the check found about a sentence of the writer, and what of it was dropped."""
 
@@ -350,6 +369,8 @@ class Reply:
     vectors: VectorState = VectorState.READY
     verdicts: tuple[Verdict, ...] = ()  # on every sentence that was written, shown or not
     persisted: bool = True  # False: its thread's messages could not be kept
+    usage: Usage = Usage()
+    fallback: str | None = None  # why another writer than the chosen one wrote it, or the rest
 
     @property
     def withheld(self) -> int:

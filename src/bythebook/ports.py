@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from bythebook.model import (
     Evidence,
     FilterValue,
+    Hit,
     Message,
     Passage,
     Question,
     Thread,
+    Usage,
     VectorState,
 )
 
@@ -126,15 +128,28 @@ class Shelf(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Passages that a writer looked up by itself: they join the evidence, numbered on from it."""
+
+    hits: tuple[Hit, ...]
+
+
+Piece = str | Found | Usage  # of a draft: text as it comes, what was looked up, what it cost
+
+
 class Writer(Protocol):
-    """Evidence to prose. What it writes is checked sentence by sentence before anyone sees it."""
+    """Evidence to prose. What it writes is checked sentence by sentence before anyone sees it.
+
+    A draft that ends is whole: a writer that is cut off raises WriterFailed.
+    """
 
     @property
     def name(self) -> str: ...
 
     def write(
         self, question: Question, evidence: Evidence, history: Sequence[Message]
-    ) -> AsyncIterator[str]: ...
+    ) -> AsyncIterator[Piece]: ...
 
 
 # --- conversations and the log of questions ---------------------------------------------------

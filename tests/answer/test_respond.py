@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bythebook.answer.respond import Event, State
-from bythebook.assemble import Library
 from bythebook.book.site import read_book
+from bythebook.library import Library
 from bythebook.model import (
     Answer,
     Citation,

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.assemble import Library
 from bythebook.errors import InvalidInput
 from bythebook.evaluate.grade import Asked, Case, grade
 from bythebook.evaluate.places import Places
 from bythebook.evaluate.questions import Row, Section
 from bythebook.evaluate.run import Without, ask_all, recheck
+from bythebook.library import Library
 from bythebook.model import Answer, Mark, Question
 from bythebook.ports import Candidate
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads

@@ -19,8 +19,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bythebook.assemble import Library
 from bythebook.book.site import read_book
+from bythebook.library import Library
 from bythebook.providers.fake import FakeEmbedder, MemoryThreads
 from bythebook.providers.qdrant_edge import EdgeShelf
 from bythebook.providers.qdrant_server import Server, ServerShelf

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bythebook.assemble import Library
 from bythebook.index.check import IndexReport
+from bythebook.library import Library
 from bythebook.model import VectorState
 from bythebook.ports import Entry
 from bythebook.providers.fake import (

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from qdrant_client import AsyncQdrantClient, models
 
-from bythebook.assemble import Library, open_library
+from bythebook.assemble import open_library
 from bythebook.errors import ConfigurationError, EmbedderMismatch
+from bythebook.library import Library
 from bythebook.model import Answer, Question, Refusal
 from bythebook.providers.fake import FakeEmbedder, MemoryThreads
 from bythebook.providers.qdrant_existing import ExistingBook

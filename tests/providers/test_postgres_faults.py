@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.assemble import Library
 from bythebook.errors import DatabaseFailed
+from bythebook.library import Library
 from bythebook.model import Answer, Asker, Question
 from bythebook.providers.fake import FakeEmbedder, MemoryShelf
 from bythebook.providers.sql import SqlCatalog, open_database

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from starlette.testclient import TestClient
 
-from bythebook.assemble import Library
 from bythebook.errors import EmbedderFailed
+from bythebook.library import Library
 from bythebook.ports import TextRole
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
 from bythebook.serve.app import create_app

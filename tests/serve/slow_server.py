@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from bythebook.assemble import Library
 from bythebook.book.site import read_book
-from bythebook.index.lexicon import Vocabulary
+from bythebook.library import Library
 from bythebook.model import Evidence, Message, Question
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.retrieve.search import Index
 from bythebook.serve.run import run
 from bythebook.settings import Settings
 from tests.samples import small_book
@@ -29,8 +29,8 @@ SENTENCES = 100
 class SlowWriter:
     name = "fake:slow"
 
-    def __init__(self, vocabulary: Vocabulary, folder: Path) -> None:
-        del vocabulary
+    def __init__(self, index: Index, folder: Path) -> None:
+        del index
         self._folder = folder
 
     async def write(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from bythebook.assemble import Library
+from bythebook.library import Library
 from bythebook.model import BOOK_DOES_NOT_SAY, SELECTION_DOES_NOT_SAY
 from tests.samples import read
 from tests.serve.conftest import FragileEmbedder

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from bythebook.assemble import Library
 from bythebook.errors import NotIngested, StoreFailed
+from bythebook.library import Library
 from bythebook.model import (
     BOOK_DOES_NOT_SAY,
     SELECTION_DOES_NOT_SAY,

@@ -14,7 +14,8 @@ from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 from tools.make_docs import CONTRACTS
 
-from bythebook.assemble import Library, open_door_stores
+from bythebook.assemble import open_door_stores
+from bythebook.library import Library
 from bythebook.serve.app import create_app
 from bythebook.serve.contracts import agent, book, chat, envelope, openai, plain
 from bythebook.serve.door import Door

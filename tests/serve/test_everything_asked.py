@@ -25,7 +25,7 @@ from schemathesis.checks import (
 from schemathesis.python import asgi
 from tools.make_docs import CONTRACTS, describe
 
-from bythebook.assemble import Library
+from bythebook.library import Library
 from bythebook.serve.app import create_app
 from bythebook.serve.stream import MEDIA_TYPE
 

@@ -12,9 +12,10 @@ from mcp_types import CallToolResult, TextContent
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from bythebook.assemble import Library, open_door_stores
+from bythebook.assemble import open_door_stores
 from bythebook.cli.main import app
 from bythebook.errors import UnknownProvider
+from bythebook.library import Library
 from bythebook.model import Question
 from bythebook.serve.app import create_app
 from bythebook.serve.door import Door

@@ -14,8 +14,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from bythebook.assemble import Library
 from bythebook.errors import DatabaseFailed, EmbedderFailed
+from bythebook.library import Library
 from bythebook.ports import Generation, TextRole
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
 from bythebook.serve.app import create_app

@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from bythebook.answer.respond import Desk, respond
-from bythebook.assemble import Library
 from bythebook.book.site import Book
 from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping, WriterFailed
-from bythebook.index.lexicon import Vocabulary
+from bythebook.library import Library
 from bythebook.model import BOOK_DOES_NOT_SAY, Evidence, Message, Question
 from bythebook.ports import Writer
 from bythebook.providers.fake import (
@@ -31,6 +30,7 @@ from bythebook.providers.fake import (
     MemoryThreads,
     ScriptedWriter,
 )
+from bythebook.retrieve.search import Index
 from bythebook.serve.app import create_app
 from bythebook.serve.contracts.chat import ChatResponse, DeltaTold, Told, tell
 from bythebook.serve.contracts.wire import Call
@@ -81,7 +81,7 @@ class Breaking:
 
 
 async def _app(folder: Path, writer: Writer | None = None, **server: float) -> FastAPI:
-    def make(vocabulary: Vocabulary) -> Writer:
+    def make(index: Index) -> Writer:
         assert writer is not None
         return writer
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
-from bythebook.assemble import Library, open_door_stores
+from bythebook.assemble import open_door_stores
+from bythebook.library import Library
 from bythebook.serve.app import create_app
 from bythebook.serve.keys import make_key
 from tests.serve.doorway import PEPPER, door_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.assemble import Library
 from bythebook.errors import DatabaseFailed, EmbedderFailed
+from bythebook.library import Library
 from bythebook.model import Answer, Asker, Question
 from bythebook.ports import LoggedQuery
 from bythebook.providers.fake import (

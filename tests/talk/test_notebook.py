@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bythebook.assemble import Library
 from bythebook.errors import DatabaseFailed, NotFound
+from bythebook.library import Library
 from bythebook.model import Answer, Asker, Question, Thread
 from bythebook.ports import Generation
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads

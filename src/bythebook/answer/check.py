@@ -19,7 +19,7 @@ from bythebook.book.sentences import split_sentences
 from bythebook.model import Evidence, Hit, UnitKind, Verdict
 
 if TYPE_CHECKING:
-    from bythebook.ports import Embedder
+    from bythebook.ports import Embedder, Piece
 
 ENOUGH = 0.5  # odds
 _FEWEST_TERMS = 2  # of a sentence in a writer's own words; fewer say nothing that can be checked
@@ -68,7 +68,7 @@ class Withheld:
 
 
 async def check(
-    draft: AsyncIterator[str], evidence: Evidence, embedder: Embedder | None = None
+    draft: AsyncIterator[Piece], evidence: Evidence, embedder: Embedder | None = None
 ) -> AsyncIterator[Supported | Withheld]:
     """Each sentence as soon as it is complete and has been checked."""
     known = "\n".join(hit.passage.text for hit in evidence.hits)

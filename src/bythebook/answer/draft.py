@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from bythebook.book.letters import clean
 from bythebook.book.sentences import split_sentences
+from bythebook.ports import Piece
 
 _MARKER = re.compile(r"\s*\[\s*([0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*)\s*\](?!\()")
 _LAST_MARKER = re.compile(r"\s*\[\s*[0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*\s*\]\s*\Z")
@@ -109,10 +110,12 @@ def inside_fence(text: str) -> str | None:
     return text.partition("\n")[2].rpartition("\n")[0] if _FENCE.match(text) else None
 
 
-async def claims(draft: AsyncIterator[str]) -> AsyncIterator[tuple[str, str]]:
+async def claims(draft: AsyncIterator[Piece]) -> AsyncIterator[tuple[str, str]]:
     """(what stood before it, its text) of each piece that has words."""
     splitter = Splitter()
     async for piece in draft:
+        if not isinstance(piece, str):
+            continue
         for lead, text in splitter.feed(piece):
             if _has_words(text):
                 yield lead, text

@@ -35,8 +35,9 @@ def links(
     as_json: options.Json = False,
 ) -> None:
     """Check that every stored address leads to a page and a heading. Exit code 1: some do not."""
-    from bythebook.assemble import not_ingested, open_catalog
+    from bythebook.assemble import open_catalog
     from bythebook.book.links import lost_in_build, lost_in_sources
+    from bythebook.library import not_ingested
 
     catalog = open_catalog(options.load(home=home))
     current = catalog.current()

@@ -185,8 +185,9 @@ def _sentence(verdict: Verdict) -> str:
 
 
 def _make(settings: Settings, count: int, seed: int, out: Path | None) -> None:
-    from bythebook.assemble import not_ingested, open_catalog
+    from bythebook.assemble import open_catalog
     from bythebook.evaluate.make import make_questions
+    from bythebook.library import not_ingested
 
     catalog = open_catalog(settings)
     if catalog.current() is None:

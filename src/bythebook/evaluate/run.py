@@ -16,7 +16,7 @@ from bythebook.ports import Candidate, Entry, Filters, PassageStore
 from bythebook.retrieve.search import search
 
 if TYPE_CHECKING:
-    from bythebook.assemble import Library
+    from bythebook.library import Library
     from bythebook.model import Vectors
 
 Progress = Callable[[int, int], None]

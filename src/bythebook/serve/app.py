@@ -9,7 +9,7 @@ from importlib import resources
 from fastapi import FastAPI, Response
 
 from bythebook import __version__
-from bythebook.assemble import Library
+from bythebook.library import Library
 from bythebook.serve.door import Door, contracts_of, needs_keys, open_here
 from bythebook.serve.mcp import Endpoint, is_installed
 from bythebook.serve.openapi import describe

@@ -19,8 +19,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bythebook import __version__
-from bythebook.assemble import Library
 from bythebook.errors import BookError, Stopping, UnknownProvider
+from bythebook.library import Library
 from bythebook.model import Asker
 from bythebook.serve.contracts import tools
 from bythebook.serve.contracts.wire import Call, is_ours, sentence_of, status_of

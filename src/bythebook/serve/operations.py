@@ -23,8 +23,8 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook import __version__
-from bythebook.assemble import Library
 from bythebook.errors import BookError
+from bythebook.library import Library
 from bythebook.model import Answer, Refusal, Reply
 from bythebook.serve.log import FIELDS
 from bythebook.serve.metrics import CONTENT_TYPE, Metrics

@@ -21,8 +21,8 @@ from fastapi.routing import APIRoute
 from pydantic import UUID4, BaseModel
 from starlette.exceptions import HTTPException
 
-from bythebook.assemble import Library
 from bythebook.errors import BookError, InvalidInput
+from bythebook.library import Library
 from bythebook.model import Asker
 from bythebook.serve import examples, openapi
 from bythebook.serve.contracts import agent, book, chat, envelope, openai, plain

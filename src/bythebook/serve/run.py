@@ -15,8 +15,9 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bythebook.assemble import Library, open_library
+from bythebook.assemble import open_library
 from bythebook.errors import ConfigurationError
+from bythebook.library import Library
 from bythebook.serve.app import create_app
 from bythebook.serve.door import open_door
 from bythebook.serve.log import configuration

@@ -30,6 +30,7 @@ from bythebook.errors import (
     NotAllowed,
     NotFound,
     RateLimited,
+    ServiceError,
     StoreFailed,
     TooLarge,
     WriterFailed,
@@ -150,4 +151,5 @@ def sentence_of(error: BookError) -> str:
 
 def retry_after(error: BookError) -> int | None:
     """Whole seconds until it is worth another try, where that is known."""
-    return math.ceil(error.retry_after) if isinstance(error, RateLimited) else None
+    seconds = error.retry_after if isinstance(error, RateLimited | ServiceError) else None
+    return None if seconds is None else math.ceil(seconds)

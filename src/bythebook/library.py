@@ -1,0 +1,383 @@
+"""One book, open for questions: what it answers with, and which generation of it is read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bythebook.answer.extract import ExtractiveWriter
+from bythebook.answer.plan import plan
+from bythebook.answer.respond import Desk, Event, respond
+from bythebook.errors import (
+    BookError,
+    DatabaseFailed,
+    EmbedderMismatch,
+    IndexDamaged,
+    NotFound,
+    NotIngested,
+)
+from bythebook.index.calibrate import calibration_of
+from bythebook.index.check import IndexReport, compare
+from bythebook.index.embed import QuestionVectors
+from bythebook.index.ingest import IngestResult, Press, Progress, ingest
+from bythebook.index.lexicon import Vocabulary
+from bythebook.model import Asker, Message, Passage, Question, Reply, VectorState
+from bythebook.providers.hands import Hands
+from bythebook.retrieve.search import Findings, Index, search
+from bythebook.talk.archiver import Archiver
+from bythebook.talk.log import LogQueue, Visit
+from bythebook.talk.notebook import open_conversation
+
+if TYPE_CHECKING:
+    from bythebook.book.site import Book
+    from bythebook.ports import (
+        Catalog,
+        Embedder,
+        Generation,
+        PassageStore,
+        Shelf,
+        ThreadStore,
+        Writer,
+    )
+
+_OPENING = 60  # deadlines: before a book is open, there is nothing to go on with
+
+Switch = Callable[[str], "tuple[Embedder, Shelf]"]  # an embedder's name -> it, and its shelf
+Contents = dict[str, list[str]]  # the url of a section or a page -> its passages, in order
+MakeWriter = Callable[[Index], "Writer"]
+Observer = Callable[[Reply, str], None]  # a reply, and the generation that it was made from
+
+
+def extractive(index: Index) -> Writer:
+    """The writer that needs no model service."""
+    return ExtractiveWriter(index.vocabulary)
+
+
+@dataclass(slots=True, eq=False)
+class _Edition:
+    """An opened generation, and how many questions are being answered from it."""
+
+    desk: Desk
+    shelf: Shelf
+    readers: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.desk.index.generation
+
+
+class Library:
+    """One book, open for questions. Picks up a newly published generation between two of them.
+
+    With ``switch``, it follows the book to another embedder; without, that is an error.
+    """
+
+    def __init__(  # noqa: PLR0913 - a library has as many parts
+        self,
+        *,
+        embedder: Embedder,
+        shelf: Shelf,
+        catalog: Catalog,
+        threads: ThreadStore,
+        log: LogQueue | None = None,
+        archiver: Archiver | None = None,
+        make_writer: MakeWriter = extractive,
+        context_tokens: int = 4000,
+        switch: Switch | None = None,
+        deadline_s: float = 1.0,
+    ) -> None:
+        self._switch = switch
+        self._embedder = embedder
+        self._shelf = shelf
+        self._catalog = catalog
+        self._make_writer = make_writer
+        self._context_tokens = context_tokens
+        self._edition: _Edition | None = None
+        self._outdated: list[_Edition] = []  # still read by questions that began before a swap
+        self._opening = asyncio.Lock()
+        self._contents: tuple[str, Contents] | None = None  # with the generation they are of
+        self._listing = asyncio.Lock()
+        self._hands = Hands(2, deadline_s=deadline_s)
+        self._housekeeping: asyncio.Task[None] | None = None
+        self.threads = threads
+        self.log = log
+        self.archiver = archiver
+        self.asked = QuestionVectors()
+        self.observers: list[Observer] = []
+
+    async def ask(
+        self, question: Question, *, asker: Asker | None = None, history: Sequence[Message] = ()
+    ) -> AsyncGenerator[Event, None]:
+        """Every event of the question's journey; the last one is the reply.
+
+        ``history`` is what was said before, where the asker keeps that himself, in no thread.
+        What someone asks is logged; what nobody asks, as in an evaluation, is not.
+        """
+        visit = Visit(question, asker, mode=plan(question).mode.value, log=self.log)
+        try:
+            async with self.reading() as desk:
+                conversation = await open_conversation(self.threads, question, visit.owner)
+                said = (*conversation.history, *history)
+                async with aclosing(respond(question, desk, said)) as journey:
+                    async for event in journey:
+                        if isinstance(event, Reply):
+                            event = await conversation.keep(event)  # noqa: PLW2901 - the same reply
+                            visit.end(event)
+                            for observe in self.observers:
+                                observe(event, desk.index.generation)
+                        yield event
+        except BookError:
+            visit.end(None)
+            raise
+
+    async def reply(
+        self, question: Question, *, asker: Asker | None = None, history: Sequence[Message] = ()
+    ) -> Reply:
+        async with aclosing(self.ask(question, asker=asker, history=history)) as journey:
+            async for event in journey:
+                if isinstance(event, Reply):
+                    return event
+        raise AssertionError("a journey ends with its reply")
+
+    async def search(self, question: Question) -> Findings:
+        async with self.reading() as desk:
+            return await search(question, desk.index)
+
+    async def section(self, url: str) -> tuple[str, tuple[Passage, ...]]:
+        """A section by its url, a page by the one without an anchor, in the order of reading.
+
+        A citation's link will do: what leads a browser on to the quoted words is left out.
+        """
+        url = url.partition(":~:")[0].removesuffix("#")
+        async with self.reading() as desk:
+            contents = await self._contents_of(desk.index.generation)
+            entries = await desk.index.store.fetch(contents.get(url, ()))
+        if not entries:
+            raise NotFound("The book has no such section.", cure="Take the url of a source.")
+        return url, tuple(entry.passage for entry in entries)
+
+    async def _contents_of(self, generation: str) -> Contents:
+        """Made by the first who asks: the whole catalog is looked through for it."""
+        async with self._listing:
+            if self._contents is None or self._contents[0] != generation:
+                listed = await self._hands.do(self._list_contents, patience=_OPENING)
+                self._contents = generation, listed
+            return self._contents[1]
+
+    def _list_contents(self) -> Contents:
+        contents: dict[str, list[str]] = {}
+        passages = self._catalog.passages().values()
+        for passage in sorted(passages, key=lambda passage: passage.position):
+            for url in {passage.place.url, passage.place.page_url}:
+                contents.setdefault(url, []).append(passage.id)
+        return contents
+
+    async def ingest(
+        self,
+        book: Book,
+        *,
+        on_progress: Progress = lambda done, total: None,
+        on_searchable: Callable[[], None] = lambda: None,
+        origin: str = "",
+    ) -> IngestResult:
+        with self._catalog.ingesting():
+            return await ingest(
+                book,
+                self._press(),
+                on_progress=on_progress,
+                on_searchable=on_searchable,
+                origin=origin,
+            )
+
+    async def check_index(self, sources: Book | None) -> IndexReport:
+        """Whether catalog, index and sources tell the same story."""
+        passages = None if sources is None else sources.passages
+        return await compare(self._press(), self._current(), passages)
+
+    async def repair_index(self) -> None:
+        """Make the index again from the catalog; nothing is read or embedded.
+
+        Where vectors have been lost, the book is found by its words until the next ingest.
+        """
+        with self._catalog.ingesting():
+            press, current = self._press(), self._current()
+            passages = list(self._catalog.passages().values())
+            vectors = VectorState.PENDING if press.missing(passages) else VectorState.READY
+            await press.publish(passages, vectors, origin=current.origin, again=True)
+
+    def origin(self) -> str:
+        """Where the served book was read from, as its ingest wrote it down."""
+        return self._current().origin
+
+    def _press(self) -> Press:
+        return Press(self._catalog, self._shelf, self._embedder)
+
+    def _current(self) -> Generation:
+        generation = self._catalog.current()
+        if generation is None:
+            raise not_ingested()
+        return generation
+
+    async def desk(self) -> Desk:
+        """What answers questions now. A later generation may close it: see ``reading``."""
+        async with self.reading() as desk:
+            return desk
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Desk]:
+        """The newest generation, which stays open for as long as this question reads it."""
+        edition = await self._newest()
+        try:
+            yield edition.desk
+        finally:
+            edition.readers -= 1
+            await self._close_outdated()
+
+    async def _newest(self) -> _Edition:
+        """What the catalog names; what is open, where the catalog does not answer."""
+        patience = 1 if self._edition else _OPENING
+        try:
+            served = await self._hands.do(self._catalog.served, patience=patience)
+        except DatabaseFailed:
+            if self._edition is None:
+                raise
+            served = self._edition.name
+        async with self._opening:
+            if self._edition is None or self._edition.name != served:
+                self._edition = await self._renewed(self._edition)
+            self._edition.readers += 1
+        return self._edition
+
+    async def _renewed(self, edition: _Edition | None) -> _Edition:
+        """The served generation; what was read before it stays open for those who read it."""
+        generation = await self._hands.do(self._current)
+        while edition is None or edition.name != generation.name:
+            try:
+                opened = _Edition(await self._open(generation), self._shelf)
+            except IndexDamaged:
+                # An ingest may have taken it away since the catalog was asked.
+                later = await self._hands.do(self._current)
+                if later.name == generation.name:
+                    raise
+                generation = later
+            else:
+                if edition is not None:
+                    self._outdated.append(edition)
+                return opened
+        return edition
+
+    async def _close_outdated(self) -> None:
+        done = [edition for edition in self._outdated if not edition.readers]
+        self._outdated = [edition for edition in self._outdated if edition.readers]
+        in_use = [self._shelf, *(edition.shelf for edition in self._outdated)]
+        for edition in done:
+            await edition.desk.index.store.close()
+            if edition.shelf not in in_use:  # the book moved on to another embedder
+                await edition.shelf.close()
+
+    async def health(self) -> dict[str, str]:
+        """Each service's state in a word; never raises."""
+        return {**await self.stores(), "embedder": await _state(self._embed_something)}
+
+    async def stores(self) -> dict[str, str]:
+        """The states of what a question cannot do without, but for the embedder; never raises."""
+        return {
+            "database": await _state(self._ask_database),
+            "index": await _state(self._count_passages),
+        }
+
+    async def warm_up(self) -> None:
+        """Load what the first question would have to wait for."""
+        await self.desk()
+        await self._embed_something()
+
+    def keep_house(self) -> None:
+        """From now on, until the library is closed, archive what has become idle."""
+        if self.archiver is not None and self._housekeeping is None:
+            self._housekeeping = asyncio.create_task(self.archiver.run())
+
+    async def close(self) -> None:
+        """Let go of the store's connections and of the database."""
+        housekeeping, self._housekeeping = self._housekeeping, None
+        if housekeeping is not None:
+            housekeeping.cancel()
+            await asyncio.wait([housekeeping])
+        editions = [*self._outdated, *([self._edition] if self._edition else [])]
+        self._edition, self._outdated = None, []
+        for edition in editions:
+            await edition.desk.index.store.close()
+        await self._shelf.close()
+        if self.log is not None:
+            await self.log.close()
+        await self.threads.close()
+        self._hands.close()
+
+    async def _count_passages(self) -> None:
+        async with self.reading() as desk:
+            await desk.index.store.count()
+
+    async def _embed_something(self) -> None:
+        await self._embedder.embed(["Is the book open?"], role="query")
+
+    async def _ask_database(self) -> None:
+        await self._hands.do(self._catalog.served)
+        await self.threads.list(owner=None, limit=1)
+
+    async def _open_store(self, generation: Generation) -> PassageStore:
+        """Of a book with vectors, the first question needs the model as well: load it meanwhile."""
+        store = asyncio.create_task(self._shelf.open(generation.name))
+        if generation.vectors is VectorState.READY:
+            with suppress(BookError):  # the question will say so; a book can be opened without
+                await self._embedder.prepare()
+        return await store
+
+    async def _open(self, generation: Generation) -> Desk:
+        if generation.embedder != self._embedder.name and self._switch is not None:
+            self._embedder, self._shelf = self._switch(generation.embedder)
+        if generation.embedder != self._embedder.name:
+            raise EmbedderMismatch(
+                f"This book was ingested with {generation.embedder}, "
+                f"but the settings say {self._embedder.name}.",
+                cure=f"Set embedder to {generation.embedder}, or ingest the book again.",
+            )
+        store = await self._open_store(generation)
+        if await store.count() != generation.passages:
+            raise IndexDamaged(
+                "The index does not hold what the catalog says.", cure="Run the ingest again."
+            )
+        vocabulary = _vocabulary(generation)
+        index = Index(
+            generation=generation.name,
+            embedder=self._embedder,
+            store=store,
+            vocabulary=vocabulary,
+            calibration=calibration_of(generation),
+            vectors=generation.vectors,
+            asked=self.asked,
+        )
+        return Desk(index, self._make_writer(index), self._context_tokens)
+
+
+async def _state(probe: Callable[[], Awaitable[None]]) -> str:
+    try:
+        await probe()
+    except BookError as error:
+        return error.message
+    return "ok"
+
+
+def _vocabulary(generation: Generation) -> Vocabulary:
+    try:
+        return Vocabulary.from_bytes(generation.vocabulary)
+    except ValueError:
+        raise IndexDamaged(
+            "The catalog's vocabulary is damaged.",
+            cure="Move the home folder away and ingest the book again.",
+        ) from None
+
+
+def not_ingested() -> NotIngested:
+    return NotIngested("This home holds no book yet.", cure="Run: bythebook ingest path/to/docs")
