@@ -192,6 +192,15 @@ class Library:
                 origin=origin,
             )
 
+    async def serves(self, generation: str) -> bool:
+        """Whether this generation is served, whole and with its vectors: nothing to ingest."""
+        with self._catalog.ingesting():
+            return await self._press().serves(generation)
+
+    def served(self) -> str:
+        """The name of the served generation."""
+        return self._current().name
+
     async def check_index(self, sources: Book | None) -> IndexReport:
         """Whether catalog, index and sources tell the same story."""
         passages = None if sources is None else sources.passages

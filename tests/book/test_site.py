@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bythebook.book.config import find_config, read_config
+from bythebook.book.files import Files
 from bythebook.book.site import Book, Page, SiteOptions, read_book
 from bythebook.errors import SourceError
 from tests.book.parity_site import IN_ORDER, ORDERED
@@ -51,9 +52,10 @@ def page(book: Book, file: str) -> Page:
 
 def test_plain_literals_of_the_configuration_are_read_and_nothing_is_run(tmp_path: Path) -> None:
     write(tmp_path, {"docusaurus.config.js": CONFIG})
-    file = find_config(tmp_path)
+    files = Files()
+    file = find_config(files, tmp_path)
     assert file is not None
-    config = read_config(file)
+    config = read_config(files, file)
     assert (config.url, config.base_url) == ("https://book.example", "/base/")
     assert config.plugins[0].route_base_path == "learn"
     assert config.locales == ("en", "ur")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from bythebook.book.files import UnreadableFile, read_text
+from bythebook.book.files import Files, UnreadableFile
 from bythebook.book.js import UNKNOWN, read_value
 
 NAMES = tuple(f"docusaurus.config.{ending}" for ending in ("js", "ts", "mjs", "cjs", "mts", "cts"))
@@ -54,18 +54,18 @@ class SiteConfig:
     unread: tuple[str, ...] = ()  # settings that are there but are not plain literals
 
 
-def find_config(folder: Path, *, levels: int = 3) -> Path | None:
+def find_config(files: Files, folder: Path, *, levels: int = 3) -> Path | None:
     """The nearest configuration at or above ``folder``."""
     for candidate in (folder, *folder.parents[:levels]):
         for name in NAMES:
-            if (candidate / name).is_file():
+            if files.has_file(candidate / name):
                 return candidate / name
     return None
 
 
-def read_config(file: Path) -> SiteConfig:
+def read_config(files: Files, file: Path) -> SiteConfig:
     try:
-        source = read_text(file.parent, PurePosixPath(file.name))
+        source = files.read(file.parent, PurePosixPath(file.name))
     except UnreadableFile as error:
         return SiteConfig(file.parent, unread=(f"{file.name} ({error.reason})",))
     values = _config_object(source)
@@ -147,11 +147,11 @@ def _docs_plugin(options: Mapping[str, object]) -> DocsPlugin:
     )
 
 
-def read_versions(root: Path, plugin: DocsPlugin) -> tuple[str, ...]:
+def read_versions(files: Files, root: Path, plugin: DocsPlugin) -> tuple[str, ...]:
     """The names in ``versions.json``, newest first; none if the site has no versions."""
     name = "versions.json" if plugin.id == "default" else f"{plugin.id}_versions.json"
     try:
-        value = json.loads(read_text(root, PurePosixPath(name)))
+        value = json.loads(files.read(root, PurePosixPath(name)))
     except (UnreadableFile, ValueError, RecursionError):
         return ()
     return _texts(value) if isinstance(value, list) else ()

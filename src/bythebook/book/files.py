@@ -1,14 +1,22 @@
-"""Reading a book's files: regular ones, inside the root, of a bearable size, and nothing else."""
+"""Reading a book's files: regular ones, inside the root, of a bearable size, and nothing else.
+
+Whatever the making of a book depends on is looked at through one ``Files``, which remembers what
+it saw. While each of those looks shows the same, the same book would be made again.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
 MAX_BYTES = 2 * 1024 * 1024
 _MAX_DEPTH = 40
+_FILE, _FOLDER = "file", "folder"
 
 
 class UnreadableFile(Exception):
@@ -18,6 +26,159 @@ class UnreadableFile(Exception):
         super().__init__(reason)
         self.reason = reason
         self.line = line
+
+
+class Act(StrEnum):
+    READ = "read"  # a file's content
+    PROBE = "probe"  # whether there is a file or a folder
+    LIST = "list"  # what a folder holds
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    act: Act
+    root: str
+    path: str  # below the root
+
+    def shows(self) -> str:
+        """What there is to see now; equal words, equal sights."""
+        root, path = Path(self.root), PurePosixPath(self.path)
+        match self.act:
+            case Act.READ:
+                try:
+                    return _digest(read_bytes(root, path))
+                except UnreadableFile as error:
+                    return error.reason
+            case Act.PROBE:
+                return _probe(root / path)
+            case Act.LIST:
+                try:
+                    return _told(_entries(root / path))
+                except UnreadableFile as error:
+                    return error.reason
+
+
+class Files:
+    """The eyes of whoever reads a book: every look, and what it showed."""
+
+    def __init__(self) -> None:
+        self.seen: dict[Look, str] = {}
+
+    def read(self, root: Path, relative: PurePosixPath) -> str:
+        """The text of a file; UnreadableFile says why there is none."""
+        look = Look(Act.READ, str(root), str(relative))
+        try:
+            content = read_bytes(root, relative)
+        except UnreadableFile as error:
+            self.seen[look] = error.reason
+            raise
+        self.seen[look] = _digest(content)
+        return _decoded(content)
+
+    def has_file(self, path: Path) -> bool:
+        return self._probe(path) == _FILE
+
+    def has_folder(self, path: Path) -> bool:
+        return self._probe(path) == _FOLDER
+
+    def _probe(self, path: Path) -> str:
+        found = self.seen[Look(Act.PROBE, str(path), "")] = _probe(path)
+        return found
+
+    def entries(self, folder: Path) -> list[Entry]:
+        """What a folder holds, sorted by name."""
+        look = Look(Act.LIST, str(folder), "")
+        try:
+            entries = _entries(folder)
+        except UnreadableFile as error:
+            self.seen[look] = error.reason
+            raise
+        self.seen[look] = _told(entries)
+        return entries
+
+    def walk(
+        self,
+        root: Path,
+        wanted: Callable[[PurePosixPath], bool],
+        refuse: Callable[[str, str], None],
+    ) -> Iterator[PurePosixPath]:
+        """Regular files below ``root``, sorted; links and other oddities go to ``refuse``."""
+        folders = [PurePosixPath()]
+        while folders:
+            folder = folders.pop()
+            try:
+                entries = self.entries(root / folder)
+            except UnreadableFile as error:
+                refuse(str(folder), error.reason)
+                continue
+            for entry in entries:
+                path = folder / entry.name
+                if entry.kind is Kind.FOLDER:
+                    if len(path.parts) < _MAX_DEPTH:
+                        folders.append(path)
+                elif entry.kind is Kind.LINKED_FOLDER or (entry.kind is Kind.LINK and wanted(path)):
+                    refuse(str(path), "a symbolic link; links are not followed")
+                elif entry.kind is Kind.FILE and wanted(path):
+                    yield path
+                elif entry.kind is Kind.OTHER and wanted(path):
+                    refuse(str(path), "not a regular file")
+
+
+class Kind(StrEnum):
+    FOLDER = "folder"
+    FILE = "file"
+    LINK = "link"
+    LINKED_FOLDER = "linked folder"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a folder."""
+
+    name: str
+    kind: Kind
+
+
+def _entries(folder: Path) -> list[Entry]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted((Entry(each.name, _kind(each)) for each in found), key=lambda e: e.name)
+    except OSError as error:
+        raise UnreadableFile(_reason(error)) from None
+
+
+def _kind(entry: os.DirEntry[str]) -> Kind:
+    if entry.is_symlink():
+        return Kind.LINKED_FOLDER if entry.is_dir() else Kind.LINK
+    if entry.is_dir():
+        return Kind.FOLDER
+    return Kind.FILE if entry.is_file() else Kind.OTHER
+
+
+def _told(entries: list[Entry]) -> str:
+    told = "\0".join(f"{entry.kind}/{entry.name}" for entry in entries)
+    return _digest(told.encode("utf-8", "surrogateescape"))
+
+
+def _probe(path: Path) -> str:
+    if path.is_dir():
+        return _FOLDER
+    return _FILE if path.is_file() else ""
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _decoded(content: bytes) -> str:
+    if b"\0" in content:
+        raise UnreadableFile("holds a NUL byte", content.count(b"\n", 0, content.index(b"\0")) + 1)
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UnreadableFile("not valid UTF-8", line) from None
 
 
 def read_bytes(root: Path, relative: PurePosixPath, *, limit: int = MAX_BYTES) -> bytes:
@@ -65,41 +226,3 @@ def _reason(error: OSError) -> str:
     if error.errno in (40, 20):  # ELOOP, ENOTDIR: what O_NOFOLLOW says of a link
         return "a symbolic link; links are not followed"
     return (error.strerror or "not readable").lower()
-
-
-def read_text(root: Path, relative: PurePosixPath) -> str:
-    content = read_bytes(root, relative)
-    if b"\0" in content:
-        raise UnreadableFile("holds a NUL byte", content.count(b"\n", 0, content.index(b"\0")) + 1)
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise UnreadableFile("not valid UTF-8", line) from None
-
-
-def walk(
-    root: Path, wanted: Callable[[PurePosixPath], bool], refuse: Callable[[str, str], None]
-) -> Iterator[PurePosixPath]:
-    """Regular files below ``root``, sorted; links and other oddities go to ``refuse``."""
-    folders = [PurePosixPath()]
-    while folders:
-        folder = folders.pop()
-        try:
-            entries = sorted(os.scandir(root / folder), key=lambda entry: entry.name)
-        except OSError as error:
-            refuse(str(folder), _reason(error))
-            continue
-        for entry in entries:
-            path = folder / entry.name
-            if entry.is_dir(follow_symlinks=False):
-                if len(path.parts) < _MAX_DEPTH:
-                    folders.append(path)
-            elif entry.is_symlink():
-                if wanted(path) or entry.is_dir():
-                    refuse(str(path), "a symbolic link; links are not followed")
-            elif wanted(path):
-                if entry.is_file(follow_symlinks=False):
-                    yield path
-                else:
-                    refuse(str(path), "not a regular file")

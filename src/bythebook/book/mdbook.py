@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote
 
-from bythebook.book.files import UnreadableFile, read_text
+from bythebook.book.files import Files, UnreadableFile
 
 _LINK = re.compile(r"^(\s*)(?:[-*+]\s+)?\[([^\]]*)\]\(<?([^)>#\s]*)>?(?:#[^)]*)?\)\s*$")
 _PART = re.compile(r"^#\s+(.+?)\s*#*\s*$")
@@ -41,8 +41,8 @@ class MdBook:
     base_url: str
     language: str | None
 
-    def chapters(self) -> list[Chapter]:
-        return list(read_summary(read_text(self.folder, PurePosixPath("SUMMARY.md"))))
+    def chapters(self, files: Files) -> list[Chapter]:
+        return list(read_summary(files.read(self.folder, PurePosixPath("SUMMARY.md"))))
 
     def url(self, file: PurePosixPath, origin: str, base_url: str | None) -> str:
         name = "index" if file.stem.lower() == "readme" else file.stem
@@ -50,12 +50,12 @@ class MdBook:
         return origin.rstrip("/") + quote(path)
 
 
-def find_mdbook(docs: Path) -> MdBook | None:
+def find_mdbook(files: Files, docs: Path) -> MdBook | None:
     """The book that this folder is, or is the source folder of."""
     for home, folder in ((docs, None), (docs.parent, docs)):
-        config = _read_config(home / "book.toml")
+        config = _read_config(files, home / "book.toml")
         source = folder or home / str(_below(config, "book").get("src", "src"))
-        if (source / "SUMMARY.md").is_file() and (folder is None or folder == docs):
+        if files.has_file(source / "SUMMARY.md") and (folder is None or folder == docs):
             html = _below(_below(config, "output"), "html")
             language = _below(config, "book").get("language")
             return MdBook(
@@ -66,9 +66,9 @@ def find_mdbook(docs: Path) -> MdBook | None:
     return None
 
 
-def _read_config(file: Path) -> dict[str, object]:
+def _read_config(files: Files, file: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(read_text(file.parent, PurePosixPath(file.name)))
+        return tomllib.loads(files.read(file.parent, PurePosixPath(file.name)))
     except (UnreadableFile, tomllib.TOMLDecodeError):
         return {}
 

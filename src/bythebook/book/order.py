@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from bythebook.book.files import UnreadableFile, read_text
+from bythebook.book.files import Files, UnreadableFile
 from bythebook.book.frontmatter import UnreadableFrontMatter, read_yaml
 from bythebook.book.routes import Routes, front_text, is_index, split_number
 from bythebook.book.sidebars import Sidebars
@@ -24,14 +24,14 @@ class Category:
     position: float | None = None
 
 
-def read_category(root: Path, folder: PurePosixPath, warn: Warn) -> Category:
+def read_category(files: Files, root: Path, folder: PurePosixPath, warn: Warn) -> Category:
     """What ``_category_.json`` or ``.yml`` says of a folder."""
     for name in CATEGORY_FILES:
         file = folder / name
-        if not (root / file).is_file():
+        if not files.has_file(root / file):
             continue
         try:
-            text = read_text(root, file)
+            text = files.read(root, file)
             value = json.loads(text) if name.endswith("json") else read_yaml(text)
         except (UnreadableFile, UnreadableFrontMatter) as error:
             warn(str(file), error.line, error.reason)
@@ -49,12 +49,19 @@ class Shelf:
     """
 
     def __init__(
-        self, root: Path, pages: Mapping[PurePosixPath, Front], routes: Routes, warn: Warn
+        self,
+        files: Files,
+        root: Path,
+        pages: Mapping[PurePosixPath, Front],
+        routes: Routes,
+        warn: Warn,
     ) -> None:
         self._pages = pages
         self._routes = routes
         folders = {parent for file in pages for parent in file.parents if parent.parts}
-        self._categories = {folder: read_category(root, folder, warn) for folder in sorted(folders)}
+        self._categories = {
+            folder: read_category(files, root, folder, warn) for folder in sorted(folders)
+        }
         self._indexes = {
             file.parent: file
             for file in sorted(pages, reverse=True)

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from bythebook.book.blocks import Document, Heading, Span
 from bythebook.book.coverage import compare
-from bythebook.book.files import UnreadableFile, read_text
+from bythebook.book.files import Files, UnreadableFile
 from bythebook.book.frontmatter import UnreadableFrontMatter, read_front_matter
 from bythebook.book.language import language_of
 from bythebook.book.letters import clean, words
@@ -51,9 +51,9 @@ class Draft:
     front_lines: int
 
 
-def read_draft(root: Path, file: PurePosixPath, name: str) -> Draft:
+def read_draft(files: Files, root: Path, file: PurePosixPath, name: str) -> Draft:
     """Raises UnreadableFile or UnreadableFrontMatter."""
-    text = read_text(root, file)
+    text = files.read(root, file)
     front: dict[str, object] = {}
     lines = 0
     if text.startswith(("---", "\ufeff---")):
@@ -65,6 +65,7 @@ def read_draft(root: Path, file: PurePosixPath, name: str) -> Draft:
 class Imports:
     """Opens the files that pages import, all of them below one root."""
 
+    files: Files
     root: Path
     site_prefix: str = ""  # what stands between "@site/" and the root, if that is not the site's
     _depth: int = 0
@@ -96,7 +97,7 @@ class Imports:
         if file is None or self._depth >= _MAX_PARTIAL_DEPTH or self._inlined > _MAX_INLINED:
             return None
         try:
-            draft = read_draft(self.root, file, str(file))
+            draft = read_draft(self.files, self.root, file, str(file))
         except (UnreadableFile, UnreadableFrontMatter):
             return None
         self._inlined += len(draft.text)
@@ -111,7 +112,7 @@ class Imports:
         for ending in ("", ".js", ".jsx", ".ts", ".tsx"):
             try:
                 if file is not None:
-                    return clean(read_text(self.root, file.with_name(file.name + ending)))
+                    return clean(self.files.read(self.root, file.with_name(file.name + ending)))
             except UnreadableFile:
                 continue
         return None

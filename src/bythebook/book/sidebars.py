@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from bythebook.book.files import UnreadableFile, read_text
+from bythebook.book.files import Files, UnreadableFile
 from bythebook.book.js import read_value
 
 NAMES = tuple(f"sidebars.{ending}" for ending in ("js", "ts", "mjs", "cjs", "mts", "cts", "json"))
@@ -57,9 +57,9 @@ def _below(folder: str, files: Iterable[PurePosixPath]) -> Iterator[PurePosixPat
     return (file for file in files if above in file.parents)
 
 
-def read_sidebars(root: Path, file: PurePosixPath) -> Sidebars:
+def read_sidebars(files: Files, root: Path, file: PurePosixPath) -> Sidebars:
     try:
-        source = read_text(root, file)[:_MAX_CHARACTERS]
+        source = files.read(root, file)[:_MAX_CHARACTERS]
     except UnreadableFile as error:
         return Sidebars(note=f"{error.reason}; the pages stand in the order of their files")
     found = _sidebars_object(source)
@@ -114,7 +114,9 @@ def _typed_steps(item: Mapping[str, object]) -> Iterator[Step | None]:
             yield None
 
 
-def find_sidebars(root: Path, given: object, *, version: str, plugin: str) -> PurePosixPath | None:
+def find_sidebars(
+    files: Files, root: Path, given: object, *, version: str, plugin: str
+) -> PurePosixPath | None:
     """The file that orders a set of pages. ``given`` is ``sidebarPath``, as far as it was read."""
     prefix = "" if plugin == "default" else f"{plugin}_"
     if version:
@@ -125,4 +127,4 @@ def find_sidebars(root: Path, given: object, *, version: str, plugin: str) -> Pu
         return None
     else:
         names = NAMES  # require.resolve('./sidebars.js') and the like
-    return next((PurePosixPath(name) for name in names if (root / name).is_file()), None)
+    return next((PurePosixPath(name) for name in names if files.has_file(root / name)), None)

@@ -6,13 +6,13 @@ The folder is the docs folder of a Docusaurus site, the site itself, or any fold
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 
 from bythebook.book.config import DocsPlugin, SiteConfig, find_config, read_config, read_versions
-from bythebook.book.files import UnreadableFile, read_text, walk
+from bythebook.book.files import Files, Look, UnreadableFile
 from bythebook.book.frontmatter import UnreadableFrontMatter
 from bythebook.book.mdbook import MdBook, find_mdbook, mdbook_slug, with_includes
 from bythebook.book.mdx import Reading
@@ -61,6 +61,7 @@ class Problem:
 class Book:
     pages: tuple[Page, ...]
     problems: tuple[Problem, ...]
+    seen: Mapping[Look, str] = field(default_factory=dict)  # everything it was made from
 
     @property
     def passages(self) -> tuple[Passage, ...]:
@@ -88,6 +89,7 @@ class _Tree:
 class _Site:
     """Everything that is decided before the first page is read."""
 
+    files: Files
     root: Path  # nothing outside of it is read
     trees: list[_Tree]
     format: str
@@ -105,13 +107,17 @@ def read_book(
     docs: Path, options: SiteOptions = _DEFAULTS, *, on_page: OnPage | None = None
 ) -> Book:
     """Read every page. A bad file is named among the problems and the rest goes on."""
-    if not docs.is_dir():
+    files = Files()
+    if not files.has_folder(docs):
         raise SourceError(
             f"There is no folder {docs.name!r}.",
             cure="Name the folder that holds the book's pages.",
         )
-    mdbook = find_mdbook(docs.resolve())
-    site = _locate(docs.resolve(), options) if mdbook is None else _mdbook_site(mdbook, options)
+    mdbook = find_mdbook(files, docs.resolve())
+    if mdbook is None:
+        site = _locate(files, docs.resolve(), options)
+    else:
+        site = _mdbook_site(files, mdbook, options)
     pages: list[Page] = []
     for page in _read_trees(site) if mdbook is None else _read_mdbook(site, mdbook, options):
         pages.append(page)
@@ -123,17 +129,17 @@ def read_book(
             f"The folder {docs.name!r} holds no pages.",
             cure="Pages are .md and .mdx files whose names do not start with an underscore.",
         )
-    return Book(tuple(pages), tuple(site.problems))
+    return Book(tuple(pages), tuple(site.problems), files.seen)
 
 
 # --- what belongs to the book ---------------------------------------------------------------------
 
 
-def _locate(docs: Path, options: SiteOptions) -> _Site:
-    file = find_config(docs)
+def _locate(files: Files, docs: Path, options: SiteOptions) -> _Site:
+    file = find_config(files, docs)
     if file is None:
-        return _plain_folder(docs, options)
-    config = read_config(file)
+        return _plain_folder(files, docs, options)
+    config = read_config(files, file)
     within = _WHOLE
     if file.parent == docs:
         plugin = config.plugins[0]
@@ -144,11 +150,11 @@ def _locate(docs: Path, options: SiteOptions) -> _Site:
         if plugin.path in map(str, folder.parents):
             within = folder.relative_to(plugin.path)
             folder = PurePosixPath(plugin.path)
-    if not (config.root / folder).is_dir():
+    if not files.has_folder(config.root / folder):
         raise SourceError(
             f"The site has no folder {str(folder)!r}.", cure="Name the docs folder itself."
         )
-    site = _docusaurus_site(config, plugin, folder, options)
+    site = _docusaurus_site(files, config, plugin, folder, options)
     site.trees = [replace(tree, within=within) for tree in site.trees]
     return site
 
@@ -163,7 +169,7 @@ def _plugin_of(config: SiteConfig, folder: PurePosixPath) -> DocsPlugin:
     return config.plugins[0]
 
 
-def _plain_folder(docs: Path, options: SiteOptions) -> _Site:
+def _plain_folder(files: Files, docs: Path, options: SiteOptions) -> _Site:
     routes = Routes(
         origin=options.url or "",
         base_url=options.base_url or "/",
@@ -171,6 +177,7 @@ def _plain_folder(docs: Path, options: SiteOptions) -> _Site:
         trailing_slash=options.trailing_slash,
     )
     return _Site(
+        files=files,
         root=docs,
         trees=[_Tree(PurePosixPath(), "", routes, options.locale)],
         format=options.markdown_format or "guess",
@@ -181,7 +188,11 @@ def _plain_folder(docs: Path, options: SiteOptions) -> _Site:
 
 
 def _docusaurus_site(
-    config: SiteConfig, plugin: DocsPlugin, folder: PurePosixPath, options: SiteOptions
+    files: Files,
+    config: SiteConfig,
+    plugin: DocsPlugin,
+    folder: PurePosixPath,
+    options: SiteOptions,
 ) -> _Site:
     route = options.route_base_path
     trailing = options.trailing_slash
@@ -189,12 +200,13 @@ def _docusaurus_site(
         origin=(config.url if options.url is None else options.url) or "",
         base_url=options.base_url or config.base_url,
         route_base_path=plugin.route_base_path if route is None else route,
-        version_path=_version_path(config.root, plugin, folder),
+        version_path=_version_path(files, config.root, plugin, folder),
         trailing_slash=config.trailing_slash if trailing is None else trailing,
         strip_numbers=plugin.strip_numbers,
     )
     locale = options.locale or config.default_locale
     site = _Site(
+        files=files,
         root=config.root,
         trees=[_Tree(folder, "", routes, locale)],
         format=options.markdown_format or config.format,
@@ -205,7 +217,10 @@ def _docusaurus_site(
         ),
         exclude=(*plugin.exclude, *options.exclude),
     )
-    site.trees.extend(_translations(config, plugin, folder, routes, locale or "en"))
+    try:
+        site.trees.extend(_translations(files, config, plugin, folder, routes, locale or "en"))
+    except UnreadableFile as error:
+        site.warn("i18n", None, error.reason, fatal=True)
     _add_sidebars(site, plugin, folder)
     for name in config.unread:
         site.warn("docusaurus.config", None, f"{name} is not a plain literal and was not read")
@@ -213,16 +228,19 @@ def _docusaurus_site(
 
 
 def _add_sidebars(site: _Site, plugin: DocsPlugin, folder: PurePosixPath) -> None:
-    version = folder.name if folder.name in _folders(read_versions(site.root, plugin)) else ""
-    file = find_sidebars(site.root, plugin.sidebar_path, version=version, plugin=plugin.id)
+    versions = _folders(read_versions(site.files, site.root, plugin))
+    version = folder.name if folder.name in versions else ""
+    file = find_sidebars(
+        site.files, site.root, plugin.sidebar_path, version=version, plugin=plugin.id
+    )
     if file is not None:
-        site.sidebars = read_sidebars(site.root, file)
+        site.sidebars = read_sidebars(site.files, site.root, file)
         if site.sidebars.note:
             site.warn(str(file), None, site.sidebars.note)
 
 
-def _version_path(root: Path, plugin: DocsPlugin, folder: PurePosixPath) -> str:
-    versions = read_versions(root, plugin)
+def _version_path(files: Files, root: Path, plugin: DocsPlugin, folder: PurePosixPath) -> str:
+    versions = read_versions(files, root, plugin)
     if not versions:
         return ""
     name = folder.name.removeprefix("version-") if folder.name in _folders(versions) else "current"
@@ -240,18 +258,23 @@ def _folders(versions: tuple[str, ...]) -> set[str]:
 
 
 def _translations(
-    config: SiteConfig, plugin: DocsPlugin, folder: PurePosixPath, routes: Routes, locale: str
+    files: Files,
+    config: SiteConfig,
+    plugin: DocsPlugin,
+    folder: PurePosixPath,
+    routes: Routes,
+    locale: str,
 ) -> Iterator[_Tree]:
     translated = PurePosixPath("i18n")
     name = "docusaurus-plugin-content-docs"
     name += "" if plugin.id == "default" else f"-{plugin.id}"
     inner = folder.name if folder.name.startswith("version-") else "current"
-    if not (config.root / translated).is_dir():
+    if not files.has_folder(config.root / translated):
         return
-    for entry in sorted((config.root / translated).iterdir()):
+    for entry in files.entries(config.root / translated):
         is_built = config.locales is None or entry.name in config.locales
         tree = translated / entry.name / name / inner
-        if entry.name != locale and is_built and (config.root / tree).is_dir():
+        if entry.name != locale and is_built and files.has_folder(config.root / tree):
             base_url = f"{routes.base_url.rstrip('/')}/{entry.name}/"
             moved = replace(routes, base_url=base_url)
             yield _Tree(tree, f"i18n/{entry.name}/", moved, entry.name)
@@ -260,23 +283,30 @@ def _translations(
 # --- an mdBook ------------------------------------------------------------------------------------
 
 
-def _mdbook_site(book: MdBook, options: SiteOptions) -> _Site:
+def _mdbook_site(files: Files, book: MdBook, options: SiteOptions) -> _Site:
     reading = Reading(mdx=False, maths="guess", slug=mdbook_slug)
-    return _Site(root=book.folder, trees=[], format="md", reading=reading, exclude=options.exclude)
+    return _Site(
+        files=files,
+        root=book.folder,
+        trees=[],
+        format="md",
+        reading=reading,
+        exclude=options.exclude,
+    )
 
 
 def _read_mdbook(site: _Site, book: MdBook, options: SiteOptions) -> Iterator[Page]:
-    imports = Imports(site.root)
-    for chapter in book.chapters():
+    imports = Imports(site.files, site.root)
+    for chapter in book.chapters(site.files):
         name = str(chapter.file)
         if any(_glob(pattern).match(name) for pattern in site.exclude):
             continue
         try:
-            draft = read_draft(site.root, chapter.file, name)
+            draft = read_draft(site.files, site.root, chapter.file, name)
         except (UnreadableFile, UnreadableFrontMatter) as error:
             site.warn(name, error.line, error.reason, fatal=True)
             continue
-        text = with_includes(draft.text, chapter.file.parent, _reader(site.root))
+        text = with_includes(draft.text, chapter.file.parent, _reader(site.files, site.root))
         draft = replace(draft, file=chapter.file, text=text)
         document = imports.document(draft, chapter.file.parent, site.reading)
         for remark in document.remarks:
@@ -290,10 +320,10 @@ def _read_mdbook(site: _Site, book: MdBook, options: SiteOptions) -> Iterator[Pa
         yield make_page(draft, document, url, chapter.title, labels)
 
 
-def _reader(root: Path) -> Callable[[PurePosixPath], str | None]:
+def _reader(files: Files, root: Path) -> Callable[[PurePosixPath], str | None]:
     def read(file: PurePosixPath) -> str | None:
         try:
-            return read_text(root, file)
+            return files.read(root, file)
         except UnreadableFile:
             return None
 
@@ -315,8 +345,8 @@ def _read_tree(site: _Site, tree: _Tree) -> Iterator[Page]:
         site.warn(tree.prefix + file, line, reason)
 
     fronts = {file: draft.front for file, draft in drafts.items()}
-    shelf = Shelf(site.root / tree.folder, fronts, tree.routes, warn)
-    imports = Imports(site.root, site.site_prefix)
+    shelf = Shelf(site.files, site.root / tree.folder, fronts, tree.routes, warn)
+    imports = Imports(site.files, site.root, site.site_prefix)
     for file in shelf.ordered(site.sidebars):
         draft = drafts.pop(file)
         yield _read_page(site, tree, draft, shelf, imports)
@@ -331,10 +361,10 @@ def _drafts(site: _Site, tree: _Tree) -> Iterator[Draft]:
     def wanted(path: PurePosixPath) -> bool:
         return tree.within in path.parents and _is_page(path, site.exclude)
 
-    for file in walk(root, wanted, refuse):
+    for file in site.files.walk(root, wanted, refuse):
         name = tree.prefix + str(file)
         try:
-            draft = read_draft(site.root, tree.folder / file, name)
+            draft = read_draft(site.files, site.root, tree.folder / file, name)
         except (UnreadableFile, UnreadableFrontMatter) as error:
             site.warn(name, error.line, error.reason, fatal=True)
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,7 @@ import typer
 
 from bythebook.cli import options
 from bythebook.cli.progress import Progress
-from bythebook.errors import InvalidInput
+from bythebook.errors import InvalidInput, NotIngested
 
 if TYPE_CHECKING:
     from bythebook.book.site import Book, SiteOptions
@@ -64,24 +65,47 @@ def ingest(
 
 
 def _ingest_once(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) -> int:
-    from bythebook.assemble import open_library
-
     started = time.perf_counter()
     with Progress(quiet=as_json) as progress:
-        book = _read(docs, settings, progress)
-        library = open_library(settings, new=True, book=book)
-        embedding = library.ingest(
-            book,
-            on_progress=lambda done, total: progress.show("Embedding passages", done, total),
-            on_searchable=lambda: progress.say(
-                "The book can be asked now, by its words; its vectors follow."
-            ),
-            origin=_origin(docs, settings),
-        )
-        result = asyncio.run(embedding)
+        result = _unchanged(docs, settings) or _read_and_ingest(docs, settings, progress)
     result = replace(result, seconds=time.perf_counter() - started)
-    typer.echo(_json(result)) if as_json else _print(result, book, settings, verbose=verbose)
+    typer.echo(_json(result)) if as_json else _print(result, settings, verbose=verbose)
     return result.exit_code
+
+
+def _unchanged(docs: Path, settings: Settings) -> IngestResult | None:
+    """What there is to say if nothing has changed since the last ingest."""
+    from bythebook.assemble import open_library
+    from bythebook.index.receipt import find_receipt
+
+    receipt = find_receipt(settings.home, _origin(docs, settings))
+    if receipt is None or not receipt.holds():
+        return None
+    try:
+        library = open_library(settings)
+    except NotIngested:
+        return None
+    return receipt.again if asyncio.run(library.serves(receipt.generation)) else None
+
+
+def _read_and_ingest(docs: Path, settings: Settings, progress: Progress) -> IngestResult:
+    from bythebook.assemble import open_library
+    from bythebook.index.receipt import Receipt
+
+    book = _read(docs, settings, progress)
+    library = open_library(settings, new=True, book=book)
+    origin = _origin(docs, settings)
+    embedding = library.ingest(
+        book,
+        on_progress=lambda done, total: progress.show("Embedding passages", done, total),
+        on_searchable=lambda: progress.say(
+            "The book can be asked now, by its words; its vectors follow."
+        ),
+        origin=origin,
+    )
+    result = asyncio.run(embedding)
+    Receipt(library.served(), origin, book.seen, result).keep(settings.home)
+    return result
 
 
 def _read(docs: Path, settings: Settings, progress: Progress) -> Book:
@@ -139,10 +163,12 @@ def _wait_for_change(docs: Path, seen: dict[Path, tuple[int, int]]) -> dict[Path
 
 
 def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) -> int:
+    from bythebook.index.ingest import describe, notes_on
+
     with Progress(quiet=as_json) as progress:
         book = _read(docs, settings, progress)
     change = _change(book, settings)
-    errors = [_describe(problem) for problem in book.problems if problem.fatal]
+    errors = [describe(problem) for problem in book.problems if problem.fatal]
     if as_json:
         typer.echo(json.dumps(_dry_document(book, change, errors), ensure_ascii=False, indent=2))
     else:
@@ -153,7 +179,7 @@ def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) ->
                 f"{_share(page.covered_words, page.visible_words):.2%} of "
                 f"{page.visible_words} words, {page.url}"
             )
-        _print_notes(book, errors, verbose=verbose)
+        _print_notes(errors, notes_on(book), verbose=verbose)
         typer.echo(
             f"{len(book.pages)} pages, {len(book.passages)} passages. Would change "
             f"{change.changed}, remove {change.removed}, keep {change.unchanged}."
@@ -163,7 +189,6 @@ def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) ->
 
 def _change(book: Book, settings: Settings) -> Change:
     from bythebook.assemble import open_catalog
-    from bythebook.errors import NotIngested
     from bythebook.index.catalog import diff
 
     try:
@@ -174,6 +199,8 @@ def _change(book: Book, settings: Settings) -> Change:
 
 
 def _dry_document(book: Book, change: Change, errors: list[str]) -> dict[str, Any]:
+    from bythebook.index.ingest import describe
+
     return {
         "files_processed": len(book.pages),
         "chunks_created": len(book.passages),
@@ -183,7 +210,7 @@ def _dry_document(book: Book, change: Change, errors: list[str]) -> dict[str, An
         "changed": change.changed,
         "removed": change.removed,
         "coverage": round(book.coverage, 6),
-        "notes": [_describe(problem) for problem in book.problems if not problem.fatal],
+        "notes": [describe(problem) for problem in book.problems if not problem.fatal],
         "pages": [
             {
                 "filename": page.file,
@@ -216,8 +243,8 @@ def _json(result: IngestResult) -> str:
     return json.dumps(document, ensure_ascii=False, indent=2)
 
 
-def _print(result: IngestResult, book: Book, settings: Settings, *, verbose: bool) -> None:
-    hidden = _print_notes(book, list(result.errors), verbose=verbose)
+def _print(result: IngestResult, settings: Settings, *, verbose: bool) -> None:
+    hidden = _print_notes(result.errors, result.notes, verbose=verbose)
     typer.echo(
         f"{result.files_processed} pages, {result.chunks_created} passages in {settings.home}: "
         f"{result.changed} new or changed, {result.removed} removed, "
@@ -226,25 +253,13 @@ def _print(result: IngestResult, book: Book, settings: Settings, *, verbose: boo
     typer.echo(f"{result.coverage:.2%} of the visible words, {result.seconds:.1f} s.{hidden}")
 
 
-def _print_notes(book: Book, errors: list[str], *, verbose: bool) -> str:
+def _print_notes(errors: Sequence[str], notes: Sequence[str], *, verbose: bool) -> str:
     """Errors always, notes when asked for; returns a hint at the notes that were not printed."""
     for error in errors:
         typer.echo(f"error: {error}", err=True)
-    notes = [_describe(problem) for problem in book.problems if not problem.fatal]
-    notes += [
-        f"{page.file}: visible words in no passage: {', '.join(page.missing)}"
-        for page in book.pages
-        if page.covered_words < 0.99 * page.visible_words
-    ]
     for note in notes if verbose else ():
         typer.echo(f"note: {note}", err=True)
     return f" {len(notes)} notes: --verbose shows them." if notes and not verbose else ""
-
-
-def _describe(problem: Any) -> str:
-    from bythebook.index.ingest import describe
-
-    return describe(problem)
 
 
 def _share(part: int, whole: int) -> float:

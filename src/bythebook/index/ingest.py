@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _BATCH = 32  # passages embedded between two commits
+_ENOUGH = 0.99  # of a page's visible words; what has less is named
 _SOON = 32  # with no more passages than this to embed, readers need not be served before
 
 Progress = Callable[[int, int], None]  # passages embedded so far, passages to embed
@@ -49,6 +50,7 @@ class IngestResult:
     removed: int
     coverage: float
     seconds: float
+    notes: tuple[str, ...] = ()  # what authors should know
 
     @property
     def exit_code(self) -> int:
@@ -83,7 +85,16 @@ async def ingest(
         removed=change.removed,
         coverage=book.coverage,
         seconds=time.perf_counter() - began,
+        notes=notes_on(book),
     )
+
+
+def notes_on(book: Book) -> tuple[str, ...]:
+    """What its authors should know of it, beside what could not be read."""
+    remarks = [describe(problem) for problem in book.problems if not problem.fatal]
+    thin = [page for page in book.pages if page.covered_words < _ENOUGH * page.visible_words]
+    lost = [f"{page.file}: visible words in no passage: {', '.join(page.missing)}" for page in thin]
+    return (*remarks, *lost)
 
 
 def describe(problem: Problem) -> str:
@@ -120,6 +131,18 @@ class Press:
             and current.vectors is VectorState.READY
             and await whole(self.shelf, current)
         )
+
+    async def serves(self, generation: str) -> bool:
+        """Whether just this one is served, by these vectors, and nothing of it is lost."""
+        current = self.catalog.current()
+        if (
+            current is None
+            or (current.name, current.embedder) != (generation, self.embedder.name)
+            or not await self.serves_vectors()
+        ):
+            return False
+        await self.shelf.discard(keep=[generation])  # what a killed ingest left behind
+        return True
 
     async def publish(
         self,
