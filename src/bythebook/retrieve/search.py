@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -181,6 +182,7 @@ def _read(
         _with_doubts(each.signals, doubts(asked.text, asked.terms, entry.passage, near))
         for each, entry, near in zip(found, entries, cosines, strict=True)
     ]
+    ranking = _Ranking(weighed)
     most = max((each.merit for each in weighed), default=0.0)
     scores = calibration.scores(signals, best=most, chosen=chosen)
     hits = [
@@ -190,7 +192,7 @@ def _read(
             cosine=seen.passage_cosine,
             score=score,
             signals=seen,
-            ranks=_ranks(each, weighed),
+            ranks=ranking.of(each.signals),
             unit_cosines=near,
             vector=entry.vector,
         )
@@ -212,13 +214,18 @@ def _unit_cosines(entry: Entry, asked: _Asked) -> tuple[float, ...]:
     return tuple((entry.unit_vectors @ asked.vector).tolist())
 
 
-def _ranks(one: Weighed, weighed: Sequence[Weighed]) -> Ranks:
-    def rank(signal: Callable[[Signals], float]) -> int:
-        return 1 + sum(signal(other.signals) > signal(one.signals) for other in weighed)
+class _Ranking:
+    """Where each signal alone would put a passage among all that were weighed."""
 
-    return Ranks(
-        passage=rank(lambda seen: seen.passage_cosine),
-        unit=rank(lambda seen: seen.unit_cosine),
-        words=rank(lambda seen: seen.term_weight),
-        among=len(weighed),
-    )
+    def __init__(self, weighed: Sequence[Weighed]) -> None:
+        self._passage = sorted([-each.signals.passage_cosine for each in weighed])
+        self._unit = sorted([-each.signals.unit_cosine for each in weighed])
+        self._words = sorted([-each.signals.term_weight for each in weighed])
+
+    def of(self, seen: Signals) -> Ranks:
+        return Ranks(
+            passage=1 + bisect_left(self._passage, -seen.passage_cosine),
+            unit=1 + bisect_left(self._unit, -seen.unit_cosine),
+            words=1 + bisect_left(self._words, -seen.term_weight),
+            among=len(self._words),
+        )
