@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bythebook.book import files
 from bythebook.book.site import Book, read_book
 from bythebook.index.ingest import IngestResult
 from bythebook.index.receipt import Receipt, find_receipt
@@ -150,6 +152,22 @@ def test_what_it_says_is_that_nothing_changed(tmp_path: Path) -> None:
     again = receipt.again
     assert (again.embedded, again.changed, again.removed, again.unchanged) == (0, 0, 0, 4)
     assert (again.errors, again.notes, again.exit_code) == (RESULT.errors, RESULT.notes, 1)
+
+
+def test_nothing_else_that_reads_a_book_reaches_the_disk() -> None:
+    folder = Path(files.__file__).parent
+    apart = {"files.py", "links.py"}  # the eyes themselves, and what looks at a built site
+    reaching = re.compile(
+        r"\b(is_file|is_dir|exists|iterdir|rglob|scandir|listdir|read_text|read_bytes|stat)\("
+        r"|(?<![.\w])(?<!def )open\("
+    )
+    found = {
+        (file.name, call[0])
+        for file in folder.glob("*.py")
+        if file.name not in apart
+        for call in reaching.finditer(file.read_text("utf-8"))
+    }
+    assert not found
 
 
 # --- the command --------------------------------------------------------------------------------

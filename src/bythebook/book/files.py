@@ -186,7 +186,10 @@ def read_bytes(root: Path, relative: PurePosixPath, *, limit: int = MAX_BYTES) -
     parts = relative.parts
     if relative.is_absolute() or not parts or ".." in parts or any("\0" in part for part in parts):
         raise UnreadableFile("the path leads out of the book")
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise UnreadableFile(_reason(error)) from None
     try:
         for part in parts[:-1]:
             folder = _step_into(folder, part)
