@@ -115,7 +115,7 @@ def test_a_thread_is_there_for_its_owner_alone(keyed: TestClient) -> None:
     "path",
     [
         "/chat/threads/7",
-        f"/chat/threads/{uuid.uuid1()}",
+        "/chat/threads/7a9d3f80-e182-11f1-8000-02fc00000001",
         "/session/x/history",
         "/chat/threads?limit=0",
         "/chat/threads?limit=101",
