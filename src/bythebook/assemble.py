@@ -61,6 +61,7 @@ def open_library(
     until it is used.
     """
     from bythebook.providers.sql import SqlCatalog
+    from bythebook.providers.words_store import WordsStore
     from bythebook.settings import AUTO, load_settings
 
     settings = settings or load_settings()
@@ -84,6 +85,7 @@ def open_library(
         deadline_s=settings.database.timeout_s,
         make_writer=_writer(settings),
         context_tokens=settings.limits.context_tokens,
+        spare=WordsStore if settings.spare == "words" and existing is None else None,
         switch=switch if settings.embedder == AUTO and existing is None else None,
     )
 

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+import math
+import time
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Sequence,
+)
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bythebook.answer.extract import ExtractiveWriter
@@ -18,6 +28,7 @@ from bythebook.errors import (
     IndexDamaged,
     NotFound,
     NotIngested,
+    StoreFailed,
 )
 from bythebook.index.calibrate import calibration_of
 from bythebook.index.check import IndexReport, compare
@@ -43,11 +54,13 @@ if TYPE_CHECKING:
         Writer,
     )
 
+_MOST_SPARED = 50_000  # passages that are searched without the index: half a minute, half a GB
 _OPENING = 60  # deadlines: before a book is open, there is nothing to go on with
 
 Switch = Callable[[str], "tuple[Embedder, Shelf]"]  # an embedder's name -> it, and its shelf
 Contents = dict[str, list[str]]  # the url of a section or a page -> its passages, in order
 MakeWriter = Callable[[Index], "Writer"]
+MakeSpare = Callable[[Iterable[Passage], Vocabulary], "PassageStore"]
 Observer = Callable[[Reply, str], None]  # a reply, and the generation that it was made from
 
 
@@ -63,6 +76,7 @@ class _Edition:
     desk: Desk
     shelf: Shelf
     readers: int = 0
+    until: float = math.inf  # where the index does not answer: when to try it again
 
     @property
     def name(self) -> str:
@@ -72,7 +86,8 @@ class _Edition:
 class Library:
     """One book, open for questions. Picks up a newly published generation between two of them.
 
-    With ``switch``, it follows the book to another embedder; without, that is an error.
+    With ``switch``, it follows the book to another embedder; without, that is an error. With
+    ``spare``, it goes on by the catalog's words while the index or the embedder does not answer.
     """
 
     def __init__(  # noqa: PLR0913 - a library has as many parts
@@ -87,8 +102,13 @@ class Library:
         make_writer: MakeWriter = extractive,
         context_tokens: int = 4000,
         switch: Switch | None = None,
+        spare: MakeSpare | None = None,
+        retry_s: float = 5.0,
         deadline_s: float = 1.0,
     ) -> None:
+        self._make_spare = spare
+        self._retry_s = retry_s  # before an index that did not answer is tried again
+        self._spare: tuple[str, PassageStore] | None = None  # with the generation it is of
         self._switch = switch
         self._embedder = embedder
         self._shelf = shelf
@@ -255,17 +275,18 @@ class Library:
                 raise
             served = self._edition.name
         async with self._opening:
-            if self._edition is None or self._edition.name != served:
-                self._edition = await self._renewed(self._edition)
-            self._edition.readers += 1
-        return self._edition
+            edition = self._edition
+            if edition is None or edition.name != served or edition.until < time.monotonic():
+                edition = self._edition = await self._renewed(edition)
+            edition.readers += 1
+        return edition
 
     async def _renewed(self, edition: _Edition | None) -> _Edition:
         """The served generation; what was read before it stays open for those who read it."""
         generation = await self._hands.do(self._current)
-        while edition is None or edition.name != generation.name:
+        while edition is None or edition.name != generation.name or edition.until < math.inf:
             try:
-                opened = _Edition(await self._open(generation), self._shelf)
+                opened = await self._open_edition(generation)
             except IndexDamaged:
                 # An ingest may have taken it away since the catalog was asked.
                 later = await self._hands.do(self._current)
@@ -277,6 +298,17 @@ class Library:
                     self._outdated.append(edition)
                 return opened
         return edition
+
+    async def _open_edition(self, generation: Generation) -> _Edition:
+        try:
+            return _Edition(await self._open(generation), self._shelf)
+        except StoreFailed:
+            if self._make_spare is None:
+                raise
+            vocabulary = _vocabulary(generation)
+            store = await self._spare_of(generation.name, vocabulary)
+            index = self._index(generation, vocabulary, store).by_words(store)
+            return _Edition(self._desk(index), self._shelf, until=time.monotonic() + self._retry_s)
 
     async def _close_outdated(self) -> None:
         done = [edition for edition in self._outdated if not edition.readers]
@@ -326,6 +358,8 @@ class Library:
 
     async def _count_passages(self) -> None:
         async with self.reading() as desk:
+            if desk.index.vectors is VectorState.AWAY:
+                raise StoreFailed("The index does not answer.")
             await desk.index.store.count()
 
     async def _embed_something(self) -> None:
@@ -357,8 +391,11 @@ class Library:
             raise IndexDamaged(
                 "The index does not hold what the catalog says.", cure="Run the ingest again."
             )
-        vocabulary = _vocabulary(generation)
-        index = Index(
+        return self._desk(self._index(generation, _vocabulary(generation), store))
+
+    def _index(self, generation: Generation, vocabulary: Vocabulary, store: PassageStore) -> Index:
+        may_spare = self._make_spare is not None
+        return Index(
             generation=generation.name,
             embedder=self._embedder,
             store=store,
@@ -366,7 +403,22 @@ class Library:
             calibration=calibration_of(generation),
             vectors=generation.vectors,
             asked=self.asked,
+            spare=partial(self._spare_of, generation.name, vocabulary) if may_spare else None,
         )
+
+    async def _spare_of(self, generation: str, vocabulary: Vocabulary) -> PassageStore:
+        """Made by the first who needs it: the whole catalog is read for it."""
+        assert self._make_spare is not None
+        async with self._listing:
+            if self._spare is None or self._spare[0] != generation:
+                if vocabulary.passages > _MOST_SPARED:
+                    raise StoreFailed("The index does not answer.", cure="Look after its server.")
+                passages = await self._hands.do(self._catalog.passages, patience=_OPENING)
+                store = await asyncio.to_thread(self._make_spare, passages.values(), vocabulary)
+                self._spare = generation, store
+            return self._spare[1]
+
+    def _desk(self, index: Index) -> Desk:
         return Desk(index, self._make_writer(index), self._context_tokens)
 
 

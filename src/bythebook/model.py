@@ -127,6 +127,7 @@ class VectorState(StrEnum):
 
     READY = "ready"
     PENDING = "pending"
+    AWAY = "away"  # the index or the embedder does not answer: by its words for now
 
 
 class Level(StrEnum):

@@ -343,6 +343,11 @@ class Settings(_Section):
         description="Where the index lives: edge (embedded Qdrant) or qdrant (a server, which "
         "`qdrant.url` implies).",
     )
+    spare: Literal["words", "none"] = Field(
+        "words",
+        description="What answers while the index or the embedder does not: words (of the catalog) "
+        "or none (an error).",
+    )
     writer: str = Field("extractive", description="Who writes answers: extractive (offline).")
     database_url: str | None = Field(
         None,

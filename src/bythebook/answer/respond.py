@@ -103,7 +103,7 @@ async def respond(
         )
     yield State.COMPLETE
     timings = _timings(findings, began, written)
-    reply = Reply(question, outcome, evidence, timings, desk.index.vectors, tuple(verdicts))
+    reply = Reply(question, outcome, evidence, timings, findings.vectors, tuple(verdicts))
     yield _settled(reply)
 
 

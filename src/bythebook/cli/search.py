@@ -96,3 +96,5 @@ def _print(findings: Findings, *, explain: bool) -> None:
     typer.secho(f"\nfound {len(findings.hits)} in {milliseconds:.0f} ms", dim=True)
     if findings.vectors is VectorState.PENDING:
         typer.secho("by words alone: the vectors are still being made", dim=True)
+    elif findings.vectors is VectorState.AWAY:
+        typer.secho("by words alone: the index or the embedder does not answer", dim=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.index.calibrate import Calibration
+from bythebook.errors import EmbedderFailed, StoreFailed
+from bythebook.index.calibrate import WORDS_ALONE, Calibration
 from bythebook.index.embed import QuestionVectors, embed
 from bythebook.index.lexicon import Vocabulary, term_evidence
 from bythebook.model import Hit, Passage, Question, Ranks, Signals, VectorState
@@ -25,6 +27,10 @@ _EACH, _EACH_OF_MANY, _MANY = 24, 48, 20_000
 _LEAD = 0.3  # of a selection beside the question: it orders what is alike, and answers nothing
 
 
+# Another store of the same passages, for when the index does not answer; may raise StoreFailed.
+Spare = Callable[[], Awaitable[PassageStore]]
+
+
 @dataclass(frozen=True, slots=True)
 class Index:
     """One generation of a book and what reads it. It never changes under a question."""
@@ -36,6 +42,13 @@ class Index:
     calibration: Calibration
     vectors: VectorState = VectorState.READY
     asked: QuestionVectors = field(default_factory=QuestionVectors)
+    spare: Spare | None = None
+
+    def by_words(self, store: PassageStore) -> Index:
+        """The same book, of which only the words can be searched for now."""
+        return replace(
+            self, store=store, calibration=WORDS_ALONE, vectors=VectorState.AWAY, spare=None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +74,26 @@ async def search(question: Question, index: Index, *, around: int = 0) -> Findin
     """By meaning and by word at once; then each candidate is weighed by all its signals.
 
     The neighbours of the best ``around`` hits are read as well, as what they are: not found.
+    Where the index or the embedder does not answer, the words alone are searched, if that may be.
     """
+    return await _with_what_answers(partial(_search, question, around=around), index)
+
+
+async def _with_what_answers(
+    find: Callable[[Index], Awaitable[Findings]], index: Index
+) -> Findings:
+    if index.spare is None:
+        return await find(index)
+    try:
+        try:
+            return await find(index)
+        except EmbedderFailed:
+            return await find(index.by_words(index.store))
+    except StoreFailed:
+        return await find(index.by_words(await index.spare()))
+
+
+async def _search(question: Question, index: Index, *, around: int) -> Findings:
     began = time.perf_counter()
     asked = await _understand(question, index)
     embedded = time.perf_counter()
@@ -111,6 +143,10 @@ def breadth(passages: int) -> int:
 
 async def weigh_selection(question: Question, passage: Passage, index: Index) -> Findings:
     """A reader's selection is all the evidence there is: nothing is searched, only weighed."""
+    return await _with_what_answers(partial(_weigh_selection, question, passage), index)
+
+
+async def _weigh_selection(question: Question, passage: Passage, index: Index) -> Findings:
     began = time.perf_counter()
     asked = await _understand(question, index)
     entry = await _entry(passage, index)
@@ -128,8 +164,8 @@ async def weigh_selection(question: Question, passage: Passage, index: Index) ->
 
 
 async def _understand(question: Question, index: Index) -> _Asked:
-    pending = index.vectors is VectorState.PENDING
-    vector = None if pending else await _meaning(question, index)
+    ready = index.vectors is VectorState.READY
+    vector = await _meaning(question, index) if ready else None
     return _Asked(question.text, vector, index.vocabulary.ask(question.text))
 
 
@@ -146,7 +182,7 @@ async def _meaning(question: Question, index: Index) -> Vectors:
 async def _entry(passage: Passage, index: Index) -> Entry:
     """A passage that no store holds, as if one did."""
     terms = index.vocabulary.weigh(passage)
-    if index.vectors is VectorState.PENDING:
+    if index.vectors is not VectorState.READY:
         return Entry(passage, None, np.zeros((0, 0), dtype=np.float32), terms)
     units = [passage.unit_text(unit) for unit in passage.units] or [passage.text]
     vectors = await embed([passage.text, *units], index.embedder, role="passage")

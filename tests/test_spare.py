@@ -1,0 +1,161 @@
+"""A book goes on by its words while the index or the embedder does not answer."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bythebook.errors import EmbedderFailed, StoreFailed
+from bythebook.library import Library
+from bythebook.model import Answer, Question, Refusal, RefusalType, VectorState
+from bythebook.ports import Candidate, Entry, PassageStore
+from bythebook.providers.fake import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryShelf,
+    MemoryStore,
+    MemoryThreads,
+)
+from bythebook.providers.words_store import WordsStore
+from tests.samples import read
+
+QUESTION = Question("At how many degrees does a kettle boil water?")
+
+
+class Line:
+    """To a server that may be cut."""
+
+    cut = False
+
+    def use(self) -> None:
+        if self.cut:
+            raise StoreFailed("The store does not answer.")
+
+
+class FarStore:
+    def __init__(self, store: MemoryStore, line: Line) -> None:
+        self._store, self._line = store, line
+
+    async def find(self, *given: Any, **more: Any) -> list[Candidate]:
+        self._line.use()
+        return await self._store.find(*given, **more)
+
+    async def fetch(self, passage_ids: Sequence[str]) -> list[Entry]:
+        self._line.use()
+        return await self._store.fetch(passage_ids)
+
+    async def count(self) -> int:
+        self._line.use()
+        return await self._store.count()
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+class FarShelf(MemoryShelf):
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = Line()
+
+    async def open(self, generation: str) -> PassageStore:  # type: ignore[override]
+        self.line.use()
+        return FarStore(await super().open(generation), self.line)
+
+
+class MoodyEmbedder(FakeEmbedder):
+    failing = False
+
+    async def embed(self, texts: Sequence[str], **more: Any) -> Any:
+        if self.failing:
+            raise EmbedderFailed("The embedder does not answer.")
+        return await super().embed(texts, **more)
+
+
+class Scene:
+    def __init__(self, **more: Any) -> None:
+        self.shelf, self.embedder, self.catalog = FarShelf(), MoodyEmbedder(), MemoryCatalog()
+        self.more = {"spare": WordsStore, "retry_s": 0.0, **more}
+        self.library = self.open()
+
+    def open(self) -> Library:
+        return Library(
+            embedder=self.embedder,
+            shelf=self.shelf,
+            catalog=self.catalog,
+            threads=MemoryThreads(),
+            **self.more,
+        )
+
+
+@pytest.fixture
+async def scene(book_folder: Path) -> Scene:
+    scene = Scene()
+    await scene.library.ingest(read(book_folder))
+    return scene
+
+
+async def _vectors(library: Library) -> VectorState:
+    reply = await library.reply(QUESTION)
+    assert isinstance(reply.outcome, Answer)
+    assert "100 degrees" in reply.outcome.text
+    return reply.vectors
+
+
+async def test_an_index_that_falls_silent_is_stood_in_for_and_taken_back(scene: Scene) -> None:
+    assert await _vectors(scene.library) is VectorState.READY
+    scene.shelf.line.cut = True
+    assert await _vectors(scene.library) is VectorState.AWAY
+    assert (await scene.library.search(QUESTION)).vectors is VectorState.AWAY
+    assert (await scene.library.stores())["index"] != "ok"
+    scene.shelf.line.cut = False
+    assert await _vectors(scene.library) is VectorState.READY
+    assert (await scene.library.stores())["index"] == "ok"
+
+
+async def test_a_book_opens_without_its_index_and_finds_it_later(scene: Scene) -> None:
+    scene.shelf.line.cut = True
+    library = scene.open()
+    assert await _vectors(library) is VectorState.AWAY
+    assert (await library.stores())["index"] != "ok"
+    scene.shelf.line.cut = False
+    assert await _vectors(library) is VectorState.READY
+
+
+async def test_an_embedder_that_fails_leaves_the_words(scene: Scene) -> None:
+    scene.embedder.failing = True
+    assert await _vectors(scene.library) is VectorState.AWAY
+    scene.shelf.line.cut = True
+    assert await _vectors(scene.library) is VectorState.AWAY
+    scene.embedder.failing = scene.shelf.line.cut = False
+    assert await _vectors(scene.library) is VectorState.READY
+
+
+async def test_a_selection_is_weighed_by_its_words(scene: Scene) -> None:
+    scene.embedder.failing = True
+    said = "A kettle boils water at 100 degrees Celsius."
+    reply = await scene.library.reply(Question(QUESTION.text, selection=said))
+    assert isinstance(reply.outcome, Answer)
+    assert reply.vectors is VectorState.AWAY
+    other = await scene.library.reply(Question("Who invented the sail?", selection=said))
+    assert isinstance(other.outcome, Refusal)
+    assert other.outcome.type is RefusalType.SELECTED_TEXT_MISSING
+
+
+async def test_what_the_book_does_not_say_is_refused_all_the_same(scene: Scene) -> None:
+    scene.shelf.line.cut = True
+    reply = await scene.library.reply(Question("Who won the football world cup of 1974?"))
+    assert isinstance(reply.outcome, Refusal)
+
+
+async def test_without_a_spare_it_is_an_error(book_folder: Path) -> None:
+    scene = Scene(spare=None)
+    await scene.library.ingest(read(book_folder))
+    scene.embedder.failing = True
+    with pytest.raises(EmbedderFailed):
+        await scene.library.reply(QUESTION)
+    scene.embedder.failing, scene.shelf.line.cut = False, True
+    with pytest.raises(StoreFailed):
+        await scene.library.reply(QUESTION)
+    with pytest.raises(StoreFailed):
+        await scene.open().reply(QUESTION)
