@@ -56,7 +56,10 @@ def _help(command: Any, path: str) -> str:
 
 
 def settings_page() -> str:
-    variables = {path: name for name, path in settings.ENVIRONMENT.items()}
+    variables: dict[tuple[str, ...], str] = {}
+    for name, path in settings.ENVIRONMENT.items():  # of two names, the stronger stands last
+        weaker = f" over {variables[path]}" if path in variables else ""
+        variables[path] = f"`{name}`{weaker}"
     rows = ["| setting | default | environment | what it is |", "|---|---|---|---|"]
     rows += _rows(settings.Settings, (), variables)
     return "\n".join(
@@ -88,7 +91,7 @@ def _rows(
             rows += _rows(kind, here, variables)
             continue
         default = "" if field.default in (None, ()) else f"`{field.default}`"
-        variable = f"`{variables[here]}`" if here in variables else ""
+        variable = variables.get(here, "")
         rows.append(f"| `{'.'.join(here)}` | {default} | {variable} | {field.description} |")
     return rows
 

@@ -8,7 +8,7 @@ suite in ``tests/ports/`` that every provider must pass.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +22,7 @@ from bythebook.model import (
     Message,
     Passage,
     Question,
+    Role,
     Thread,
     Usage,
     VectorState,
@@ -134,6 +135,16 @@ class Found:
 
     hits: tuple[Hit, ...]
 
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a language model is told: the rules, and then who said what, in order."""
+
+    system: str
+    turns: tuple[tuple[Role, str], ...]
+
+
+Compose = Callable[[Question, Evidence, Sequence[Message]], Prompt]
 
 Piece = str | Found | Usage  # of a draft: text as it comes, what was looked up, what it cost
 

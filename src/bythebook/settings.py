@@ -52,6 +52,19 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "BYTHEBOOK_ORIGINS": ("door", "origins"),
     "BYTHEBOOK_TRUSTED_PROXIES": ("door", "trusted_proxies"),
     "BYTHEBOOK_COUNTS": ("door", "counts"),
+    "BYTHEBOOK_MODEL_URL": ("model", "base_url"),
+    "BYTHEBOOK_MODEL_KEY": ("model", "api_key"),
+    "BYTHEBOOK_DAILY_TOKENS": ("model", "daily_tokens"),
+    "BYTHEBOOK_EMBEDDING_URL": ("embedding", "base_url"),
+    "BYTHEBOOK_EMBEDDING_KEY": ("embedding", "api_key"),
+    "OPENAI_API_KEY": ("accounts", "openai_key"),
+    "OPENAI_BASE_URL": ("accounts", "openai_url"),
+    "OPENROUTER_API_KEY": ("accounts", "openrouter_key"),
+    "GOOGLE_API_KEY": ("accounts", "gemini_key"),
+    "GEMINI_API_KEY": ("accounts", "gemini_key"),
+    "CO_API_KEY": ("accounts", "cohere_key"),
+    "COHERE_API_KEY": ("accounts", "cohere_key"),
+    "OLLAMA_HOST": ("accounts", "ollama_host"),
 }
 
 
@@ -177,6 +190,109 @@ def _is_bare_address(url: str) -> bool:
         return False
     bare = not (parts.username or parts.password or parts.query or parts.fragment)
     return usable and bare and parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def _bare(url: str | None) -> str | None:
+    if url is not None and not _is_bare_address(url):
+        raise ValueError("it should look like http://127.0.0.1:8080/v1, without a key in it")
+    return url
+
+
+class Model(_Section):
+    """The language model that writes answers, where `writer` names one."""
+
+    base_url: str | None = Field(
+        None,
+        description="Address of an OpenAI-compatible endpoint (vLLM, llama.cpp, a gateway) "
+        "instead of the provider's own; with it goes `model.api_key` and no other key.",
+    )
+    api_key: SecretStr | None = Field(
+        None,
+        exclude=True,
+        repr=False,
+        description="Key of the model's endpoint, instead of the provider's own; never shown.",
+    )
+    timeout_s: float = Field(30, gt=0, description="Longest that a draft may take, in seconds.")
+    first_token_s: float = Field(
+        8, gt=0, description="Longest wait for its first token, retries included, in seconds."
+    )
+    gap_s: float = Field(
+        10, gt=0, description="Longest silence between two of its tokens, in seconds."
+    )
+    max_output_tokens: int = Field(700, ge=1, description="Longest draft, in tokens.")
+    temperature: float = Field(
+        0, ge=0, le=2, description="How freely the model chooses its words; 0: least."
+    )
+    daily_tokens: int | None = Field(
+        None,
+        ge=1,
+        description="Tokens, read and written, that a day (UTC) may cost; by default any.",
+    )
+    price_in: float | None = Field(
+        None, ge=0, description="Price of a million tokens read, in dollars."
+    )
+    price_out: float | None = Field(
+        None, ge=0, description="Price of a million tokens written, in dollars."
+    )
+    fallback: Literal["extractive", "none"] = Field(
+        "extractive",
+        description="Who answers when the model does not: extractive (offline), or none: an error.",
+    )
+    agentic: bool = Field(
+        False, description="Let the model search the book again, at most three times."
+    )
+    cache: bool = Field(False, description="Give the same answer to the same question again.")
+
+    _bare_address = field_validator("base_url")(_bare)
+
+
+class Embedding(_Section):
+    """The embedder behind an address, where `embedder` names one."""
+
+    base_url: str | None = Field(
+        None,
+        description="Address of the embedder's endpoint instead of the provider's own; with it "
+        "goes `embedding.api_key` and no other key.",
+    )
+    api_key: SecretStr | None = Field(
+        None,
+        exclude=True,
+        repr=False,
+        description="Key of the embedder's endpoint, instead of the provider's own; never shown.",
+    )
+    question_s: float = Field(
+        6, gt=0, description="Longest wait for a question's vector, retries included, in seconds."
+    )
+    timeout_s: float = Field(
+        120, gt=0, description="Longest wait for a batch of passages, retries included, in seconds."
+    )
+    at_once: int = Field(4, ge=1, le=64, description="Batches that are under way at once.")
+    price_in: float | None = Field(
+        None, ge=0, description="Price of a million tokens embedded, in dollars."
+    )
+
+    _bare_address = field_validator("base_url")(_bare)
+
+
+class Accounts(_Section):
+    """What people have already exported for the providers they use."""
+
+    openai_key: SecretStr | None = Field(
+        None, exclude=True, repr=False, description="Key for openai:…; never shown."
+    )
+    openai_url: str | None = Field(None, description="Another address for openai:….")
+    openrouter_key: SecretStr | None = Field(
+        None, exclude=True, repr=False, description="Key for openrouter:…; never shown."
+    )
+    gemini_key: SecretStr | None = Field(
+        None, exclude=True, repr=False, description="Key for gemini:…; never shown."
+    )
+    cohere_key: SecretStr | None = Field(
+        None, exclude=True, repr=False, description="Key for cohere:…; never shown."
+    )
+    ollama_host: str | None = Field(
+        None, description="Where Ollama listens; port 11434 of this machine by default."
+    )
 
 
 class Site(_Section):
@@ -348,7 +464,11 @@ class Settings(_Section):
         description="What answers while the index or the embedder does not: words (of the catalog) "
         "or none (an error).",
     )
-    writer: str = Field("extractive", description="Who writes answers: extractive (offline).")
+    writer: str = Field(
+        "extractive",
+        description='Who writes answers: extractive (offline), or a model as "provider:model" with '
+        "openai, openrouter, gemini or ollama.",
+    )
     database_url: str | None = Field(
         None,
         description="Database of the catalog and threads, SQLite or PostgreSQL; "
@@ -357,6 +477,9 @@ class Settings(_Section):
     database: Database = Database()
     retention: Retention = Retention()
     log: Log = Log()
+    model: Model = Model()
+    embedding: Embedding = Embedding()
+    accounts: Accounts = Accounts()
     limits: Limits = Limits()
     collection: Collection = Collection()
     qdrant: Qdrant = Qdrant()
