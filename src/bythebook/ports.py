@@ -149,6 +149,17 @@ Compose = Callable[[Question, Evidence, Sequence[Message]], Prompt]
 Piece = str | Found | Usage  # of a draft: text as it comes, what was looked up, what it cost
 
 
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a language model is told: our own rules, and the turns that are quoted to it."""
+
+    system: str
+    turns: tuple[tuple[Role, str], ...]
+
+
+Compose = Callable[[Question, Evidence, Sequence[Message]], Prompt]
+
+
 class Writer(Protocol):
     """Evidence to prose. What it writes is checked sentence by sentence before anyone sees it.
 
