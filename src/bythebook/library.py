@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from bythebook.answer.extract import ExtractiveWriter
 from bythebook.answer.plan import plan
-from bythebook.answer.respond import Desk, Event, respond
+from bythebook.answer.respond import Event, respond
+from bythebook.answer.write import Desk
 from bythebook.errors import (
     BookError,
     DatabaseFailed,
@@ -100,6 +101,7 @@ class Library:
         log: LogQueue | None = None,
         archiver: Archiver | None = None,
         make_writer: MakeWriter = extractive,
+        make_fallback: MakeWriter | None = None,
         context_tokens: int = 4000,
         switch: Switch | None = None,
         spare: MakeSpare | None = None,
@@ -114,6 +116,7 @@ class Library:
         self._shelf = shelf
         self._catalog = catalog
         self._make_writer = make_writer
+        self._make_fallback = make_fallback
         self._context_tokens = context_tokens
         self._edition: _Edition | None = None
         self._outdated: list[_Edition] = []  # still read by questions that began before a swap
@@ -419,7 +422,8 @@ class Library:
             return self._spare[1]
 
     def _desk(self, index: Index) -> Desk:
-        return Desk(index, self._make_writer(index), self._context_tokens)
+        fallback = self._make_fallback(index) if self._make_fallback else None
+        return Desk(index, self._make_writer(index), self._context_tokens, fallback)
 
 
 async def _state(probe: Callable[[], Awaitable[None]]) -> str:

@@ -370,6 +370,7 @@ class Reply:
     vectors: VectorState = VectorState.READY
     verdicts: tuple[Verdict, ...] = ()  # on every sentence that was written, shown or not
     persisted: bool = True  # False: its thread's messages could not be kept
+    writer: str = ""  # the chosen one, whoever wrote it in the end
     usage: Usage = Usage()
     fallback: str | None = None  # why another writer than the chosen one wrote it, or the rest
 

@@ -146,18 +146,8 @@ class Prompt:
 
 Compose = Callable[[Question, Evidence, Sequence[Message]], Prompt]
 
-Piece = str | Found | Usage  # of a draft: text as it comes, what was looked up, what it cost
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """What a language model is told: our own rules, and the turns that are quoted to it."""
-
-    system: str
-    turns: tuple[tuple[Role, str], ...]
-
-
-Compose = Callable[[Question, Evidence, Sequence[Message]], Prompt]
+Aside = Found | Usage
+Piece = str | Aside  # of a draft: text as it comes, what was looked up, what it cost
 
 
 class Writer(Protocol):

@@ -1,4 +1,4 @@
-"""The prompt: rules alone in the system role, everything else quoted, nothing gets out of its tag."""
+"""The prompt: our rules in the system role, all else quoted, and nothing gets out of its tag."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from bythebook.answer.respond import Desk, respond
+from bythebook.answer.respond import respond
+from bythebook.answer.write import Desk
 from bythebook.book.site import Book
 from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping, WriterFailed
 from bythebook.library import Library

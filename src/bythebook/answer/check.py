@@ -8,7 +8,8 @@ is shown is never taken back: a sentence waits until it is complete and has been
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,10 @@ from bythebook.answer.reading import Kind, read
 from bythebook.answer.weigh import Comparison, Kinship, Signals, weigh
 from bythebook.book.sentences import split_sentences
 from bythebook.model import Evidence, Hit, UnitKind, Verdict
+from bythebook.ports import Found
 
 if TYPE_CHECKING:
-    from bythebook.ports import Embedder, Piece
+    from bythebook.ports import Aside, Embedder, Piece
 
 ENOUGH = 0.5  # odds
 _FEWEST_TERMS = 2  # of a sentence in a writer's own words; fewer say nothing that can be checked
@@ -68,19 +70,51 @@ class Withheld:
 
 
 async def check(
-    draft: AsyncIterator[Piece], evidence: Evidence, embedder: Embedder | None = None
-) -> AsyncIterator[Supported | Withheld]:
-    """Each sentence as soon as it is complete and has been checked."""
-    known = "\n".join(hit.passage.text for hit in evidence.hits)
-    kinship = Kinship(embedder)
-    before: Supported | Withheld | None = None
-    async for lead, text in claims(draft):
-        verdict = await judge(claim_of(text, lead=lead, known=known), evidence, kinship)
-        if isinstance(verdict, Supported) and not _stands(verdict, before):
-            reason = "it leans on a sentence that is not shown before it"
-            verdict = Withheld(verdict.text, replace(verdict.finding, reasons=(reason,)))
-        yield verdict
-        before = verdict
+    draft: AsyncIterator[Piece],
+    evidence: Evidence,
+    embedder: Embedder | None = None,
+    *,
+    shown: Sequence[Supported] = (),
+) -> AsyncGenerator[Supported | Withheld | Aside, None]:
+    """Each sentence as soon as it is complete and has been checked.
+
+    What the writer found joins the evidence; it and what it cost are passed on. A draft that goes
+    on where another one broke off does not repeat what was ``shown``.
+    """
+    known, kinship = _text_of(evidence), Kinship(embedder)
+    before: Supported | Withheld | None = shown[-1] if shown else None
+    async with aclosing(claims(draft)) as pieces:
+        async for piece in pieces:
+            if not isinstance(piece, tuple):
+                if isinstance(piece, Found):
+                    evidence = with_found(evidence, piece)
+                    known = _text_of(evidence)
+                yield piece
+                continue
+            lead, text = piece
+            verdict = await judge(claim_of(text, lead=lead, known=known), evidence, kinship)
+            if isinstance(verdict, Supported) and any(_same(verdict, one) for one in shown):
+                continue
+            if isinstance(verdict, Supported) and not _stands(verdict, before):
+                reason = "it leans on a sentence that is not shown before it"
+                verdict = Withheld(verdict.text, replace(verdict.finding, reasons=(reason,)))
+            yield verdict
+            before = verdict
+
+
+def with_found(evidence: Evidence, found: Found) -> Evidence:
+    """What a writer looked up is numbered on from what it was given; it lends no confidence."""
+    tokens = evidence.tokens + sum(hit.passage.tokens for hit in found.hits)
+    return replace(evidence, hits=(*evidence.hits, *found.hits), tokens=tokens)
+
+
+def _text_of(evidence: Evidence) -> str:
+    return "\n".join(hit.passage.text for hit in evidence.hits)
+
+
+def _same(one: Supported, other: Supported) -> bool:
+    """Whether they say the same words of the same passage."""
+    return one.hit.passage.id == other.hit.passage.id and one.quote in other.quote
 
 
 async def judge(claim: Claim, evidence: Evidence, kinship: Kinship) -> Supported | Withheld:

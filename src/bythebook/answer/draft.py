@@ -8,12 +8,12 @@ here and counted; what it cites is only ever a hint.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass
 
 from bythebook.book.letters import clean
 from bythebook.book.sentences import split_sentences
-from bythebook.ports import Piece
+from bythebook.ports import Aside, Piece
 
 _MARKER = re.compile(r"\s*\[\s*([0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*)\s*\](?!\()")
 _LAST_MARKER = re.compile(r"\s*\[\s*[0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*\s*\]\s*\Z")
@@ -110,18 +110,26 @@ def inside_fence(text: str) -> str | None:
     return text.partition("\n")[2].rpartition("\n")[0] if _FENCE.match(text) else None
 
 
-async def claims(draft: AsyncIterator[Piece]) -> AsyncIterator[tuple[str, str]]:
-    """(what stood before it, its text) of each piece that has words."""
+async def claims(draft: AsyncIterator[Piece]) -> AsyncGenerator[tuple[str, str] | Aside, None]:
+    """(what stood before it, its text) of each piece that has words; what is no text passes.
+
+    The draft is closed with us: nobody goes on writing for a reader who has left.
+    """
     splitter = Splitter()
-    async for piece in draft:
-        if not isinstance(piece, str):
-            continue
-        for lead, text in splitter.feed(piece):
+    try:
+        async for piece in draft:
+            if not isinstance(piece, str):
+                yield piece
+                continue
+            for lead, text in splitter.feed(piece):
+                if _has_words(text):
+                    yield lead, text
+        for lead, text in splitter.finish():
             if _has_words(text):
                 yield lead, text
-    for lead, text in splitter.finish():
-        if _has_words(text):
-            yield lead, text
+    finally:
+        if isinstance(draft, AsyncGenerator):
+            await draft.aclose()
 
 
 def _has_words(text: str) -> bool:

@@ -79,7 +79,7 @@ class Quoting:
         return Prompt(system, ((Role.USER, turn),))
 
     def passages(self, hits: Sequence[Hit], *, first: int = 1, tokens: int = TOKENS) -> str:
-        """Numbered on from ``first``; whole ones, as many as there is room for, but at least one."""
+        """Numbered on from ``first``; whole ones, as many as there is room for, at least one."""
         quoted: list[str] = []
         for number, hit in enumerate(hits, first):
             text = f"{hit.passage.place.path}\n{hit.passage.text}"

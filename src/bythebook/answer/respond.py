@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import aclosing
+from dataclasses import replace
 from enum import StrEnum
 
-from bythebook.answer.check import Supported, check
 from bythebook.answer.cite import Citations
 from bythebook.answer.gate import gate, gather, settle, ungrounded
 from bythebook.answer.mark import mark
 from bythebook.answer.plan import Mode, plan
+from bythebook.answer.write import Desk, Writing
 from bythebook.book.passages import passage_of_selection
 from bythebook.model import (
     Answer,
@@ -29,8 +30,7 @@ from bythebook.model import (
     Sentence,
     Timings,
 )
-from bythebook.ports import Writer
-from bythebook.retrieve.search import Findings, Index, search, weigh_selection
+from bythebook.retrieve.search import Findings, search, weigh_selection
 from bythebook.talk.standalone import stand_alone
 
 _AROUND = 2  # of the best hits, the section is read on as far as the budget allows
@@ -52,15 +52,6 @@ class State(StrEnum):
 Event = State | Evidence | Citation | Sentence | Reply
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What answers questions: an open book and someone who writes."""
-
-    index: Index
-    writer: Writer
-    context_tokens: int
-
-
 async def respond(
     question: Question, desk: Desk, history: Sequence[Message] = ()
 ) -> AsyncGenerator[Event, None]:
@@ -80,31 +71,35 @@ async def respond(
     )
     yield evidence
     outcome: Answer | Refusal | None = gate(asked, workflow, evidence)
-    written, verdicts = time.perf_counter(), []
+    written, writing = time.perf_counter(), Writing(desk, asked, evidence, history)
     if outcome is None:
         yield State.GENERATING
         citations, sentences, cited = Citations(), [], []
-        draft = desk.writer.write(asked, evidence, history)
-        async for checked in check(draft, evidence, desk.index.embedder):
-            verdicts.append(checked.verdict)
-            if not isinstance(checked, Supported):
-                continue
-            sentence, citation, new = citations.cite(checked)
-            if new:
-                cited.append(citation)
-                yield citation
-            sentences.append(sentence)
-            yield sentence
+        async with aclosing(writing.sentences()) as supported:
+            async for each in supported:
+                sentence, citation, new = citations.cite(each)
+                if new:
+                    cited.append(citation)
+                    yield citation
+                sentences.append(sentence)
+                yield sentence
         marked = mark(asked.text, findings.terms, [sentence.text for sentence in sentences])
-        outcome = (
-            Answer(tuple(sentences), tuple(cited), desk.writer.name, mark=marked)
-            if sentences
-            else ungrounded(workflow, evidence)
-        )
+        said = tuple(sentences), tuple(cited), writing.writer, writing.disclaimer, marked
+        outcome = Answer(*said) if sentences else ungrounded(workflow, evidence)
     yield State.COMPLETE
-    timings = _timings(findings, began, written)
-    reply = Reply(question, outcome, evidence, timings, findings.vectors, tuple(verdicts))
-    yield _settled(reply)
+    yield _settled(
+        Reply(
+            question,
+            outcome,
+            writing.evidence,
+            _timings(findings, began, written),
+            vectors=findings.vectors,
+            verdicts=tuple(writing.verdicts),
+            writer=desk.writer.name,
+            usage=writing.usage,
+            fallback=writing.fallback,
+        )
+    )
 
 
 def _settled(reply: Reply) -> Reply:
@@ -112,7 +107,8 @@ def _settled(reply: Reply) -> Reply:
     outcome = reply.outcome
     evidence = settle(reply.evidence, answered=isinstance(outcome, Answer))
     if isinstance(outcome, Answer) and evidence.confidence.level is Level.LOW:
-        outcome = replace(outcome, disclaimer=DISCLAIMER)
+        told = " ".join(filter(None, (outcome.disclaimer, DISCLAIMER)))
+        outcome = replace(outcome, disclaimer=told)
     return replace(reply, outcome=outcome, evidence=evidence)
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bythebook.answer.check import Supported, check
-from bythebook.answer.respond import Desk, respond
+from bythebook.answer.respond import respond
+from bythebook.answer.write import Desk
 from bythebook.evaluate.grade import DEEPEST_RANK, Asked, Case, grade
 from bythebook.evaluate.places import Places
 from bythebook.evaluate.questions import Row
 from bythebook.model import Answer, Evidence, Hit, Level, Passage, Question, Reply
-from bythebook.ports import Candidate, Entry, Filters, PassageStore
+from bythebook.ports import Candidate, Embedder, Entry, Filters, PassageStore
 from bythebook.retrieve.search import search
 
 if TYPE_CHECKING:
@@ -57,15 +58,17 @@ async def _case(row: Row, question: Question, desk: Desk, book: Places) -> Case:
         found = (await search(replace(question, top_k=DEEPEST_RANK), desk.index)).hits
     supported: tuple[bool, ...] = ()
     if isinstance(reply.outcome, Answer):
-        supported = await recheck(reply.outcome, row, book)
+        supported = await recheck(reply.outcome, row, book, desk.index.embedder)
     return grade(Asked(row, reply, pressed, found, supported), book)
 
 
-async def recheck(answer: Answer, row: Row, book: Places) -> tuple[bool, ...]:
+async def recheck(
+    answer: Answer, row: Row, book: Places, embedder: Embedder | None = None
+) -> tuple[bool, ...]:
     """Whether each sentence holds against the catalog's passages that the answer cites."""
     sources = {citation.passage_id: book.source(citation, row) for citation in answer.citations}
     hits = [Hit(source, 1, 0.0, 0.0) for source in sources.values() if source is not None]
-    verdicts = check(_redraft(answer), Evidence(hits=tuple(hits)))
+    verdicts = check(_redraft(answer), Evidence(hits=tuple(hits)), embedder)
     return tuple([isinstance(verdict, Supported) async for verdict in verdicts])
 
 
