@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,53 +10,15 @@ from bythebook.answer.extract import ExtractiveWriter
 from bythebook.answer.prompt import NOT_SAID
 from bythebook.answer.respond import DISCLAIMER
 from bythebook.answer.write import PARTLY
-from bythebook.book.site import read_book
 from bythebook.errors import WriterFailed
-from bythebook.library import Library, extractive
-from bythebook.model import Answer, Evidence, Hit, Message, Question, Refusal, RefusalType, Usage
-from bythebook.ports import Found, Piece
-from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
-from tests.samples import hit, small_book
+from bythebook.model import Answer, Hit, Question, Refusal, RefusalType, Usage
+from bythebook.ports import Found
+from tests.samples import hit
+from tests.writers import Model, small_library
 
 KETTLE = Question("At how many degrees does a kettle boil water?", floor=0.01)
 TRUE = "A kettle boils water at 100 degrees Celsius. [1]"
 LIE = "A kettle boils water at 70 degrees Fahrenheit. [1]"
-
-
-class Model:
-    """Writes what it is given, and fails where it is given an error."""
-
-    name = "fake:model"
-
-    def __init__(self, *pieces: Piece | WriterFailed) -> None:
-        self.pieces = pieces
-        self.closed = False
-        self.evidence: Evidence | None = None
-
-    async def write(
-        self, question: Question, evidence: Evidence, history: Sequence[Message]
-    ) -> AsyncIterator[Piece]:
-        self.evidence = evidence
-        try:
-            for piece in self.pieces:
-                if isinstance(piece, WriterFailed):
-                    raise piece
-                yield piece
-        finally:
-            self.closed = True
-
-
-async def _library(folder: Path, model: Model, *, fallback: bool = True) -> Library:
-    library = Library(
-        embedder=FakeEmbedder(),
-        shelf=MemoryShelf(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-        make_writer=lambda _: model,
-        make_fallback=extractive if fallback else None,
-    )
-    await library.ingest(read_book(small_book(folder)))
-    return library
 
 
 def _texts(outcome: Answer | Refusal) -> list[str]:
@@ -67,7 +28,7 @@ def _texts(outcome: Answer | Refusal) -> list[str]:
 
 async def test_what_holds_of_a_models_draft_is_shown_and_counted(tmp_path: Path) -> None:
     model = Model(TRUE, "\n", LIE, Usage(120, 30, 1, 0.002))
-    reply = await (await _library(tmp_path, model)).reply(KETTLE)
+    reply = await (await small_library(tmp_path, model)).reply(KETTLE)
     assert _texts(reply.outcome) == ["A kettle boils water at 100 degrees Celsius."]
     assert reply.withheld == 1
     assert reply.usage == Usage(120, 30, 1, 0.002)
@@ -78,7 +39,7 @@ async def test_what_holds_of_a_models_draft_is_shown_and_counted(tmp_path: Path)
 
 async def test_a_writer_that_fails_at_once_is_replaced_by_the_offline_one(tmp_path: Path) -> None:
     model = Model(WriterFailed("The model answered 429.", retry_after=20))
-    reply = await (await _library(tmp_path, model)).reply(KETTLE)
+    reply = await (await small_library(tmp_path, model)).reply(KETTLE)
     assert isinstance(reply.outcome, Answer)
     assert reply.outcome.writer == ExtractiveWriter.name
     assert "100 degrees Celsius" in reply.outcome.text
@@ -96,7 +57,7 @@ async def test_a_writer_that_fails_at_once_is_replaced_by_the_offline_one(tmp_pa
     ],
 )
 async def test_the_reader_is_told_why(tmp_path: Path, error: WriterFailed, words: str) -> None:
-    reply = await (await _library(tmp_path, Model(error))).reply(KETTLE)
+    reply = await (await small_library(tmp_path, Model(error))).reply(KETTLE)
     assert reply.fallback is not None
     assert words in reply.fallback
     assert error.message not in reply.fallback
@@ -104,7 +65,7 @@ async def test_the_reader_is_told_why(tmp_path: Path, error: WriterFailed, words
 
 async def test_a_writer_that_breaks_off_is_gone_on_for_and_not_repeated(tmp_path: Path) -> None:
     model = Model(f"{TRUE}\n", "It switches itself off by me", WriterFailed("The line broke."))
-    library = await _library(tmp_path, model)
+    library = await small_library(tmp_path, model)
     reply = await library.reply(Question("What is a kettle and what does it do?", floor=0.01))
     texts = _texts(reply.outcome)
     assert texts[0] == "A kettle boils water at 100 degrees Celsius."
@@ -120,7 +81,7 @@ async def test_a_writer_that_breaks_off_is_gone_on_for_and_not_repeated(tmp_path
 
 async def test_without_a_stand_in_the_typed_error_leaves(tmp_path: Path) -> None:
     error = WriterFailed("The model answered 401.", retryable=False)
-    library = await _library(tmp_path, Model(error), fallback=False)
+    library = await small_library(tmp_path, Model(error), fallback=False)
     with pytest.raises(WriterFailed) as caught:
         await library.reply(KETTLE)
     assert caught.value is error
@@ -130,7 +91,7 @@ async def test_without_a_stand_in_the_typed_error_leaves(tmp_path: Path) -> None
 async def test_a_draft_of_which_nothing_holds_gives_way_to_the_book(
     tmp_path: Path, pieces: tuple[str, ...]
 ) -> None:
-    reply = await (await _library(tmp_path, Model(*pieces, Usage(9, 9, 1)))).reply(KETTLE)
+    reply = await (await small_library(tmp_path, Model(*pieces, Usage(9, 9, 1)))).reply(KETTLE)
     assert isinstance(reply.outcome, Answer)
     assert reply.outcome.writer == ExtractiveWriter.name
     assert reply.fallback is not None
@@ -139,7 +100,7 @@ async def test_a_draft_of_which_nothing_holds_gives_way_to_the_book(
 
 
 async def test_without_a_stand_in_such_a_draft_is_a_refusal(tmp_path: Path) -> None:
-    reply = await (await _library(tmp_path, Model(LIE), fallback=False)).reply(KETTLE)
+    reply = await (await small_library(tmp_path, Model(LIE), fallback=False)).reply(KETTLE)
     assert isinstance(reply.outcome, Refusal)
     assert reply.outcome.type is RefusalType.INSUFFICIENT_GROUNDING
     assert reply.fallback is None
@@ -149,14 +110,14 @@ async def test_without_a_stand_in_such_a_draft_is_a_refusal(tmp_path: Path) -> N
 async def test_a_model_that_says_the_book_does_not_say_is_believed(
     tmp_path: Path, said: str
 ) -> None:
-    reply = await (await _library(tmp_path, Model(said))).reply(KETTLE)
+    reply = await (await small_library(tmp_path, Model(said))).reply(KETTLE)
     assert isinstance(reply.outcome, Refusal)
     assert reply.outcome.type is RefusalType.INSUFFICIENT_GROUNDING
     assert (reply.withheld, reply.fallback) == (0, None)
 
 
 async def test_an_answer_to_a_part_says_that_it_is_one(tmp_path: Path) -> None:
-    reply = await (await _library(tmp_path, Model(TRUE, "\n", NOT_SAID))).reply(KETTLE)
+    reply = await (await small_library(tmp_path, Model(TRUE, "\n", NOT_SAID))).reply(KETTLE)
     assert isinstance(reply.outcome, Answer)
     assert reply.outcome.disclaimer in (PARTLY, f"{PARTLY} {DISCLAIMER}")
     assert reply.withheld == 0
@@ -166,7 +127,7 @@ async def test_what_the_writer_looked_up_can_be_cited(tmp_path: Path) -> None:
     looked_up = hit("A dragon kite has a tail of forty coloured discs.", file="dragons.md")
     model = Model(TRUE, "\n", Found((looked_up,)), "A dragon kite has a tail of forty coloured ")
     model.pieces = (*model.pieces, "discs. [9]")
-    reply = await (await _library(tmp_path, model)).reply(KETTLE)
+    reply = await (await small_library(tmp_path, model)).reply(KETTLE)
     assert isinstance(reply.outcome, Answer)
     assert _texts(reply.outcome)[1] == "A dragon kite has a tail of forty coloured discs."
     assert reply.outcome.citations[1].passage_id == looked_up.passage.id
@@ -180,15 +141,15 @@ async def test_what_was_looked_up_is_no_evidence_for_what_was_written_before(
 ) -> None:
     looked_up: Hit = hit("A dragon kite has a tail of forty coloured discs.", file="dragons.md")
     said = "A dragon kite has a tail of forty coloured discs. [9]\n\n"
-    reply = await (await _library(tmp_path, Model(TRUE, "\n", said, Found((looked_up,))))).reply(
-        KETTLE
-    )
+    reply = await (
+        await small_library(tmp_path, Model(TRUE, "\n", said, Found((looked_up,))))
+    ).reply(KETTLE)
     assert reply.withheld == 1
 
 
 async def test_nobody_writes_on_for_a_reader_who_left(tmp_path: Path) -> None:
     model = Model(f"{TRUE}\n\n", *["It switches itself off by means of a bimetal strip. "] * 50)
-    events = (await _library(tmp_path, model)).ask(KETTLE)
+    events = (await small_library(tmp_path, model)).ask(KETTLE)
     async for event in events:
         if type(event).__name__ == "Sentence":
             break

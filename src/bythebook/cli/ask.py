@@ -105,6 +105,7 @@ def _print(reply: Reply, *, verbose: bool, explain: bool) -> None:
         for topic in reply.outcome.nearby:
             typer.echo(f"  {topic.title}")
             typer.secho(f"  {topic.url}", dim=True)
+    _print_writing(reply)
     if explain:
         typer.echo()
         for line in why(reply):
@@ -117,6 +118,16 @@ def _print(reply: Reply, *, verbose: bool, explain: bool) -> None:
             f"({confidence.average:.2f}; passages used: {confidence.count})",
             dim=True,
         )
+
+
+def _print_writing(reply: Reply) -> None:
+    """Who else wrote, and what was not shown, where there is something to say."""
+    if reply.fallback:
+        typer.secho(f"\n{reply.fallback}", fg="yellow")
+    if reply.withheld:
+        counted = "1 sentence was" if reply.withheld == 1 else f"{reply.withheld} sentences were"
+        said = f"{counted} withheld: the book does not say so (--explain shows why)."
+        typer.secho(f"\n{said}", dim=True)
 
 
 def _print_answer(answer: Answer) -> None:

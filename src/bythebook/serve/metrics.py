@@ -67,6 +67,36 @@ class Metrics:
             ["worker", "confidence"],
             registry=self._registry,
         )
+        self._tokens = Counter(
+            "bythebook_model_tokens",
+            "Tokens that language models read (in) and wrote (out), by writer.",
+            ["worker", "writer", "direction"],
+            registry=self._registry,
+        )
+        self._model_calls = Counter(
+            "bythebook_model_calls",
+            "Calls to language models, by writer.",
+            ["worker", "writer"],
+            registry=self._registry,
+        )
+        self._cost = Counter(
+            "bythebook_model_cost_usd",
+            "What they cost, in dollars, where prices are set.",
+            ["worker", "writer"],
+            registry=self._registry,
+        )
+        self._fallbacks = Counter(
+            "bythebook_fallbacks",
+            "Replies that the offline writer wrote, or ended, in place of this one.",
+            ["worker", "writer"],
+            registry=self._registry,
+        )
+        self._withheld = Counter(
+            "bythebook_withheld_sentences",
+            "Sentences that were written and that the book does not say.",
+            ["worker", "writer"],
+            registry=self._registry,
+        )
         self._generation = Gauge(
             "bythebook_index_generation_info",
             "The generation that the latest reply was made from.",
@@ -96,8 +126,18 @@ class Metrics:
         if isinstance(reply.outcome, Refusal):
             self._refusals.labels(self._worker, reply.outcome.type.value).inc()
         self._confidence.labels(self._worker, reply.evidence.confidence.level.value).inc()
+        self._count_writing(reply)
         self._generation.clear()
         self._generation.labels(self._worker, generation, reply.vectors.value).set(1)
+
+    def _count_writing(self, reply: Reply) -> None:
+        of_writer, usage = (self._worker, reply.writer), reply.usage
+        self._tokens.labels(*of_writer, "in").inc(usage.prompt_tokens)
+        self._tokens.labels(*of_writer, "out").inc(usage.completion_tokens)
+        self._model_calls.labels(*of_writer).inc(usage.calls)
+        self._cost.labels(*of_writer).inc(usage.cost_usd or 0)
+        self._fallbacks.labels(*of_writer).inc(reply.fallback is not None)
+        self._withheld.labels(*of_writer).inc(reply.withheld)
 
     def text(self) -> bytes:
         return generate_latest(self._registry)

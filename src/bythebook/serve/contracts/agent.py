@@ -23,10 +23,12 @@ from bythebook.serve.contracts.wire import (
     Selection,
     Share,
     Text,
+    Writing,
     is_ours,
     nearby_topics,
     sentence_of,
     status_of,
+    writing_of,
 )
 
 DEFAULT_TOP_K, MAX_TOP_K = 5, 20
@@ -111,7 +113,7 @@ class MarkedSpan(BaseModel):
     end: int
 
 
-class AgentResponse(BaseModel):
+class AgentResponse(Writing):
     answer: str = Field(min_length=1)
     sources: list[SourceCitation]
     has_relevant_context: bool
@@ -184,6 +186,7 @@ def show(reply: Reply) -> AgentResponse:
         disclaimer=answer.disclaimer if answer else None,
         nearby=nearby_topics(outcome),
         vectors=reply.vectors,
+        **dict(writing_of(reply)),
     )
 
 

@@ -46,9 +46,11 @@ from bythebook.serve.contracts.wire import (
     Moment,
     Share,
     Text,
+    Writing,
     action_of,
     message_of,
     status_of,
+    writing_of,
 )
 
 _LONGEST_CHUNK = 500  # Source.chunk_text: "max 500 chars for display"
@@ -87,7 +89,7 @@ class Source(BaseModel):
     chunk_index: int = Field(ge=0)
 
 
-class ChatResponse(BaseModel):
+class ChatResponse(Writing):
     response: str = Field(min_length=1)
     confidence: Share
     sources: list[Source]
@@ -97,6 +99,8 @@ class ChatResponse(BaseModel):
     should_answer: bool
     # Beside S4's own fields, and only if false: the conversation could not be kept.
     persisted: bool = Field(True, exclude_if=lambda kept: kept)
+    # … and only if there are any: sentences that were written and that the book does not say.
+    withheld: int = Field(0, ge=0, exclude_if=lambda count: not count)
 
     @model_validator(mode="after")
     def _answers_as_its_confidence_says(self) -> Self:
@@ -238,7 +242,7 @@ def read(body: ChatRequest) -> Question:
 
 def show(reply: Reply, call: Call | None = None) -> ChatResponse:
     outcome, confidence = reply.outcome, reply.evidence.confidence
-    positions = {hit.passage.id: hit.passage.position for hit in reply.evidence.hits}
+    positions = _positions(reply)
     return ChatResponse(
         response=_said(outcome) if isinstance(outcome, Answer) else outcome.text,
         confidence=confidence.average if isinstance(outcome, Answer) else 0.0,
@@ -248,6 +252,8 @@ def show(reply: Reply, call: Call | None = None) -> ChatResponse:
         confidence_level=confidence.level,
         should_answer=confidence.should_answer,
         persisted=reply.persisted,
+        withheld=reply.withheld,
+        **dict(writing_of(reply)),
     )
 
 
@@ -335,6 +341,11 @@ def fail(error: BookError, call: Call | None = None) -> tuple[int, ChatError]:
     )
 
 
+def _positions(reply: Reply) -> dict[str, int]:
+    """Of every passage that may be cited: a writer may have looked up some by itself."""
+    return {hit.passage.id: hit.passage.position for hit in reply.evidence.hits}
+
+
 def _said(answer: Answer) -> str:
     """S4 has no field for the disclaimer of a low confidence: it stands below the answer."""
     return "\n\n".join(filter(None, (answer.text, answer.disclaimer)))
@@ -386,14 +397,12 @@ async def tell(
     question: Question, journey: AsyncGenerator[Event, None], call: Call
 ) -> AsyncGenerator[Told, None]:
     """A question's events, in the words and the order of the contract."""
-    positions: dict[str, int] = {}
     citations: list[Citation] = []
     spoken = False
     yield "session", SessionTold(session_id=question.thread or "", request_id=call.request_id)
     async with aclosing(journey):
         async for event in journey:
             if isinstance(event, Evidence):
-                positions = {hit.passage.id: hit.passage.position for hit in event.hits}
                 yield "retrieval", show_confidence(event.confidence)
             elif isinstance(event, Sentence):
                 lead = event.lead if spoken else ""
@@ -404,6 +413,7 @@ async def tell(
             elif isinstance(event, Reply):
                 if isinstance(event.outcome, Refusal):
                     yield "delta", DeltaTold(text=event.outcome.text)
+                positions = _positions(event)
                 for citation in citations:
                     yield "citation", _citation(citation, positions)
                 yield "done", show(event, call)

@@ -5,7 +5,8 @@ it are what it may lean on; whatever steers a language model (temperature, tools
 is ignored: the book answers. It says no in the answer's own text, with ``sources: []`` and a
 ``refusal_type``. Each marker of an answer has an annotation, ``url_citation``. A stream tells a
 sentence at a time; its last chunk brings the sources, and only the whole answer knows which words
-to set in bold. Counts of tokens are estimates. Such clients send the whole conversation each time:
+to set in bold. Counts of tokens are a language model's own, or estimates where none
+was asked. Such clients send the whole conversation each time:
 where long ones are held, raise ``door.body_bytes``.
 """
 
@@ -190,6 +191,8 @@ class Found(BaseModel):
     sources: list[Source]
     refusal_type: str | None
     nearby: list[NearbyTopic]
+    # Only if so: why the offline writer wrote it, or the rest of it.
+    fallback: str | None = Field(None, exclude_if=lambda why: why is None)
 
 
 class AssistantMessage(BaseModel):
@@ -247,10 +250,8 @@ def show(reply: Reply, call: Call | None = None, *, prompt_tokens: int = 0) -> C
         id=_id(call),
         created=_created(call),
         choices=[Choice(message=message)],
-        usage=_usage(prompt_tokens, content),
-        sources=found.sources,
-        refusal_type=found.refusal_type,
-        nearby=found.nearby,
+        usage=_usage(reply, prompt_tokens, content),
+        **dict(found),
     )
 
 
@@ -327,6 +328,7 @@ def found_in(reply: Reply) -> Found:
         sources=[_source(citation) for citation in citations_of(reply)],
         refusal_type=outcome.type.value if isinstance(outcome, Refusal) else None,
         nearby=nearby_topics(outcome),
+        fallback=reply.fallback,
     )
 
 
@@ -342,13 +344,12 @@ def _source(citation: Citation) -> Source:
     )
 
 
-def _usage(prompt_tokens: int, content: str) -> Usage:
-    written = estimate_tokens(content)
-    return Usage(
-        prompt_tokens=prompt_tokens,
-        completion_tokens=written,
-        total_tokens=prompt_tokens + written,
-    )
+def _usage(reply: Reply, asked: int, content: str) -> Usage:
+    """As a language model counted; an estimate where none was asked."""
+    read, written = asked, estimate_tokens(content)
+    if reply.usage.calls:
+        read, written = reply.usage.prompt_tokens, reply.usage.completion_tokens
+    return Usage(prompt_tokens=read, completion_tokens=written, total_tokens=read + written)
 
 
 def _id(call: Call) -> str:
@@ -395,7 +396,7 @@ async def tell(
     body: CompletionRequest, journey: AsyncGenerator[Event, None], call: Call
 ) -> AsyncGenerator[Told, None]:
     """A question's events as chunks; the one that ends the stream is called ``done``."""
-    content = ""
+    content, reply = "", None
 
     def chunk(delta: Delta) -> Told:
         nonlocal content
@@ -409,12 +410,12 @@ async def tell(
             if isinstance(event, Sentence):
                 yield chunk(Delta(content=(event.lead if content else "") + event.cited))
             elif isinstance(event, Reply):
-                rest = _rest(event.outcome)
+                reply, rest = event, _rest(event.outcome)
                 if rest:
                     yield chunk(Delta(content=rest))
                 yield "chunk" if body.wants_usage else "done", _last_chunk(event, call)
-    if body.wants_usage:
-        usage = _usage(body.tokens, content)
+    if body.wants_usage and reply is not None:
+        usage = _usage(reply, body.tokens, content)
         yield "done", Chunk(id=_id(call), created=_created(call), choices=[], usage=usage)
 
 
@@ -434,7 +435,5 @@ def _last_chunk(reply: Reply, call: Call) -> LastChunk:
         id=_id(call),
         created=_created(call),
         choices=[ChunkChoice(delta=delta, finish_reason="stop")],
-        sources=found.sources,
-        refusal_type=found.refusal_type,
-        nearby=found.nearby,
+        **dict(found),
     )

@@ -35,7 +35,7 @@ from bythebook.errors import (
     TooLarge,
     WriterFailed,
 )
-from bythebook.model import Answer, Refusal
+from bythebook.model import Answer, Refusal, Reply
 
 # --- types of fields ------------------------------------------------------------------------------
 
@@ -90,6 +90,37 @@ def nearby_topics(outcome: Answer | Refusal) -> list[NearbyTopic]:
     """What the book does cover, beside a no."""
     topics = outcome.nearby if isinstance(outcome, Refusal) else ()
     return [NearbyTopic(title=topic.title, url=topic.url) for topic in topics]
+
+
+class ModelUsage(BaseModel):
+    """What language models read and wrote for an answer."""
+
+    prompt_tokens: int = Field(ge=0)
+    completion_tokens: int = Field(ge=0)
+    calls: int = Field(ge=1)
+    cost_usd: float | None = Field(None, ge=0, exclude_if=lambda cost: cost is None)
+
+
+class Writing(BaseModel):
+    """How an answer came about, where a language model had a hand in it: beside a contract's own
+    fields, and only if there is something to tell."""
+
+    # Why the offline writer wrote it, or the rest of it.
+    fallback: str | None = Field(None, exclude_if=lambda why: why is None)
+    usage: ModelUsage | None = Field(None, exclude_if=lambda usage: usage is None)
+
+
+def writing_of(reply: Reply) -> Writing:
+    counted = reply.usage
+    usage = None
+    if counted.calls:
+        usage = ModelUsage(
+            prompt_tokens=counted.prompt_tokens,
+            completion_tokens=counted.completion_tokens,
+            calls=counted.calls,
+            cost_usd=counted.cost_usd,
+        )
+    return Writing(fallback=reply.fallback, usage=usage)
 
 
 # --- the call that is answered --------------------------------------------------------------------
