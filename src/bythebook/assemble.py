@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
@@ -28,9 +29,12 @@ if TYPE_CHECKING:
         Shelf,
         ThreadStore,
     )
+    from bythebook.providers.budget import Budget
+    from bythebook.providers.openai import OpenAIWriter
     from bythebook.providers.qdrant_existing import ExistingBook
     from bythebook.providers.qdrant_nodes import Server
     from bythebook.providers.sql_threads import SqlThreads
+    from bythebook.providers.web import Web
     from bythebook.settings import Settings
 
 
@@ -44,12 +48,20 @@ _OPERATORS_PATIENCE_S = 30.0  # who runs a command can wait for a busy database
 class Provider:
     module: str
     name: str
-    install: str
+    install: str = "pip install bythebook"
 
 
 EMBEDDERS = {
-    "local": Provider("bythebook.providers.local", "LocalEmbedder", "pip install bythebook"),
+    "local": Provider("bythebook.providers.local", "LocalEmbedder"),
+    "openai": Provider("bythebook.providers.openai", "openai_embedder"),
+    "cohere": Provider("bythebook.providers.cohere", "cohere_embedder"),
+    "gemini": Provider("bythebook.providers.gemini", "gemini_embedder"),
+    "ollama": Provider("bythebook.providers.openai", "openai_embedder"),
 }
+_CHAT = Provider("bythebook.providers.openai", "OpenAIWriter")
+WRITERS = {"openai": _CHAT, "openrouter": _CHAT, "gemini": _CHAT, "ollama": _CHAT}
+
+Probe = Callable[[], Awaitable[None]]  # returns if the provider can be used, or says what to do
 
 
 def open_library(
@@ -67,11 +79,12 @@ def open_library(
     settings = settings or load_settings()
     engine = _database(settings, new=new or settings.collection.existing)
     catalog = SqlCatalog(engine, settings.home)
-    embedder = _embedder(_embedder_name(settings, catalog, book), settings)
+    hosted = Hosted(settings)
+    embedder = _embedder(_embedder_name(settings, catalog, book), settings, hosted)
     existing = _existing_book(settings, embedder)
 
     def switch(name: str) -> tuple[Embedder, Shelf]:
-        other = choose(EMBEDDERS, name)
+        other = _chosen_embedder(name, hosted)
         return other, _shelf(settings, other)
 
     threads, archiver, log = _notebook(settings, engine)
@@ -83,16 +96,65 @@ def open_library(
         log=log,
         archiver=archiver,
         deadline_s=settings.database.timeout_s,
-        make_writer=_writer(settings),
+        make_writer=_writer(settings, hosted),
         context_tokens=settings.limits.context_tokens,
         spare=WordsStore if settings.spare == "words" and existing is None else None,
         switch=switch if settings.embedder == AUTO and existing is None else None,
+        on_close=hosted.close,
     )
 
 
-def _embedder(name: str, settings: Settings) -> Embedder:
+class Hosted:
+    """Providers behind an address, and the connections that they share, made when one is chosen."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._web: Web | None = None
+        self._budget: Budget | None = None
+
+    def embedder(self, make: Any, provider: str, model: str) -> Embedder:
+        from bythebook.providers.accounts import embedder_account
+
+        account = embedder_account(provider, model, self._settings)
+        embedder: Embedder = make(account, self._settings.embedding, web=self._connections())
+        return embedder
+
+    def writer(self) -> OpenAIWriter:
+        """The model that the settings name: one for all generations, with what it has learned."""
+        from bythebook.answer.prompt import compose
+        from bythebook.providers.accounts import writer_account
+
+        settings = self._settings
+        make, provider, model = choose(WRITERS, settings.writer)
+        if settings.model.daily_tokens is not None:
+            from bythebook.providers.budget import Budget
+
+            self._budget = Budget(settings.home / "tokens.db", settings.model.daily_tokens)
+        writer: OpenAIWriter = make(
+            writer_account(provider, model, settings),
+            settings.model,
+            compose=compose,
+            web=self._connections(),
+            budget=self._budget,
+        )
+        return writer
+
+    async def close(self) -> None:
+        if self._web is not None:
+            await self._web.close()
+        if self._budget is not None:
+            await self._budget.close()
+
+    def _connections(self) -> Web:
+        from bythebook.providers.web import Web
+
+        self._web = self._web or Web()
+        return self._web
+
+
+def _embedder(name: str, settings: Settings, hosted: Hosted) -> Embedder:
     try:
-        embedder: Embedder = choose(EMBEDDERS, name)
+        return _chosen_embedder(name, hosted)
     except UnknownProvider as error:
         if name == settings.embedder:
             raise
@@ -100,6 +162,13 @@ def _embedder(name: str, settings: Settings) -> Embedder:
             f"This book was ingested with {name}. {error.message}",
             cure=f"{error.cure} Or ingest the book again.",
         ) from None
+
+
+def _chosen_embedder(name: str, hosted: Hosted) -> Embedder:
+    make, provider, model = choose(EMBEDDERS, name)
+    embedder: Embedder = (
+        make(model) if provider == "local" else hosted.embedder(make, provider, model)
+    )
     return embedder
 
 
@@ -211,8 +280,8 @@ def _database(settings: Settings, *, new: bool) -> Any:
     return open_database(settings.database_url, settings.home)
 
 
-def choose(table: dict[str, Provider], name: str) -> Any:
-    """The provider that ``"provider:model"`` names, imported only now."""
+def choose(table: dict[str, Provider], name: str) -> tuple[Any, str, str]:
+    """What makes the provider that ``"provider:model"`` names, imported only now, and the two."""
     provider, _, model = name.partition(":")
     if provider not in table or not model:
         raise UnknownProvider(
@@ -221,7 +290,7 @@ def choose(table: dict[str, Provider], name: str) -> Any:
         )
     row = table[provider]
     try:
-        return getattr(import_module(row.module), row.name)(model)
+        return getattr(import_module(row.module), row.name), provider, model
     except ModuleNotFoundError as error:
         raise UnknownProvider(
             f"{name} needs the package {error.name}.", cure=f"Run: {row.install}"
@@ -279,7 +348,41 @@ def _server(settings: Settings) -> Server:
     )
 
 
-def _writer(settings: Settings) -> MakeWriter:
+def _writer(settings: Settings, hosted: Hosted) -> MakeWriter:
+    if settings.writer == "extractive":
+        return extractive
+    writer = hosted.writer()
+    return lambda index: writer
+
+
+def open_probes(settings: Settings) -> dict[str, Probe]:
+    """Each configured provider, by what it does and is called, with a call that tries it out.
+
+    The call raises a ``BookError`` that says what is wrong and what to do about it.
+    """
+    from bythebook.settings import AUTO
+
+    async def embed() -> None:
+        from bythebook.index.embed import embed
+
+        hosted = Hosted(settings)
+        try:
+            embedder = _embedder(name, settings, hosted)
+            await embed(["Is the book open?"], embedder, role="query")
+        finally:
+            await hosted.close()
+
+    async def write() -> None:
+        hosted = Hosted(settings)
+        try:
+            await hosted.writer().probe()
+        finally:
+            await hosted.close()
+
+    name = settings.embedder
+    if name == AUTO:
+        name = _embedder_name(settings, open_catalog(settings), None)
+    probes: dict[str, Probe] = {f"embedder {name}": embed}
     if settings.writer != "extractive":
-        raise ConfigurationError(f"There is no writer {settings.writer!r}.", cure="Use extractive.")
-    return extractive
+        probes[f"writer {settings.writer}"] = write
+    return probes

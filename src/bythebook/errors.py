@@ -20,6 +20,7 @@
         ├── EmbedderFailed             3
         ├── StoreFailed                3
         ├── WriterFailed               3
+        │   └── Truncated              3      it reached the length it may have
         ├── DatabaseFailed             3
         └── Stopping                   3      the server is being shut down
 
@@ -140,6 +141,10 @@ class StoreFailed(ServiceError):
 
 class WriterFailed(ServiceError):
     """The writer broke off."""
+
+
+class Truncated(WriterFailed):
+    """The writer reached the length it may have: its last sentence may be half of one."""
 
 
 class DatabaseFailed(ServiceError):

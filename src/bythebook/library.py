@@ -107,11 +107,13 @@ class Library:
         spare: MakeSpare | None = None,
         retry_s: float = 5.0,
         deadline_s: float = 1.0,
+        on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._make_spare = spare
         self._retry_s = retry_s  # before an index that did not answer is tried again
         self._spare: tuple[str, PassageStore] | None = None  # with the generation it is of
         self._switch = switch
+        self._on_close = on_close
         self._embedder = embedder
         self._shelf = shelf
         self._catalog = catalog
@@ -354,6 +356,8 @@ class Library:
         for edition in editions:
             await edition.desk.index.store.close()
         await self._shelf.close()
+        if self._on_close is not None:
+            await self._on_close()
         if self.log is not None:
             await self.log.close()
         await self.threads.close()

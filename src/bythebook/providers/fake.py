@@ -51,10 +51,10 @@ class FakeEmbedder:
     async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
         del role
         self.calls.append(list(texts))
-        rows = [self._vector(text) for text in texts]
+        rows = [self.vector(text) for text in texts]
         return np.stack(rows) if rows else np.zeros((0, self.dimension), dtype=np.float32)
 
-    def _vector(self, text: str) -> Vectors:
+    def vector(self, text: str) -> Vectors:
         vector = np.full(self.dimension, 1e-3, dtype=np.float32)
         for term in terms_of(text):
             digest = hashlib.sha256(term.encode()).digest()

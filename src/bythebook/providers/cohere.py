@@ -1,0 +1,52 @@
+"""Texts in, vectors out: Cohere's embedders, by one POST each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bythebook.providers.vectors import HostedEmbedder, Known, known_model
+
+if TYPE_CHECKING:
+    from bythebook.ports import TextRole
+    from bythebook.providers.accounts import Account
+    from bythebook.providers.web import Web
+    from bythebook.settings import Embedding
+
+EMBEDDERS = {
+    "embed-english-v3.0": Known(1024, 512),
+    "embed-multilingual-v3.0": Known(1024, 512),
+    "embed-english-light-v3.0": Known(384, 512),
+    "embed-multilingual-light-v3.0": Known(384, 512),
+}
+_INPUT_TYPES = {"passage": "search_document", "query": "search_query"}
+
+
+@dataclass(frozen=True, slots=True)
+class CohereWire:
+    model: str
+    path: str = "/embed"
+    most_texts: int = 96
+
+    def headers(self, key: str | None) -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, texts: Sequence[str], role: TextRole) -> object:
+        return {
+            "model": self.model,
+            "texts": list(texts),
+            "input_type": _INPUT_TYPES[role],
+            "embedding_types": ["float"],
+            "truncate": "NONE",  # what is too long is an error, and then goes in windows
+        }
+
+    def vectors(self, reply: Any) -> Sequence[Sequence[float]]:
+        rows: Sequence[Sequence[float]] = reply["embeddings"]["float"]
+        return rows
+
+
+def cohere_embedder(account: Account, settings: Embedding, *, web: Web) -> HostedEmbedder:
+    known = known_model(account.model, EMBEDDERS)
+    wire = CohereWire(account.model.partition("@")[0])
+    return HostedEmbedder(account, settings, known=known, wire=wire, web=web)

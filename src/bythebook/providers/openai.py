@@ -1,0 +1,317 @@
+"""A prompt in, a model's draft out; texts in, vectors out: for every OpenAI-compatible endpoint.
+
+A draft is whole only if its stream says so, by a reason to finish or by ``[DONE]``: one that just
+ends was cut. One that ends for its length, or at a filter, is told as that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from bythebook.book.tokens import estimate_tokens
+from bythebook.errors import Truncated
+from bythebook.model import Role, Usage
+from bythebook.ports import Prompt
+from bythebook.providers.breaker import Breaker
+from bythebook.providers.faults import Fault, Kind, told
+from bythebook.providers.vectors import HostedEmbedder, Known, known_model
+from bythebook.providers.web import Body, Endpoint, Patience, Read, Web, fault_of, parsed
+
+if TYPE_CHECKING:
+    from bythebook.model import Evidence, Message, Question
+    from bythebook.ports import Compose, Piece, TextRole
+    from bythebook.providers.accounts import Account
+    from bythebook.providers.budget import Budget
+    from bythebook.settings import Embedding, Model
+
+_TRIES = 3
+_PER_TURN = 8  # tokens around a message, at most
+_LONGEST_TOKEN = 12  # characters; on average no model's are as long
+_PROBE_TOKENS = 16
+_COUNTING_S = 1.0  # that an endpoint may take after the last text to say what it cost
+_CUT_SHORT = {"length", "max_tokens", "model_length"}
+_FILTERED = {"content_filter", "safety", "recitation", "prohibited_content"}
+
+
+@dataclass(slots=True)
+class _Draft:
+    """How far a draft has come."""
+
+    most: int  # characters that it may have
+    taken: bool = False  # the endpoint took the request: from here on it costs
+    characters: int = 0
+    finish: str | None = None
+    done: bool = False  # [DONE] was sent
+    usage: Mapping[str, Any] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        self.taken = True
+        self.finish, self.done, self.usage = None, False, {}
+
+    def add(self, text: str) -> str:
+        self.characters += len(text)
+        if self.characters > self.most:
+            raise Fault(Kind.TOO_MUCH)
+        return text
+
+    def end(self) -> None:
+        """Whether what was said is all there is."""
+        if self.finish in _CUT_SHORT:
+            raise Fault(Kind.TRUNCATED)
+        if self.finish in _FILTERED:
+            raise Fault(Kind.FILTERED)
+        if self.finish == "error" or not (self.finish or self.done):
+            raise Fault(Kind.CUT)
+        if not self.characters:
+            raise Fault(Kind.EMPTY)
+
+
+class OpenAIWriter:
+    """Writes by a language model behind ``/chat/completions``."""
+
+    def __init__(
+        self,
+        account: Account,
+        settings: Model,
+        *,
+        compose: Compose,
+        web: Web,
+        budget: Budget | None = None,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self.name = account.named.name
+        self._account = account
+        self._settings = settings
+        self._compose = compose
+        self._web = web
+        self._budget = budget
+        self._breaker = breaker or Breaker()
+        self._patience = Patience(
+            settings.timeout_s, settings.first_token_s, settings.gap_s, _TRIES
+        )
+        self._refused: set[str] = set()  # parameters that the endpoint does not take
+
+    async def write(
+        self, question: Question, evidence: Evidence, history: Sequence[Message]
+    ) -> AsyncGenerator[Piece, None]:
+        prompt = self._compose(question, evidence, history)
+        async with aclosing(self._written(prompt, self._settings.max_output_tokens)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def probe(self) -> None:
+        """Reachable, the key valid, the model there: a few tokens tell."""
+        prompt = Prompt("Answer with one word.", ((Role.USER, "Are you there?"),))
+        try:
+            async with aclosing(self._written(prompt, _PROBE_TOKENS)) as pieces:
+                async for _ in pieces:
+                    pass
+        except Truncated:
+            return
+
+    async def _written(self, prompt: Prompt, most: int) -> AsyncGenerator[Piece, None]:
+        """The draft's text and then what it cost, whether or not it came to its end."""
+        draft = _Draft(most * _LONGEST_TOKEN)
+        asked = _estimate(prompt)
+        with told(self._account.named):
+            day = await self._budget.reserve(asked + most) if self._budget else ""
+            try:
+                async with aclosing(self._drafted(prompt, most, draft)) as texts:
+                    async for text in texts:
+                        if text:
+                            yield text
+            except Fault:
+                if draft.taken:
+                    yield self._usage(draft, asked)
+                raise
+            else:
+                yield self._usage(draft, asked)
+            finally:
+                if self._budget:
+                    spent = self._usage(draft, asked)
+                    tokens = spent.prompt_tokens + spent.completion_tokens if draft.taken else 0
+                    await self._budget.settle(day, asked + most, tokens)
+
+    async def _drafted(self, prompt: Prompt, most: int, draft: _Draft) -> AsyncGenerator[str, None]:
+        """Asked again without a parameter that the endpoint does not take."""
+        endpoint = self._endpoint()
+        read = _reader(draft)
+        while True:
+            body = self._body(prompt, most)
+            call = endpoint.stream("/chat/completions", body, read, patience=self._patience)
+            try:
+                async with aclosing(call) as texts:
+                    async for text in texts:
+                        yield text
+            except Fault as fault:
+                if fault.parameter not in body:
+                    raise
+                self._refused.add(fault.parameter)
+            else:
+                return
+
+    def _endpoint(self) -> Endpoint:
+        key = self._account.usable_key()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return Endpoint(self._web, self._account.address, headers=headers, breaker=self._breaker)
+
+    def _body(self, prompt: Prompt, most: int) -> dict[str, Any]:
+        turns = [{"role": str(role), "content": said} for role, said in prompt.turns]
+        body: dict[str, Any] = {
+            "model": self._account.model,
+            "messages": [{"role": "system", "content": prompt.system}, *turns],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": self._settings.temperature,
+            "max_tokens": most,
+        }
+        if "max_tokens" in self._refused:
+            body["max_completion_tokens"] = most
+        return {name: value for name, value in body.items() if name not in self._refused}
+
+    def _usage(self, draft: _Draft, asked: int) -> Usage:
+        """As the endpoint counted it; our own estimate where it did not."""
+        read = _count(draft.usage.get("prompt_tokens"), asked)
+        written = _count(draft.usage.get("completion_tokens"), -(-draft.characters // 4))
+        cost = None
+        if self._settings.price_in is not None and self._settings.price_out is not None:
+            cost = (read * self._settings.price_in + written * self._settings.price_out) / 1e6
+        return Usage(read, written, 1, cost)
+
+
+def _estimate(prompt: Prompt) -> int:
+    said = [prompt.system, *(text for _, text in prompt.turns)]
+    return sum(estimate_tokens(text) + _PER_TURN for text in said)
+
+
+def _count(given: object, otherwise: int) -> int:
+    return given if isinstance(given, int) and given >= 0 else otherwise
+
+
+# --- the wire -------------------------------------------------------------------------------------
+
+
+def _reader(draft: _Draft) -> Read[str]:
+    """Reads an answer into texts; an empty one is a sign of life, such as a thought."""
+
+    async def read(answer: Body) -> AsyncGenerator[str, None]:
+        draft.begin()
+        if answer.is_stream:
+            async with aclosing(_events(answer, draft)) as events:
+                async for event in events:
+                    for text in _texts(parsed(event), draft):
+                        yield draft.add(text)
+        else:  # some answer in one piece, whatever they were asked
+            whole = await answer.json()
+            draft.done = True
+            for text in _texts(whole, draft):
+                yield draft.add(text)
+        draft.end()
+
+    return read
+
+
+async def _events(answer: Body, draft: _Draft) -> AsyncGenerator[str, None]:
+    """Until the end, or until a finished draft's endpoint has had its time to count."""
+    async with aclosing(answer.data()) as events:
+        while not draft.done:
+            try:
+                async with asyncio.timeout(_COUNTING_S if draft.finish else None):
+                    event = await anext(events, None)
+            except (TimeoutError, httpx.HTTPError):
+                if draft.finish:
+                    return
+                raise
+            if event is None:
+                return
+            draft.done = event.strip() == "[DONE]"
+            if not draft.done:
+                yield event
+
+
+def _texts(chunk: Any, draft: _Draft) -> list[str]:
+    """What a chunk of the stream adds to the draft."""
+    if not isinstance(chunk, dict):
+        raise Fault(Kind.GARBLED)
+    if chunk.get("error"):
+        raise _mid_stream(chunk["error"])
+    if isinstance(chunk.get("usage"), dict):
+        draft.usage = chunk["usage"]
+    choices = chunk.get("choices") or []
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+        raise Fault(Kind.GARBLED)
+    texts = []
+    for choice in choices[:1]:
+        draft.finish = choice.get("finish_reason") or draft.finish
+        said = choice.get("delta") or choice.get("message") or {}
+        if not isinstance(said, dict) or not isinstance(said.get("content") or "", str):
+            raise Fault(Kind.GARBLED)
+        if any(said.get(name) for name in ("content", "reasoning", "reasoning_content")):
+            texts.append(said.get("content") or "")
+    return texts
+
+
+def _mid_stream(error: Any) -> Fault:
+    """An error that came in place of text: its number, if it has one, means what it always does."""
+    code = error.get("code") if isinstance(error, dict) else None
+    return fault_of(code if isinstance(code, int) and 400 <= code < 600 else 500, str(error))
+
+
+# --- embeddings -----------------------------------------------------------------------------------
+
+_SEARCH = "Represent this sentence for searching relevant passages: "
+
+OPENAI_EMBEDDERS = {
+    "text-embedding-3-small": Known(1536, 8191),
+    "text-embedding-3-large": Known(3072, 8191),
+}
+# Ollama cuts what is too long without a word: the limits are the models' own.
+OLLAMA_EMBEDDERS = {
+    "nomic-embed-text": Known(
+        768, 2048, {"query": "search_query: ", "passage": "search_document: "}
+    ),
+    "mxbai-embed-large": Known(1024, 512, {"query": _SEARCH}),
+    "snowflake-arctic-embed": Known(1024, 512, {"query": _SEARCH}),
+    "all-minilm": Known(384, 256),
+    "bge-m3": Known(1024, 8192),
+    "embeddinggemma": Known(
+        768, 2048, {"query": "task: search result | query: ", "passage": "title: none | text: "}
+    ),
+}
+_UNKNOWN = Known(0, 512)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIWire:
+    model: str
+    dimensions: int | None = None  # to shorten vectors to
+    path: str = "/embeddings"
+    most_texts: int = 128
+
+    def headers(self, key: str | None) -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, texts: Sequence[str], role: TextRole) -> object:
+        del role
+        body = {"model": self.model, "input": list(texts), "encoding_format": "float"}
+        return body | ({"dimensions": self.dimensions} if self.dimensions else {})
+
+    def vectors(self, reply: Any) -> Sequence[Sequence[float]]:
+        rows = sorted(reply["data"], key=lambda row: int(row["index"]))
+        return [row["embedding"] for row in rows]
+
+
+def openai_embedder(account: Account, settings: Embedding, *, web: Web) -> HostedEmbedder:
+    """``openai:…`` and ``ollama:…``, at any address that speaks as they do."""
+    table = OLLAMA_EMBEDDERS if account.provider == "ollama" else OPENAI_EMBEDDERS
+    known = known_model(account.model, table, unknown=_UNKNOWN)
+    model = account.model.partition("@")[0]
+    shorter = model in OPENAI_EMBEDDERS and known.dimension != OPENAI_EMBEDDERS[model].dimension
+    wire = OpenAIWire(model, known.dimension if shorter else None)
+    return HostedEmbedder(account, settings, known=known, wire=wire, web=web)

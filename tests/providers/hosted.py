@@ -1,0 +1,95 @@
+"""Writers and embedders for tests, pointed at a loopback provider, with little patience."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+from bythebook.assemble import EMBEDDERS, choose
+from bythebook.model import Evidence, Message, Question, Role, Usage
+from bythebook.ports import Prompt
+from bythebook.providers.accounts import embedder_account, writer_account
+from bythebook.providers.breaker import Breaker
+from bythebook.providers.budget import Budget
+from bythebook.providers.openai import OpenAIWriter
+from bythebook.providers.vectors import HostedEmbedder
+from bythebook.providers.web import Web
+from bythebook.settings import Settings, load_settings
+
+QUESTION, EVIDENCE = Question("What lifts a kite?"), Evidence()
+HURRIED = {"timeout_s": 1.0, "first_token_s": 0.4, "gap_s": 0.3}
+
+
+def settings_for(
+    url: str | None, environ: dict[str, str] | None = None, **model: object
+) -> Settings:
+    chosen = {"base_url": url, **model}
+    return load_settings({"model": chosen, "embedding": {"base_url": url}}, environ=environ or {})
+
+
+def compose(question: Question, evidence: Evidence, history: Sequence[Message]) -> Prompt:
+    del evidence, history
+    return Prompt("Be brief.", ((Role.USER, question.text),))
+
+
+@asynccontextmanager
+async def writer_at(
+    url: str | None,
+    name: str = "openai:test-model",
+    *,
+    environ: dict[str, str] | None = None,
+    breaker: Breaker | None = None,
+    budget: Budget | None = None,
+    web: Web | None = None,
+    **model: Any,
+) -> AsyncIterator[OpenAIWriter]:
+    own = None if web else Web()
+    settings = settings_for(url, environ, **{**HURRIED, "api_key": "sk-secret", **model})
+    provider, _, what = name.partition(":")
+    account = writer_account(provider, what, settings)
+    try:
+        yield OpenAIWriter(
+            account,
+            settings.model,
+            compose=compose,
+            web=web or own,  # type: ignore[arg-type]
+            breaker=breaker,
+            budget=budget,
+        )
+    finally:
+        if own is not None:
+            await own.close()
+        if budget is not None:
+            await budget.close()
+
+
+@asynccontextmanager
+async def embedder_at(
+    url: str | None,
+    name: str,
+    *,
+    environ: dict[str, str] | None = None,
+    web: Web | None = None,
+    **embedding: Any,
+) -> AsyncIterator[HostedEmbedder]:
+    own = None if web else Web()
+    chosen = {"base_url": url, "api_key": "sk-secret", "question_s": 0.6, "timeout_s": 1.0}
+    settings = load_settings({"embedding": {**chosen, **embedding}}, environ=environ or {})
+    make, provider, model = choose(EMBEDDERS, name)
+    try:
+        yield make(embedder_account(provider, model, settings), settings.embedding, web=web or own)
+    finally:
+        if own is not None:
+            await own.close()
+
+
+async def drafted(writer: OpenAIWriter) -> tuple[str, Usage]:
+    text, used = "", Usage()
+    async with aclosing(writer.write(QUESTION, EVIDENCE, ())) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, str):
+                text += piece
+            elif isinstance(piece, Usage):
+                used += piece
+    return text, used
