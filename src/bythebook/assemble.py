@@ -97,6 +97,7 @@ def open_library(
         archiver=archiver,
         deadline_s=settings.database.timeout_s,
         make_writer=_writer(settings, hosted),
+        make_fallback=_fallback(settings),
         context_tokens=settings.limits.context_tokens,
         spare=WordsStore if settings.spare == "words" and existing is None else None,
         switch=switch if settings.embedder == AUTO and existing is None else None,
@@ -353,6 +354,12 @@ def _writer(settings: Settings, hosted: Hosted) -> MakeWriter:
         return extractive
     writer = hosted.writer()
     return lambda index: writer
+
+
+def _fallback(settings: Settings) -> MakeWriter | None:
+    """Who stands in for a model; the offline writer needs nobody."""
+    stands_in = settings.writer != "extractive" and settings.model.fallback == "extractive"
+    return extractive if stands_in else None
 
 
 def open_probes(settings: Settings) -> dict[str, Probe]:

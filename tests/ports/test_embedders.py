@@ -1,6 +1,7 @@
 """The conformance suite of the Embedder port, on every provider."""
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from bythebook.errors import UnknownProvider
 from bythebook.ports import Embedder
 from bythebook.providers.fake import FakeEmbedder
 from bythebook.providers.local import LocalEmbedder
+from tests.providers.hosted import embedder_at
+from tests.providers.loopback import Loopback, embeddings
 
 _EMBEDDERS: dict[str, Embedder] = {
     "fake": FakeEmbedder(),
@@ -17,9 +20,28 @@ _EMBEDDERS: dict[str, Embedder] = {
 }
 
 
-@pytest.fixture(params=_EMBEDDERS)
-def embedder(request: pytest.FixtureRequest) -> Embedder:
-    return _EMBEDDERS[request.param]
+_HOSTED = (
+    "openai:text-embedding-3-small",
+    "cohere:embed-multilingual-v3.0",
+    "gemini:gemini-embedding-001",
+    "ollama:nomic-embed-text",
+)
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Loopback]:
+    with Loopback(embeddings) as provider:
+        yield provider
+
+
+@pytest.fixture(params=[*_EMBEDDERS, *(pytest.param(n, marks=pytest.mark.real) for n in _HOSTED)])
+async def embedder(request: pytest.FixtureRequest, provider: Loopback) -> AsyncIterator[Embedder]:
+    if request.param in _EMBEDDERS:
+        yield _EMBEDDERS[request.param]
+    else:
+        patience = {"timeout_s": 60, "question_s": 60}
+        async with embedder_at(provider.url, request.param, **patience) as embedder:
+            yield embedder
 
 
 async def test_gives_one_unit_vector_for_each_text(embedder: Embedder) -> None:

@@ -1,0 +1,125 @@
+"""A day's tokens: never more than the author allows, however many ask at once."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bythebook.errors import WriterFailed
+from bythebook.providers.budget import Budget
+from bythebook.providers.faults import Fault, Kind
+from tests.providers.hosted import drafted, writer_at
+from tests.providers.loopback import Loopback, chat, refuse
+
+_NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+async def _reserved(budget: Budget, tokens: int) -> bool:
+    try:
+        await budget.reserve(tokens)
+    except Fault as fault:
+        assert fault.kind is Kind.OVER_BUDGET
+        return False
+    return True
+
+
+async def test_many_at_once_get_exactly_what_there_is(tmp_path: Path) -> None:
+    budget = Budget(tmp_path / "tokens.db", 1000)
+    given = await asyncio.gather(*(_reserved(budget, 30) for _ in range(100)))
+    assert sum(given) == 33
+    assert await budget.spent() == 990
+    await budget.close()
+
+
+def test_processes_share_a_day(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from pathlib import Path\n"
+        "from bythebook.providers.budget import Budget\n"
+        "from bythebook.providers.faults import Fault\n"
+        "async def main():\n"
+        "    budget, given = Budget(Path(sys.argv[1]), 1000), 0\n"
+        "    for _ in range(60):\n"
+        "        try:\n"
+        "            await budget.reserve(10)\n"
+        "            given += 1\n"
+        "        except Fault:\n"
+        "            pass\n"
+        "    print(given)\n"
+        "asyncio.run(main())\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "tokens.db")]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert sum(int(process.communicate(timeout=60)[0]) for process in running) == 100
+
+
+async def test_what_was_not_needed_is_given_back_and_a_new_day_is_new(tmp_path: Path) -> None:
+    now = [_NOON]
+    budget = Budget(tmp_path / "tokens.db", 100, now=lambda: now[0])
+    day = await budget.reserve(90)
+    assert not await _reserved(budget, 20)
+    await budget.settle(day, 90, 15)
+    assert await budget.spent() == 15
+    assert await _reserved(budget, 85)
+    with pytest.raises(Fault) as failure:
+        await budget.reserve(1)
+    assert failure.value.retry_after == 12 * 3600
+    now[0] = _NOON.replace(day=2)
+    assert await _reserved(budget, 100)
+    await budget.close()
+
+
+async def test_what_cannot_be_counted_is_not_spent(tmp_path: Path) -> None:
+    budget = Budget(tmp_path / "not" / "there" / "tokens.db", 100)
+    with pytest.raises(Fault) as failure:
+        await budget.reserve(1)
+    assert failure.value.kind is Kind.UNCOUNTED
+    await budget.close()
+
+
+@pytest.fixture
+def provider() -> Iterator[Loopback]:
+    with Loopback(lambda request: chat("A kite.", cost=(40, 10))) as provider:
+        yield provider
+
+
+@pytest.mark.real
+async def test_fifty_questions_at_once_stay_within_the_day(
+    provider: Loopback, tmp_path: Path
+) -> None:
+    budget = Budget(tmp_path / "tokens.db", 1000)
+    calm = {"timeout_s": 20.0, "first_token_s": 20.0, "gap_s": 20.0, "max_output_tokens": 100}
+    async with writer_at(provider.url, budget=budget, **calm) as writer:
+
+        async def ask() -> bool:
+            try:
+                await drafted(writer)
+            except WriterFailed as error:
+                assert "used up" in error.message
+                assert error.retry_after is not None
+                assert error.retryable
+                return False
+            return True
+
+        answered = sum(await asyncio.gather(*(ask() for _ in range(50))))
+        while await ask():  # what was set aside and not needed lets more through
+            answered += 1
+        assert answered == len(provider.requests)
+        assert await budget.spent() == 50 * answered
+        assert 850 < await budget.spent() <= 1000
+
+
+@pytest.mark.real
+async def test_a_call_that_was_refused_costs_nothing(provider: Loopback, tmp_path: Path) -> None:
+    provider.script = lambda request: refuse(401)
+    budget = Budget(tmp_path / "tokens.db", 1000)
+    async with writer_at(provider.url, budget=budget) as writer:
+        with pytest.raises(WriterFailed, match="did not accept"):
+            await drafted(writer)
+        assert await budget.spent() == 0

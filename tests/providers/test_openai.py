@@ -1,0 +1,277 @@
+"""A writer on any OpenAI-compatible endpoint: what is asked, what is whole, what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from bythebook.errors import Truncated, WriterFailed
+from bythebook.model import Usage
+from bythebook.providers.breaker import EVERY_S, Breaker
+from tests.providers.hosted import EVIDENCE, QUESTION, drafted, writer_at
+from tests.providers.loopback import (
+    DONE,
+    HANG,
+    LAST,
+    STREAM,
+    Loopback,
+    Request,
+    Step,
+    chat,
+    chunk,
+    delta,
+    refuse,
+    reply,
+)
+
+pytestmark = pytest.mark.real  # sockets, on this machine alone
+
+_CALM = {"timeout_s": 10.0, "first_token_s": 8.0, "gap_s": 5.0}
+
+
+@pytest.fixture
+def provider() -> Iterator[Loopback]:
+    with Loopback(lambda request: chat("A kite ", "flies.")) as provider:
+        yield provider
+
+
+async def test_it_asks_for_a_stream_and_for_what_it_cost(provider: Loopback) -> None:
+    async with writer_at(provider.url + "/v1", max_output_tokens=77, **_CALM) as writer:
+        assert await drafted(writer) == ("A kite flies.", Usage(40, 9, 1, None))
+    [request] = provider.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == "Bearer sk-secret"
+    assert request.body == {
+        "model": "test-model",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": QUESTION.text},
+        ],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "temperature": 0,
+        "max_tokens": 77,
+    }
+
+
+_WHOLE: dict[str, list[Step]] = {
+    "finish and [DONE]": chat("A kite."),
+    "null finish and [DONE], as Ollama": [STREAM, delta("A kite."), DONE, LAST],
+    "finish without [DONE]": [STREAM, delta("A kite."), delta(None, "stop"), LAST],
+    "finish and a torn connection": [STREAM, delta("A kite."), delta(None, "stop")],
+    "finish and an open connection": [STREAM, delta("A kite.", "stop"), HANG],
+    "a finish of another name": [STREAM, delta("A kite."), delta(None, "eos"), LAST],
+    "comments and thoughts": [
+        STREAM,
+        chunk(b": PROCESSING\n\n"),
+        delta(None, reasoning="Hm."),
+        delta("A kite."),
+        DONE,
+        LAST,
+    ],
+    "line ends of Windows": [
+        STREAM,
+        chunk(b'data: {"choices": [{"delta": {"content": "A kite."}}]}\r\n\r\n'),
+        chunk(b"data: [DONE]\r\n\r\n"),
+        LAST,
+    ],
+    "no space, in pieces": [
+        STREAM,
+        chunk(b'event: x\nid: 7\ndata:{"choices": [{"delta": {"con'),
+        0.02,
+        chunk(b'tent": "A kite."}}]}\n\ndata:[DONE]\n\n'),
+        LAST,
+    ],
+    "in one piece": reply({"choices": [{"message": {"content": "A kite."}}]}),
+}
+
+
+@pytest.mark.parametrize("name", _WHOLE)
+async def test_a_draft_that_says_it_is_whole_is_whole(name: str, provider: Loopback) -> None:
+    provider.script = lambda request: _WHOLE[name]
+    async with writer_at(provider.url, **_CALM) as writer:
+        text, _ = await drafted(writer)
+    assert text == "A kite."
+
+
+async def test_what_was_said_before_the_length_stays_and_is_counted(provider: Loopback) -> None:
+    provider.script = lambda request: chat("A kite flies. It", finish="length", cost=(30, 5))
+    pieces = []
+    async with writer_at(provider.url, **_CALM) as writer:
+        with pytest.raises(Truncated, match=r"reached the length.*max_output_tokens"):
+            async for piece in writer.write(QUESTION, EVIDENCE, ()):
+                pieces.append(piece)
+    assert pieces == ["A kite flies. It", Usage(30, 5, 1)]
+
+
+async def test_what_nobody_counted_is_estimated(provider: Loopback) -> None:
+    provider.script = lambda request: [STREAM, delta("A kite flies by wind."), DONE, LAST]
+    async with writer_at(provider.url, price_in=2.0, price_out=10.0, **_CALM) as writer:
+        _, used = await drafted(writer)
+    assert 10 < used.prompt_tokens < 40
+    assert used.completion_tokens == 6
+    assert used.cost_usd == pytest.approx((used.prompt_tokens * 2 + 60) / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("said", "gone", "instead"),
+    [
+        ("Unsupported value: 'temperature' does not support 0", "temperature", None),
+        (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. "
+            "Use 'max_completion_tokens' instead.",
+            "max_tokens",
+            "max_completion_tokens",
+        ),
+        ("stream_options: Extra inputs are not permitted", "stream_options", None),
+    ],
+)
+async def test_a_parameter_that_an_endpoint_does_not_take_is_left_out_from_then_on(
+    said: str, gone: str, instead: str | None, provider: Loopback
+) -> None:
+    def script(request: Request) -> list[Step]:
+        return refuse(400, said) if gone in request.body else chat("A kite.")
+
+    provider.script = script
+    async with writer_at(provider.url, **_CALM) as writer:
+        for _ in range(2):
+            assert (await drafted(writer))[0] == "A kite."
+    assert [gone in request.body for request in provider.requests] == [True, False, False]
+    assert instead is None or instead in provider.requests[-1].body
+
+
+async def test_a_probe_takes_a_few_tokens_or_says_what_is_wrong(provider: Loopback) -> None:
+    provider.script = lambda request: chat("Ye", finish="length")
+    async with writer_at(provider.url, **_CALM) as writer:
+        await writer.probe()
+        assert provider.requests[0].body["max_tokens"] <= 16
+        provider.script = lambda request: refuse(404, "no such model")
+        with pytest.raises(WriterFailed, match="no model 'test-model'"):
+            await writer.probe()
+
+
+# --- leaving --------------------------------------------------------------------------------------
+
+
+async def _until(happened: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not happened():  # noqa: ASYNC110 - it happens on the provider's thread
+            await asyncio.sleep(0.005)
+
+
+async def _left_at(provider: Loopback) -> float:
+    await _until(lambda: provider.left)
+    return provider.left[0]
+
+
+def _tokens_for_ever(request: Request) -> Iterator[Step]:
+    yield STREAM
+    while True:
+        yield delta("word ")
+        yield 0.01
+
+
+@pytest.mark.parametrize("when", ["streaming", "idle", "before the first token"])
+async def test_who_leaves_ends_the_call_at_once(when: str, provider: Loopback) -> None:
+    quiet: list[Step] = [STREAM, HANG] if when.startswith("before") else [STREAM, delta("A"), HANG]
+    provider.script = _tokens_for_ever if when == "streaming" else lambda request: quiet
+    async with writer_at(provider.url, **_CALM) as writer:
+        first = asyncio.Event()
+
+        async def read() -> None:
+            async with aclosing(writer.write(QUESTION, EVIDENCE, ())) as pieces:
+                async for _ in pieces:
+                    first.set()
+
+        reader = asyncio.create_task(read())
+        await _until(lambda: provider.requests and (first.is_set() or when.startswith("before")))
+        left = time.monotonic()
+        reader.cancel()
+        assert await _left_at(provider) - left < 0.3
+
+
+async def test_a_draft_that_is_closed_ends_the_call_at_once(provider: Loopback) -> None:
+    provider.script = _tokens_for_ever
+    async with writer_at(provider.url, **_CALM) as writer:
+        pieces = writer.write(QUESTION, EVIDENCE, ())
+        assert await anext(pieces) == "word "
+        left = time.monotonic()
+        await pieces.aclose()
+        assert await _left_at(provider) - left < 0.3
+
+
+# --- breaker --------------------------------------------------------------------------------------
+
+
+async def test_who_is_down_is_asked_once_in_ten_seconds_until_it_is_back(
+    provider: Loopback,
+) -> None:
+    now = [1000.0]
+    provider.script = lambda request: refuse(500, retry_after="60")  # so that no call is repeated
+    async with writer_at(provider.url, breaker=Breaker(clock=lambda: now[0]), **_CALM) as writer:
+
+        async def ask() -> WriterFailed | None:
+            try:
+                await drafted(writer)
+            except WriterFailed as error:
+                return error
+            return None
+
+        for _ in range(5):
+            assert "out of order" in str(await ask())
+        for second in range(60):
+            now[0] = 1000.0 + second
+            resting = await ask()
+            assert resting is not None
+            assert resting.retry_after is not None
+        assert len(provider.requests) == 5 + 5  # after 10, 20, 30, 40 and 50 seconds
+        provider.script = lambda request: chat("A kite.")
+        refused = await ask()
+        assert refused is not None
+        assert refused.retry_after == pytest.approx(EVERY_S - 9)
+        now[0] += 1
+        assert await ask() is None
+        assert await ask() is None
+
+
+# --- where it goes --------------------------------------------------------------------------------
+
+_contacted: list[Any] = []
+_watching = [False]
+
+
+def _watch(what: str, args: tuple[Any, ...]) -> None:
+    if _watching[0] and what in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname"):
+        _contacted.append(args[1] if what == "socket.connect" else args[0])
+
+
+sys.addaudithook(_watch)
+
+
+async def test_nobody_but_the_configured_host_is_contacted(
+    provider: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    provider.script = lambda request: [
+        b"HTTP/1.1 307 Go\r\nLocation: http://127.0.0.2:9/\r\nConnection: close\r\n\r\n"
+    ]
+    _contacted.clear()
+    _watching[0] = True
+    try:
+        async with writer_at(provider.url, **_CALM) as writer:
+            with pytest.raises(WriterFailed, match="leads to another"):
+                await drafted(writer)
+            provider.script = lambda request: chat("A kite.")
+            await drafted(writer)
+    finally:
+        _watching[0] = False
+    hosts = {place[0] if isinstance(place, tuple) else place for place in _contacted}
+    ports = {place[1] for place in _contacted if isinstance(place, tuple)}
+    assert (hosts, ports) == ({"127.0.0.1"}, {provider.port})
