@@ -26,7 +26,7 @@ from bythebook.library import Library
 from bythebook.model import Asker
 from bythebook.serve import examples, openapi
 from bythebook.serve.contracts import agent, book, chat, envelope, openai, plain
-from bythebook.serve.contracts.wire import Call, is_ours, retry_after
+from bythebook.serve.contracts.wire import Call, is_ours, may_pass, retry_after
 from bythebook.serve.stream import MEDIA_TYPE, Streams, bare
 from bythebook.talk.thread import no_such_thread
 
@@ -266,7 +266,10 @@ def failure(error: BookError, call: Call, fail: Fail) -> JSONResponse:
 
 def _headers(error: BookError) -> Mapping[str, str]:
     seconds = retry_after(error)
-    return {} if seconds is None else {"Retry-After": str(seconds)}
+    headers = {} if seconds is None else {"Retry-After": str(seconds)}
+    if is_ours(error) and not may_pass(error):
+        headers["X-Should-Retry"] = "false"  # clients of OpenAI's contract would ask again
+    return headers
 
 
 def _route(contract_fails: Fail) -> type[APIRoute]:

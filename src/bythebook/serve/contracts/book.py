@@ -26,7 +26,7 @@ from bythebook.serve.contracts.wire import (
     Call,
     Moment,
     Text,
-    is_ours,
+    may_pass,
     now,
     sentence_of,
     status_of,
@@ -123,5 +123,5 @@ def fail(error: BookError, _: Call | None = None) -> tuple[int, Error]:
     return status_of(error), Error(
         message=sentence_of(error),
         error_type=kind,
-        recoverable=is_ours(error) or isinstance(error, RateLimited),
+        recoverable=may_pass(error),
     )

@@ -153,6 +153,7 @@ _OUT_OF_ORDER: tuple[tuple[type[BookError], str], ...] = (
 )
 _NOT_OPEN = "The book is not open for questions at the moment."
 _LATER = "Try again in a moment."
+_NOT_BY_ITSELF = "Whoever runs this book has to put it right."
 
 
 def status_of(error: BookError) -> int:
@@ -164,16 +165,26 @@ def is_ours(error: BookError) -> bool:
     return status_of(error) >= 500
 
 
+def may_pass(error: BookError) -> bool:
+    """Whether the same request may succeed later, with nothing changed."""
+    if isinstance(error, ServiceError):
+        return error.retryable
+    return is_ours(error) or isinstance(error, RateLimited)
+
+
 def message_of(error: BookError) -> str:
     """What happened, in words for a reader."""
     if not is_ours(error):
         return error.message
-    return next((said for kind, said in _OUT_OF_ORDER if isinstance(error, kind)), _NOT_OPEN)
+    said = next((said for kind, said in _OUT_OF_ORDER if isinstance(error, kind)), _NOT_OPEN)
+    return said if may_pass(error) else said.replace("temporarily ", "")
 
 
 def action_of(error: BookError) -> str:
     """What to do about it; a cure for the operator is none for the reader."""
-    return _LATER if is_ours(error) else error.cure or "Change the request."
+    if not is_ours(error):
+        return error.cure or "Change the request."
+    return _LATER if may_pass(error) else _NOT_BY_ITSELF
 
 
 def sentence_of(error: BookError) -> str:
