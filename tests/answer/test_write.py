@@ -141,9 +141,8 @@ async def test_what_was_looked_up_is_no_evidence_for_what_was_written_before(
 ) -> None:
     looked_up: Hit = hit("A dragon kite has a tail of forty coloured discs.", file="dragons.md")
     said = "A dragon kite has a tail of forty coloured discs. [9]\n\n"
-    reply = await (
-        await small_library(tmp_path, Model(TRUE, "\n", said, Found((looked_up,))))
-    ).reply(KETTLE)
+    model = Model(TRUE, "\n", said, Found((looked_up,)))
+    reply = await (await small_library(tmp_path, model)).reply(KETTLE)
     assert reply.withheld == 1
 
 

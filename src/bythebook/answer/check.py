@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bythebook.answer.draft import Claim, claim_of, claims, inside_fence, without_line_mark
-from bythebook.answer.reading import Kind, read
-from bythebook.answer.weigh import Comparison, Kinship, Signals, weigh
+from bythebook.answer.reading import Kind, Reading, read
+from bythebook.answer.weigh import Comparison, Kinship, Signals, Window, weigh
 from bythebook.book.sentences import split_sentences
 from bythebook.model import Evidence, Hit, UnitKind, Verdict
 from bythebook.ports import Found
@@ -149,12 +149,29 @@ async def _in_own_words(
     finding = replace(dropped, odds=odds, signals=best.signals, reasons=tuple(_reasons(best)))
     if odds < ENOUGH:
         return Withheld(claim.text, finding)
+    unsaid = _unsaid(reading, best.window)
+    if unsaid:
+        return Withheld(claim.text, replace(finding, odds=0.0, reasons=(unsaid,)))
     hit = best.window.hit
     moved = sum(
         1 <= n <= len(evidence.hits) and evidence.hits[n - 1] is not hit for n in claim.cited
     )
     finding = replace(finding, moved_markers=moved)
     return Supported(claim.text, hit, best.window.quote, claim.lead, finding)
+
+
+def _unsaid(claim: Reading, window: Window) -> str | None:
+    """Why what stands there in so many words is still not said there.
+
+    "State that kites are dangerous" does not say that kites are, nor does "suppose".
+    """
+    there = [read(text) for text in window.texts]
+    said = {term.text.lower() for term in claim.terms}
+    if any(reading.orders - said for reading in there):
+        return "the passage orders or supposes it, and does not say it"
+    if claim.is_own and not any(reading.is_own for reading in there):
+        return "it speaks of whoever wrote it"
+    return None
 
 
 def _count(finding: Finding, cited: Sequence[int], hit: Hit | None, hits: Sequence[Hit]) -> Finding:

@@ -20,6 +20,7 @@ from bythebook.answer.words import (
     MEASURES,
     NEGATIONS,
     NUMBERS,
+    ORDERS,
     SAME,
     SCALES,
     SPELLINGS,
@@ -53,6 +54,12 @@ _CONTRACTIONS = (
 )
 _IS = frozenset(["is", "are", "was", "were", "be", "been", "being"])
 _CLAUSE_ENDS = frozenset(".,;:()!?—–")
+_ORDER = re.compile(  # at the head of a sentence, a line, an item, a quotation or somebody's turn
+    rf"(?:^|[\n.:;!?\"“(>{{]|[-–—]\s|\|>\s*\w+)\s*(?:(?:please|now|then)\s+)?"
+    rf"({'|'.join(sorted(ORDERS))})\b",
+    re.IGNORECASE,
+)
+_OWN = frozenset(["my", "me", "mine", "myself"])
 
 
 class Kind(Enum):
@@ -79,6 +86,8 @@ class Reading:
     denials: tuple[tuple[str, ...], ...]  # for each negation, the keys it reaches
     scales: tuple[tuple[int, int], ...]  # (scale, place on it), as often as it is said
     leans: bool  # its first word stands for something said before
+    orders: frozenset[str] = frozenset()  # what it orders to be said, supposed or done with words
+    is_own: bool = False  # whoever says it speaks of himself
 
     @property
     def keys(self) -> frozenset[str]:
@@ -121,6 +130,8 @@ def read(text: str) -> Reading:
         ),
         scales=tuple(scales),
         leans=first in LEANING,
+        orders=frozenset(found.lower() for found in _ORDER.findall(text)),
+        is_own="I" in tokens or not _OWN.isdisjoint(token.lower() for token in tokens),
     )
 
 

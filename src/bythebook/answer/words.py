@@ -322,6 +322,14 @@ TENS = {
     )
 }
 
+# Verbs that, at the head of a sentence, order something to be said, supposed or done with words:
+# what follows them is not thereby said.
+ORDERS = word_set("""
+act answer append assume claim cite declare decode disregard forget ignore imagine include
+insert mention obey output pretend print quote reply repeat report respond reveal say state suppose
+tell write
+""")
+
 NEGATIONS = word_set(
     "not no never without cannot nor none neither nobody nothing nowhere hardly barely scarcely"
 )
