@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from bythebook.talk.log import LogQueue
 
 if TYPE_CHECKING:
     from bythebook.book.site import Book
+    from bythebook.model import Evidence, Hit, Question
     from bythebook.ports import (
         Catalog,
         Counter,
@@ -28,13 +30,18 @@ if TYPE_CHECKING:
         ReplyStore,
         Shelf,
         ThreadStore,
+        Writer,
     )
+    from bythebook.providers.accounts import Account
+    from bythebook.providers.agents import House
+    from bythebook.providers.agents_wire import Line
     from bythebook.providers.budget import Budget
     from bythebook.providers.openai import OpenAIWriter
     from bythebook.providers.qdrant_existing import ExistingBook
     from bythebook.providers.qdrant_nodes import Server
     from bythebook.providers.sql_threads import SqlThreads
     from bythebook.providers.web import Web
+    from bythebook.retrieve.search import Index
     from bythebook.settings import Settings
 
 
@@ -59,7 +66,15 @@ EMBEDDERS = {
     "ollama": Provider("bythebook.providers.openai", "openai_embedder"),
 }
 _CHAT = Provider("bythebook.providers.openai", "OpenAIWriter")
-WRITERS = {"openai": _CHAT, "openrouter": _CHAT, "gemini": _CHAT, "ollama": _CHAT}
+WRITERS = {
+    "openai": _CHAT,
+    "openrouter": _CHAT,
+    "gemini": _CHAT,
+    "ollama": _CHAT,
+    "agents": Provider(
+        "bythebook.providers.agents", "AgentsWriter", 'pip install "bythebook[agents]"'
+    ),
+}
 
 Probe = Callable[[], Awaitable[None]]  # returns if the provider can be used, or says what to do
 
@@ -112,6 +127,7 @@ class Hosted:
         self._settings = settings
         self._web: Web | None = None
         self._budget: Budget | None = None
+        self._line: Line | None = None
 
     def embedder(self, make: Any, provider: str, model: str) -> Embedder:
         from bythebook.providers.accounts import embedder_account
@@ -122,25 +138,56 @@ class Hosted:
 
     def writer(self) -> OpenAIWriter:
         """The model that the settings name: one for all generations, with what it has learned."""
-        from bythebook.answer.prompt import compose
-        from bythebook.providers.accounts import writer_account
+        from bythebook.answer.prompt import BESIDE, compose
+        from bythebook.providers.openai import OpenAIWriter
 
         settings = self._settings
-        make, provider, model = choose(WRITERS, settings.writer)
-        if settings.model.daily_tokens is not None:
+        return OpenAIWriter(
+            self._account(),
+            settings.model,
+            compose=partial(compose, tokens=settings.limits.context_tokens + BESIDE),
+            web=self._connections(),
+            budget=self._allowance(),
+        )
+
+    def agents(self) -> MakeWriter:
+        """Agents search the book, so each generation has its own; the line is the same."""
+        make, _, _ = choose(WRITERS, self._settings.writer)
+        from bythebook.providers.agents_wire import Line
+        from bythebook.providers.breaker import Breaker
+
+        settings, account = self._settings, self._account()
+        self._line = line = Line(account)
+        shared = {"model": line.model, "breaker": Breaker(), "budget": self._allowance()}
+
+        def make_writer(index: Index) -> Writer:
+            house = _house(index, settings.limits.context_tokens)
+            writer: Writer = make(account, settings.model, house=house, **shared)
+            return writer
+
+        return make_writer
+
+    def _account(self) -> Account:
+        """Agents speak to whatever OpenAI's own models are behind, or to ``model.base_url``."""
+        from bythebook.providers.accounts import writer_account
+
+        _, provider, model = choose(WRITERS, self._settings.writer)
+        if provider != "agents":
+            return writer_account(provider, model, self._settings)
+        account = writer_account("openai", model, self._settings)
+        return replace(account, named=replace(account.named, name=self._settings.writer))
+
+    def _allowance(self) -> Budget | None:
+        daily = self._settings.model.daily_tokens
+        if daily is not None and self._budget is None:
             from bythebook.providers.budget import Budget
 
-            self._budget = Budget(settings.home / "tokens.db", settings.model.daily_tokens)
-        writer: OpenAIWriter = make(
-            writer_account(provider, model, settings),
-            settings.model,
-            compose=compose,
-            web=self._connections(),
-            budget=self._budget,
-        )
-        return writer
+            self._budget = Budget(self._settings.home / "tokens.db", daily)
+        return self._budget
 
     async def close(self) -> None:
+        if self._line is not None:
+            await self._line.close()
         if self._web is not None:
             await self._web.close()
         if self._budget is not None:
@@ -352,8 +399,39 @@ def _server(settings: Settings) -> Server:
 def _writer(settings: Settings, hosted: Hosted) -> MakeWriter:
     if settings.writer == "extractive":
         return extractive
+    if settings.writer.startswith("agents:"):
+        return hosted.agents()
     writer = hosted.writer()
     return lambda index: writer
+
+
+def _house(index: Index, context_tokens: int) -> House:
+    """Our own functions, for agents to be built over."""
+    from bythebook.answer.check import Supported, check
+    from bythebook.answer.gate import gate, gather
+    from bythebook.answer.plan import Mode, plan
+    from bythebook.answer.prompt import BESIDE, Quoting
+    from bythebook.providers.agents import House
+    from bythebook.retrieve.search import search
+
+    async def holds(text: str, evidence: Evidence) -> bool:
+        async def draft() -> AsyncGenerator[str, None]:
+            yield text
+
+        verdicts = check(draft(), evidence, index.embedder)
+        return any([isinstance(verdict, Supported) async for verdict in verdicts])
+
+    async def search_again(question: Question) -> Sequence[Hit]:
+        findings = await search(question, index)
+        return gather(question, findings.hits, context_tokens=context_tokens).hits
+
+    return House(
+        quoting=lambda: Quoting(context_tokens + BESIDE),
+        is_about_book=lambda question: plan(question).mode is Mode.STANDARD_RAG,
+        may_answer=lambda question, evidence: gate(question, plan(question), evidence) is None,
+        holds=holds,
+        search=search_again,
+    )
 
 
 def _fallback(settings: Settings) -> MakeWriter | None:

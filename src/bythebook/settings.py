@@ -467,7 +467,8 @@ class Settings(_Section):
     writer: str = Field(
         "extractive",
         description='Who writes answers: extractive (offline), or a model as "provider:model" with '
-        "openai, openrouter, gemini or ollama.",
+        "openai, openrouter, gemini or ollama; agents:model asks OpenAI's, or the one at "
+        "`model.base_url`, by the OpenAI Agents SDK.",
     )
     database_url: str | None = Field(
         None,

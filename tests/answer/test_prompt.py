@@ -85,7 +85,7 @@ def test_the_weakest_passages_are_left_out_when_there_is_no_room() -> None:
 
 
 def test_what_is_looked_up_later_is_quoted_under_the_same_code_and_numbered_on() -> None:
-    quoting = Quoting(_CODE)
+    quoting = Quoting(code=_CODE)
     prompt = quoting.prompt(Question("What flies?"), evidence(_KETTLE, _KITE), ())
     more = quoting.passages(evidence("A string keeps it from drifting.").hits, first=3)
     assert more.startswith(f"<passage-{_code(prompt)} number=3>")
@@ -117,7 +117,7 @@ def test_no_text_can_close_its_tag(book: str, asked: str, selected: str, said: l
     history = [_said(Role.USER, text) for text in said]
     found = evidence(book) if book.strip() else Evidence()
     question = Question(asked, selection=selected, fenced=False)
-    text = _user(Quoting(_CODE).prompt(question, found, history))
+    text = _user(Quoting(code=_CODE).prompt(question, found, history))
     ours = re.findall(rf"</?(?:passage|question|selected|earlier)-{_CODE}[^<>\n]*>", text)
     blocks = len(found.hits) + 2 + text.count(f"<earlier-{_CODE} by=reader>")
     assert len(re.findall(_CODE, text, re.IGNORECASE)) == len(ours) == 2 * blocks

@@ -10,7 +10,7 @@ from bythebook.answer.extract import ExtractiveWriter
 from bythebook.answer.prompt import NOT_SAID
 from bythebook.answer.respond import DISCLAIMER
 from bythebook.answer.write import PARTLY
-from bythebook.errors import WriterFailed
+from bythebook.errors import Truncated, WriterFailed
 from bythebook.model import Answer, Hit, Question, Refusal, RefusalType, Usage
 from bythebook.ports import Found
 from tests.samples import hit
@@ -77,6 +77,15 @@ async def test_a_writer_that_breaks_off_is_gone_on_for_and_not_repeated(tmp_path
     assert reply.outcome.writer == "fake:model"
     if len(texts) > 1:
         assert reply.outcome.sentences[1].lead == "\n\n"
+
+
+async def test_a_draft_that_became_too_long_ends_with_its_last_whole_sentence(
+    tmp_path: Path,
+) -> None:
+    model = Model(f"{TRUE}\n", "It switches itself off by me", Truncated("Too long."))
+    reply = await (await small_library(tmp_path, model)).reply(KETTLE)
+    assert _texts(reply.outcome) == ["A kettle boils water at 100 degrees Celsius."]
+    assert reply.fallback is None
 
 
 async def test_without_a_stand_in_the_typed_error_leaves(tmp_path: Path) -> None:

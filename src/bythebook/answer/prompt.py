@@ -19,7 +19,8 @@ from bythebook.ports import Prompt
 
 NOT_SAID = "The book does not say."
 
-TOKENS = 6000  # of a whole prompt, by our own estimate
+BESIDE = 2000  # tokens of a prompt beside its passages, at least; by our own estimate, as all here
+TOKENS = 4000 + BESIDE
 _QUESTION_TOKENS = 600
 _SELECTION_TOKENS = 1000
 _HISTORY_TOKENS = 600
@@ -49,24 +50,18 @@ def compose(
     question: Question, evidence: Evidence, history: Sequence[Message], *, tokens: int = TOKENS
 ) -> Prompt:
     """The prompt of one request, under a code of its own."""
-    return Quoting().prompt(question, evidence, history, tokens=tokens)
+    return Quoting(tokens).prompt(question, evidence, history)
 
 
 @dataclass(frozen=True, slots=True)
 class Quoting:
-    """Quotes under one code, for as long as one answer is written."""
+    """Quotes under one code, for as long as one answer is written; each time within the tokens."""
 
+    tokens: int = TOKENS
     code: str = field(default_factory=lambda: secrets.token_hex(8))
 
-    def prompt(
-        self,
-        question: Question,
-        evidence: Evidence,
-        history: Sequence[Message],
-        *,
-        tokens: int = TOKENS,
-    ) -> Prompt:
-        """At most so many tokens: of the earlier messages the last ones, of the passages the best.
+    def prompt(self, question: Question, evidence: Evidence, history: Sequence[Message]) -> Prompt:
+        """Of the earlier messages the last ones, of the passages the best.
 
         Passages keep the numbers that they have in the evidence, from 1.
         """
@@ -74,12 +69,13 @@ class Quoting:
         asked = self._quote("question", _shorten(question.text, _QUESTION_TOKENS))
         around = [*self._earlier(history), *self._selection(question)]
         used = sum(map(estimate_tokens, (system, asked, *around)))
-        passages = self.passages(evidence.hits, tokens=tokens - used)
+        passages = self.passages(evidence.hits, tokens=self.tokens - used)
         turn = "\n\n".join((*around, passages, asked))
         return Prompt(system, ((Role.USER, turn),))
 
-    def passages(self, hits: Sequence[Hit], *, first: int = 1, tokens: int = TOKENS) -> str:
+    def passages(self, hits: Sequence[Hit], *, first: int = 1, tokens: int | None = None) -> str:
         """Numbered on from ``first``; whole ones, as many as there is room for, at least one."""
+        tokens = self.tokens if tokens is None else tokens
         quoted: list[str] = []
         for number, hit in enumerate(hits, first):
             text = f"{hit.passage.place.path}\n{hit.passage.text}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from bythebook.answer.check import Supported, Withheld, check, with_found
 from bythebook.answer.prompt import NOT_SAID
-from bythebook.errors import WriterFailed
+from bythebook.errors import Truncated, WriterFailed
 from bythebook.model import Evidence, Message, Question, Usage, Verdict
 from bythebook.ports import Found, Writer
 from bythebook.retrieve.search import Index
@@ -62,6 +62,8 @@ class Writing:
                 async for sentence in sentences:
                     yield sentence
         except WriterFailed as error:
+            if isinstance(error, Truncated) and self._shown:
+                return  # it had more to say; what it has said is whole
             if self._desk.fallback is None:
                 raise
             _log.warning("%s failed: %s", self._desk.writer.name, error)
