@@ -12,6 +12,7 @@ import typer
 
 from bythebook.cli import options
 from bythebook.cli.explain import explained, why
+from bythebook.cli.lines import printable, shortened
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -132,15 +133,13 @@ def _print_writing(reply: Reply) -> None:
 
 def _print_answer(answer: Answer) -> None:
     """The words that are the answer stand out, if there are such words."""
-    before, marked, after = answer.parts
+    before, marked, after = map(printable, answer.parts)
     typer.echo(f"{before}{typer.style(marked, bold=True)}{after}")
     if answer.disclaimer:
         typer.secho(f"\n{answer.disclaimer}", fg="yellow")
     typer.echo()
     for citation in answer.citations:
-        quote = " ".join(citation.quote.split())
-        if len(quote) > _LONGEST_QUOTE:
-            quote = quote[: _LONGEST_QUOTE - 1].rstrip() + "…"
+        quote = shortened(citation.quote, _LONGEST_QUOTE)
         typer.secho(f"[{citation.number}] {citation.place.path}  ({citation.score:.2f})", fg="cyan")
         if citation.url:
             typer.echo(f"    {_linked(citation)}")

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bythebook.cli.lines import shortened
+
 if TYPE_CHECKING:
     from bythebook.model import Hit, Reply
 
@@ -42,7 +44,7 @@ def why(reply: Reply) -> Iterator[str]:
     for verdict in reply.verdicts:
         told = "; ".join(verdict.reasons) or ("word for word" if verdict.odds == 1 else "")
         held = "holds" if verdict.holds else "withheld"
-        yield f"  {held} ({verdict.odds:.2f}) “{_short(verdict.text)}” {told}".rstrip()
+        yield f"  {held} ({verdict.odds:.2f}) “{shortened(verdict.text, _LONGEST)}” {told}".rstrip()
         if verdict.markers or verdict.addresses:
             yield f"        dropped: {verdict.markers} markers, {verdict.addresses} addresses"
 
@@ -58,8 +60,3 @@ def explained(reply: Reply) -> dict[str, Any]:
         "gate": list(reasons(reply.question, reply.evidence)),
         "check": [asdict(verdict) for verdict in reply.verdicts],
     }
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1].rstrip() + "…"

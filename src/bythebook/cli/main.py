@@ -10,7 +10,7 @@ import sys
 import typer
 
 from bythebook import __version__
-from bythebook.cli import ask, check, eval, ingest, keys, mcp, search, serve, threads
+from bythebook.cli import ask, chat, check, eval, ingest, keys, mcp, search, serve, threads
 from bythebook.errors import BookError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command("ingest")(ingest.ingest)
 app.command("ask")(ask.ask)
 app.command("search")(search.search)
+app.command("chat")(chat.chat)
 app.command("serve")(serve.serve)
 app.command("mcp")(mcp.mcp)
 app.command("eval", epilog=eval.EPILOG)(eval.evaluate)

@@ -11,6 +11,7 @@ import typer
 
 from bythebook.cli import options
 from bythebook.cli.explain import found, why_found
+from bythebook.cli.lines import shortened
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -84,9 +85,7 @@ def _print(findings: Findings, *, explain: bool) -> None:
 
     for hit in findings.hits:
         place = hit.passage.place
-        excerpt = " ".join(hit.passage.text.split())
-        if len(excerpt) > _LONGEST_EXCERPT:
-            excerpt = excerpt[: _LONGEST_EXCERPT - 1].rstrip() + "…"
+        excerpt = shortened(hit.passage.text, _LONGEST_EXCERPT)
         typer.secho(f"\n{hit.rank}. {place.path}  ({hit.score:.2f})", fg="cyan")
         typer.echo(f"   {place.url}")
         typer.secho(f"   {excerpt}", dim=True)

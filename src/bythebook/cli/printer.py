@@ -1,0 +1,290 @@
+"""The events of a question in, as they come; what a reader of a terminal, a file or a pipe sees.
+
+``Page`` is for people, ``Lines`` for programs: one JSON document for each reply.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.padding import Padding
+from rich.style import Style
+from rich.text import Text
+
+from bythebook.answer.respond import Event, State
+from bythebook.cli.lines import printable, shortened
+from bythebook.model import (
+    Answer,
+    Citation,
+    Evidence,
+    Question,
+    Refusal,
+    Reply,
+    Sentence,
+    VectorState,
+)
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+    from bythebook.errors import BookError
+
+_LONGEST_QUOTE = 160
+_WIDEST = 96  # a line that is longer is hard to read, however wide the window
+_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n")
+
+_WAITING = {State.RETRIEVING: "Looking in the book …", State.GENERATING: "Writing …"}
+
+
+class Printer(Protocol):
+    def begin(self, question: Question) -> None: ...
+
+    def show(self, event: Event) -> None: ...
+
+    def stop(self) -> None:
+        """What was being shown will not go on."""
+        ...
+
+    def note(self, text: str = "", *, style: str = "dim") -> None: ...
+
+    def fail(self, error: BookError) -> None: ...
+
+    def sources(self, citations: Sequence[Citation]) -> None: ...
+
+
+class Page:
+    """Sentences as they come, wrapped at the edge; then the sources, and what else to know."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._terminal = console.is_terminal
+        self._margin = 2 if self._terminal else 0
+        self._column = 0
+        self._links: dict[int, str] = {}
+        self._status: Status | None = None
+
+    def begin(self, question: Question) -> None:
+        """On a terminal the question stands above, where it was typed."""
+        self.note("" if self._terminal else f"› {question.text}")
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, State):
+            self._wait(event)
+        elif isinstance(event, Citation):
+            self._links[event.number] = event.link
+        elif isinstance(event, Sentence):
+            self._sentence(event)
+        elif isinstance(event, Reply):
+            self._finish(event)
+        else:
+            assert isinstance(event, Evidence)  # its sentences are what a reader is shown
+
+    def stop(self) -> None:
+        self._stop_waiting()
+        if self._column:
+            self._console.print()
+        self._column = 0
+        self._links = {}
+
+    def note(self, text: str = "", *, style: str = "dim") -> None:
+        self._line(Text(printable(text), style))
+
+    def fail(self, error: BookError) -> None:
+        self.stop()
+        self.note(str(error), style="red")
+        self.note()
+
+    def sources(self, citations: Sequence[Citation]) -> None:
+        """Each with all that it quotes, and the link that leads to the very words."""
+        for citation in citations:
+            self._place(citation, citation.link)
+            self._quote(citation, printable(citation.quote.strip()), style="")
+            self.note()
+
+    # --- while it comes -------------------------------------------------------------------------
+
+    def _wait(self, state: State) -> None:
+        if not self._terminal or state not in _WAITING:
+            return
+        if self._status is None:
+            self._status = self._console.status(_WAITING[state], spinner_style="cyan")
+            self._status.start()
+        self._status.update(_WAITING[state])
+
+    def _stop_waiting(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def _sentence(self, sentence: Sentence) -> None:
+        self._stop_waiting()
+        text = printable(sentence.text)
+        if self._column:
+            self._console.print("\n" * (sentence.lead.count("\n") or "\n" in text), end="")
+            self._column = 0 if "\n" in sentence.lead + text else self._column
+        if "\n" in text:
+            self._block(text)
+        else:
+            self._words(text)
+        for number in sentence.citations:
+            link = Style(color="cyan", link=self._links.get(number) if self._terminal else None)
+            self._words(f"[{number}]", link)
+
+    def _words(self, text: str, style: Style | str = "") -> None:
+        """Text that goes on where the last ended, word by word, so that none is broken."""
+        edge = min(self._console.width, _WIDEST) if self._terminal else sys.maxsize
+        for word in text.split():
+            width = cell_len(word)
+            if self._column and self._column + 1 + width > edge:
+                self._console.print()
+                self._column = 0
+            gap = " " * (1 if self._column else self._margin)
+            self._console.print(gap, Text(word, style), sep="", end="", soft_wrap=True)
+            self._column += len(gap) + width
+
+    def _block(self, text: str) -> None:
+        """Code and tables keep their lines."""
+        fence = _FENCE.match(text)
+        code = text.partition("\n")[2].rpartition("\n")[0] if fence else text
+        if not self._terminal:
+            self._console.print(Text(text), soft_wrap=True)
+        else:
+            from rich.syntax import Syntax
+
+            lexer = (fence[2] if fence else "") or "text"
+            drawn = Syntax(code, lexer, theme="ansi_dark", background_color="default")
+            self._console.print(Padding(drawn, (0, 0, 0, self._margin + 2)))
+
+    # --- when it is there -----------------------------------------------------------------------
+
+    def _finish(self, reply: Reply) -> None:
+        self.stop()
+        if isinstance(reply.outcome, Answer):
+            self._answered(reply.outcome)
+        else:
+            self._refused(reply.outcome)
+        remarks = [(warning, "yellow") for warning in _warnings(reply)]
+        if self._terminal and isinstance(reply.outcome, Answer):
+            remarks.append((" · ".join(_figures(reply, reply.outcome)), "dim"))
+        if remarks:
+            self.note()
+        for remark, style in remarks:
+            self.note(remark, style=style)
+        self.note()
+
+    def _answered(self, answer: Answer) -> None:
+        """Below the sentences: each place once, and what is quoted from there."""
+        places: dict[str, list[Citation]] = {}
+        for citation in answer.citations:
+            places.setdefault(citation.url or citation.place.path, []).append(citation)
+        for cited in places.values():
+            self.note()
+            self._place(cited[0], cited[0].url)
+            for citation in cited:
+                quote = shortened(citation.quote, _LONGEST_QUOTE)
+                self._quote(citation, quote, mark=answer.span)
+
+    def _refused(self, refusal: Refusal) -> None:
+        self.note(f"{refusal.text}.", style="bold")
+        if refusal.nearby:
+            self.note()
+            self.note("Nearby, the book covers:")
+        for topic in refusal.nearby:
+            self._line(Text(printable(topic.title)), indent=2)
+            self._address(topic.url, topic.url, indent=2)
+
+    def _place(self, citation: Citation, address: str) -> None:
+        place = citation.place
+        path = " › ".join(dict.fromkeys((place.title, *place.section)))
+        self._line(Text(printable(path), "bold"))
+        if address:
+            self._address(address, citation.link)
+
+    def _quote(
+        self, citation: Citation, quote: str, *, mark: str | None = None, style: str = "dim"
+    ) -> None:
+        number = f"[{citation.number}] "
+        text = Text.assemble((number, "cyan"), (f"“{quote}”", style))
+        if mark:
+            text.highlight_words([mark], "not dim bold")
+        self._line(text, hang=len(number))
+
+    def _address(self, shown: str, link: str, *, indent: int = 0) -> None:
+        style = Style(color="blue", link=link) if self._terminal else ""
+        space = " " * (self._margin + indent)
+        self._console.print(Text.assemble(space, (printable(shown), style)), soft_wrap=True)
+
+    def _line(self, text: Text, *, indent: int = 0, hang: int = 0) -> None:
+        """Text of its own lines; those after the first stand further in."""
+        if not self._terminal or not text:
+            self._console.print(Text(" " * indent) + text, soft_wrap=True)
+            return
+        left = self._margin + indent
+        width = max(min(self._console.width, _WIDEST) - left - hang, 8)
+        for number, line in enumerate(text.wrap(self._console, width)):
+            space = " " * (left + (hang if number else 0))
+            self._console.print(Text(space) + line, soft_wrap=True)
+
+
+def _warnings(reply: Reply) -> Iterator[str]:
+    if isinstance(reply.outcome, Answer) and reply.outcome.disclaimer:
+        yield reply.outcome.disclaimer
+    if reply.fallback:
+        yield reply.fallback
+    if reply.withheld:
+        held = "1 sentence was" if reply.withheld == 1 else f"{reply.withheld} sentences were"
+        yield f"{held} withheld: the book does not say that."
+    if reply.vectors is VectorState.PENDING:
+        yield "Found by words alone: the book's vectors are still being made."
+    if not reply.persisted:
+        yield "This exchange could not be kept; the database did not take it."
+
+
+def _figures(reply: Reply, answer: Answer) -> Iterator[str]:
+    yield f"{reply.evidence.confidence.level.value} confidence"
+    yield printable(answer.writer)
+    usage = reply.usage
+    if usage.calls:
+        yield f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens"
+    if usage.cost_usd is not None:
+        yield f"${usage.cost_usd:.4f}"
+    yield f"{reply.timings.total_ms:.0f} ms"
+
+
+class Lines:
+    """A line of JSON for each reply and each error; what is said besides goes to standard error."""
+
+    def begin(self, question: Question) -> None:
+        """The reply's line names it."""
+
+    def show(self, event: Event) -> None:
+        if not isinstance(event, Reply):
+            return
+        from bythebook.serve.contracts import agent
+
+        shown = agent.show(event).model_dump(mode="json")
+        self._print({"question": event.question.text, "thread": event.question.thread, **shown})
+
+    def stop(self) -> None:
+        """Nothing is shown by halves."""
+
+    def note(self, text: str = "", *, style: str = "dim") -> None:
+        del style
+        if text:
+            print(printable(text), file=sys.stderr)
+
+    def fail(self, error: BookError) -> None:
+        self._print({"error": str(error)})
+
+    def sources(self, citations: Sequence[Citation]) -> None:
+        for citation in citations:
+            self.note(f"[{citation.number}] {citation.place.path}  {citation.link}")
+
+    def _print(self, document: Mapping[str, object]) -> None:
+        print(json.dumps(document, ensure_ascii=False), flush=True)

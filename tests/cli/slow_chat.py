@@ -1,0 +1,50 @@
+"""A chat with a book of kites whose writer takes its time, for trying what stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from bythebook.cli.chat import Opening, hold
+from bythebook.errors import WriterFailed
+from bythebook.library import Library
+from bythebook.model import Evidence, Message, Question
+from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.quick import question_for
+from bythebook.settings import load_settings
+from tests.samples import read
+
+
+class SlowWriter:
+    """A sentence at once, and the next one never; without a kite in the question, an error."""
+
+    name = "fake:slow"
+
+    async def write(
+        self, question: Question, evidence: Evidence, history: Sequence[Message]
+    ) -> AsyncIterator[str]:
+        del evidence, history
+        if "kite" not in question.text:
+            raise WriterFailed("The model did not answer.", cure="Ask again in a minute.")
+        yield "A kite flies because the wind pushes it upwards. [1] The string keeps it "
+        await asyncio.sleep(3600)
+
+
+def main() -> None:
+    library = Library(
+        embedder=FakeEmbedder(),
+        shelf=MemoryShelf(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+        make_writer=lambda index: SlowWriter(),
+    )
+    asyncio.run(library.ingest(read(Path(sys.argv[1]))))
+    settings = load_settings({"limits": {"floor": 0.0}}, environ={})
+    sys.exit(hold(library, partial(question_for, settings=settings), Opening()))
+
+
+if __name__ == "__main__":
+    main()

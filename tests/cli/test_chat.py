@@ -1,0 +1,251 @@
+"""A conversation with the book: at a real terminal, from a pipe, for a program."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from bythebook.cli.lines import printable, shortened
+from bythebook.cli.printer import Page
+from bythebook.model import (
+    Answer,
+    Citation,
+    Evidence,
+    Place,
+    Question,
+    Refusal,
+    RefusalType,
+    Reply,
+    Sentence,
+    Timings,
+    Topic,
+)
+from tests.cli.terminal import Terminal, terminal
+from tests.cli.test_cli import run
+from tests.samples import ROOT, small_book
+
+PROGRAM = str(Path(sys.executable).with_name("bythebook"))
+BOILS = "A kettle boils water at 100 degrees Celsius."
+WHEN = "At how many degrees does a kettle boil water?"
+THREAD = re.compile(r"bythebook chat --thread (\S+)")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("chat")
+    done = run("ingest", str(small_book(folder / "docs")), "--home", str(folder / "home"))
+    assert done.returncode == 0, done.stderr
+    return folder / "home"
+
+
+def pipe(
+    home: Path, *lines: str, options: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    return run("chat", "--home", str(home), *options, stdin="".join(f"{line}\n" for line in lines))
+
+
+# --- at a terminal --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def talked(home: Path) -> Iterator[Terminal]:
+    """A whole conversation, command by command."""
+    with terminal([PROGRAM, "chat", "--home", str(home)]) as screen:
+        screen.wait_for("› ")
+        for line, answer in (
+            (WHEN, "confidence"),
+            ("/sources 1", "text=A%20kettle"),
+            ("/sources 7", "Use 1 to 1."),
+            ("/select", "an empty line ends it"),
+        ):
+            screen.line(line)
+            screen.wait_for(answer)
+        screen.type("A kite flies because\nthe wind pushes it upwards.\n\n")
+        screen.wait_for("“A kite flies because th…” › ")
+        for line, answer in (
+            (WHEN, "The selected text does not contain this information."),
+            ("What makes a kite fly?", "confidence"),
+            ("/select off", "Asking the whole book."),
+            ("How do I train GPT-4?", "does not contain sufficient information"),
+            ("/history", "› How do I train GPT-4?"),
+            ("/nonsense", "There is no command /nonsense. /help lists them."),
+            ("/help", "leave, as Ctrl+D does"),
+        ):
+            screen.line(line)
+            screen.wait_for(answer)
+        assert screen.leave() == 0
+        yield screen
+
+
+def test_an_answer_has_its_numbered_source_below_it(talked: Terminal) -> None:
+    answer = talked.text[talked.text.index(WHEN) : talked.text.index("/sources 1")]
+    assert f"  {BOILS} [1]\n" in answer
+    assert "  Welcome › Kettles\n" in answer
+    assert "/docs/intro#kettles\n" in answer
+    assert f"  [1] “{BOILS}”" in answer
+
+
+def test_a_marker_and_an_address_lead_to_the_quoted_words(talked: Terminal) -> None:
+    links = re.findall(r"\x1b\]8;[^;]*;([^\x1b]+)\x1b\\\x1b?[^\x1b]*", talked.raw)
+    assert any("#kettles:~:text=A%20kettle" in link for link in links)
+
+
+def test_a_pasted_passage_is_asked_about_alone_and_is_no_line_of_history(talked: Terminal) -> None:
+    about = talked.text[talked.text.index("an empty line ends it") :]
+    assert "[1] “A kite flies because the wind pushes it upwards.”" in about
+    assert "Selected text\n" in about
+
+
+def test_what_is_told_when_leaving_goes_on_with_the_thread(home: Path, talked: Terminal) -> None:
+    thread = THREAD.findall(talked.text)[-1]
+    with terminal([PROGRAM, "chat", "--home", str(home), "--thread", thread]) as screen:
+        screen.wait_for("Last you asked: How do I train GPT-4?")
+        screen.wait_for("› ")
+        screen.type("\x1b[A")  # the arrow brings the last question back, as if typed here
+        screen.wait_for("How do I train GPT-4?")
+        screen.type("\x15/his\t")  # the rest of a command is filled in
+        screen.wait_for("/history")
+        screen.line("")
+        screen.wait_for(BOILS)
+        screen.wait_for("› How do I train GPT-4?")
+        screen.line("/threads")
+        screen.wait_for("(this one)")
+        assert screen.leave() == 0
+
+
+def test_ctrl_c_stops_an_answer_and_not_the_chat(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.cli.slow_chat", str(small_book(tmp_path / "docs"))]
+    with terminal(command, PYTHONPATH=str(ROOT)) as screen:
+        screen.wait_for("› ")
+        screen.line("What makes a kite fly?")
+        screen.wait_for("the wind pushes it upwards.")  # before the draft has ended
+        screen.type("\x03")
+        screen.wait_for("Stopped; nothing of it is kept.")
+        screen.line("When does a kettle boil water?")
+        screen.wait_for("The model did not answer. Ask again in a minute.")
+        screen.wait_for("› ")
+        screen.type("half a line\x03")
+        screen.wait_for("› ")
+        screen.line("/history")
+        screen.wait_for("Nothing has been said yet.")
+        assert screen.leave() == 0
+        assert "To go on" not in screen.text
+
+
+# --- from a pipe ----------------------------------------------------------------------------------
+
+
+def test_piped_questions_are_answered_line_by_line_and_follow_up(home: Path) -> None:
+    done = pipe(home, WHEN, "", "What makes a kite fly?", "And what keeps it from drifting away?")
+    assert done.returncode == 0
+    assert f"› {WHEN}\n{BOILS} [1]\n" in done.stdout
+    assert "The string keeps it from drifting away." in done.stdout.rpartition("› And what")[2]
+    assert "\x1b" not in done.stdout
+
+
+def test_the_worst_line_decides_the_exit_code(home: Path) -> None:
+    assert pipe(home, WHEN, "How do I train GPT-4?", "/quit", "/nonsense").returncode == 1
+    done = pipe(home, "/nonsense", WHEN)
+    assert done.returncode == 2
+    assert BOILS in done.stdout  # an error is a line, not the end
+
+
+def test_bytes_that_are_no_text_are_said_so(home: Path) -> None:
+    done = subprocess.run(
+        [PROGRAM, "chat", "--home", str(home)],
+        input=b"\xff\xfe kettle\n" + WHEN.encode(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "holds characters that are no text" in done.stdout.decode()
+    assert BOILS in done.stdout.decode()
+
+
+def test_json_is_one_reply_on_each_line_of_one_thread(home: Path) -> None:
+    fly = "What makes a kite fly?"
+    done = pipe(home, fly, "/new", "/bogus", "How do I train GPT-4?", options=("--json",))
+    first, error, last = map(json.loads, done.stdout.splitlines())
+    assert first["question"] == fly
+    assert first["citations"][0]["quote"] == "A kite flies because the wind pushes it upwards."
+    assert error == {"error": "There is no command /bogus. /help lists them."}
+    assert last["has_relevant_context"] is False
+    assert first["thread"] != last["thread"]
+    assert done.stderr == "A new thread.\n"
+    follow_up = "And what keeps it from drifting away?"
+    again = pipe(home, follow_up, options=("--thread", first["thread"]))
+    assert "The string keeps it from drifting away." in again.stdout
+
+
+def test_what_cannot_begin_says_why(home: Path, tmp_path: Path) -> None:
+    empty = pipe(tmp_path, WHEN)
+    assert (empty.returncode, empty.stdout) == (2, "")
+    assert "This home holds no book yet." in empty.stderr
+    lost = pipe(home, WHEN, options=("--thread", "6f0f4ad4-9d0c-4f3e-8a55-000000000000"))
+    assert (lost.returncode, lost.stdout) == (2, "")
+    assert "There is no such thread." in lost.stderr
+    short = pipe(home, WHEN, options=("--selected-text", "kite"))
+    assert "The selected text has 4 characters." in short.stderr
+
+
+# --- what a terminal is given ---------------------------------------------------------------------
+
+
+def test_no_text_steers_the_terminal() -> None:
+    assert printable("a\x1b[31mb\x07\x9b2Jc\n\td\x00") == "a[31mb2Jc\n\td"
+    assert shortened("one\ntwo \x1b three", 9) == "one two…"
+
+
+def _page(width: int) -> tuple[Page, StringIO]:
+    file = StringIO()
+    console = Console(file=file, force_terminal=True, width=width, color_system=None)
+    return Page(console), file
+
+
+def _show(page: Page, *sentences: Sentence) -> None:
+    place = Place("a.md", "Kites", "/a#b", "", "", ("Strings",))
+    citation = Citation(1, "id", place, "Some \x1b[2Jquote.", "/a#b", "/a#b:~:text=x", 0.9)
+    page.show(citation)
+    for sentence in sentences:
+        page.show(sentence)
+    answer = Answer(sentences, (citation,), "fake")
+    page.show(Reply(Question("?"), answer, Evidence(), Timings()))
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_words_wrap_at_the_edge_and_none_is_lost(width: int) -> None:
+    sentence = "Every kite has a string, which keeps it from drifting away. 风筝 پتنگ"
+    words = sentence.split()
+    page, file = _page(width)
+    _show(page, Sentence(sentence, (1,)), Sentence("And a tail.", (1,)))
+    answer = re.sub(r"\x1b\][^\\]*\\", "", file.getvalue()).partition("\n\n")[0]
+    assert answer.split() == [*words, "[1]", "And", "a", "tail.", "[1]"]
+    assert max(map(len, answer.splitlines())) <= min(width, 96)
+    assert all(line.startswith("  ") for line in answer.splitlines())
+
+
+def test_a_refusal_names_what_is_near() -> None:
+    page, file = _page(60)
+    refusal = Refusal(RefusalType.LOW_RELEVANCE, (Topic("Kites › Strings", "/a#b"),))
+    page.show(Reply(Question("?"), refusal, Evidence(), Timings()))
+    assert refusal.text in " ".join(file.getvalue().split())
+    assert "  Nearby, the book covers:\n    Kites › Strings\n" in file.getvalue()
+
+
+def test_lists_and_code_keep_their_lines() -> None:
+    page, file = _page(60)
+    code = "```python\nif wind:\n    fly()\n```"
+    _show(
+        page, Sentence("1. Cut.", (1,), ""), Sentence("2. Tie.", (1,), "\n"), Sentence(code, (1,))
+    )
+    shown = re.sub(r"\x1b\][^\\]*\\", "", file.getvalue())
+    assert "  1. Cut. [1]\n  2. Tie. [1]\n" in shown
+    assert re.search(r"^ {4}if wind: *\n {8}fly\(\) *\n {2}\[1\]$", shown, re.MULTILINE)
+    assert "```" not in shown
+    assert "\x1b[2J" not in shown
