@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -49,6 +50,9 @@ _log = logging.getLogger(__name__)
 
 _LOG_DEADLINE_S = 0.5
 _OPERATORS_PATIENCE_S = 30.0  # who runs a command can wait for a busy database
+_PROBE_S = 5.0
+
+Probe = Callable[[], Awaitable[None]]  # a BookError says what is wrong with what it tries
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +317,45 @@ def _redis(url: str) -> Counter:
             cure='Run: pip install "bythebook[redis]"',
         ) from None
     return RedisCounter(url)
+
+
+def open_store_probes(settings: Settings) -> dict[str, Probe]:
+    """Each store that the settings name, by what it holds, with a call that tries it out."""
+
+    async def database() -> None:
+        await asyncio.to_thread(lambda: open_catalog(settings).served())
+
+    async def server() -> None:
+        from bythebook.providers.qdrant_nodes import Nodes
+
+        nodes = Nodes(_server(settings))
+        try:
+            await nodes.call(lambda node: node.get_collections(), seconds=_PROBE_S)
+        finally:
+            await nodes.close()
+
+    async def index() -> None:
+        library = open_library(settings)
+        try:
+            await library.desk()
+        finally:
+            await library.close()
+
+    async def counts() -> None:
+        counter = _redis(settings.door.counts)
+        try:
+            await counter.take("check", limit=1, seconds=1)
+        finally:
+            await counter.close()
+
+    kind = (settings.database_url or "sqlite").partition(":")[0]
+    probes: dict[str, Probe] = {f"database {kind.partition('+')[0]}": database}
+    if settings.store == "qdrant":
+        probes["store qdrant"] = server
+    probes["index"] = index
+    if settings.door.counts.startswith("redis"):
+        probes["counts redis"] = counts
+    return probes
 
 
 def _database(settings: Settings, *, new: bool) -> Any:

@@ -1,29 +1,111 @@
-"""``bythebook check …``: is what was ingested still true?"""
+"""``bythebook check …``: does what the settings name work, and is what was ingested still true?"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import asdict
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bythebook.cli import options
+from bythebook.cli.lines import printable
+from bythebook.errors import BookError, InvalidInput
 
 if TYPE_CHECKING:
+    from bythebook.assemble import Probe
     from bythebook.book.site import Book
     from bythebook.index.check import IndexReport
+    from bythebook.settings import Settings
 
 app = typer.Typer(
-    help="Check that what was ingested is still true.", no_args_is_help=True, rich_markup_mode=None
+    help="Check that the providers work, and that what was ingested is still true.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
 )
 
 
 @app.callback()
-def check() -> None:
-    """Check that what was ingested is still true."""
+def check(context: typer.Context, home: options.Home = None, as_json: options.Json = False) -> None:
+    """Check that the providers work, and that what was ingested is still true.
+
+    Without a COMMAND: the providers.
+    """
+    if context.invoked_subcommand is None:
+        providers(home, as_json)
+    elif home is not None or as_json:
+        raise InvalidInput(
+            f"Options of {context.invoked_subcommand} stand before it.",
+            cure=f"Write: bythebook check {context.invoked_subcommand} …",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What came of trying one provider or store."""
+
+    name: str
+    error: BookError | None
+    seconds: float
+
+    @property
+    def line(self) -> str:
+        return f"✓ {self.name}" if self.error is None else f"✗ {self.name}: {self.error}"
+
+    @property
+    def record(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "ok": self.error is None,
+            "message": self.error.message if self.error else None,
+            "cure": self.error.cure if self.error else None,
+            "milliseconds": round(self.seconds * 1000),
+        }
+
+
+@app.command("providers")
+def providers(home: options.Home = None, as_json: options.Json = False) -> None:
+    """Try each configured provider and store. Exit code 2: a setting is wrong; 3: one is away."""
+    settings = options.load(home=home)
+    findings = []
+    with asyncio.Runner() as runner:
+        for name, probe in _probes(settings).items():
+            finding = runner.run(_try(name, probe))
+            findings.append(finding)
+            if not as_json:
+                color = None if finding.error is None else "red"
+                typer.secho(printable(finding.line), fg=color)
+    if as_json:
+        records = [finding.record for finding in findings]
+        typer.echo(json.dumps({"checks": records}, ensure_ascii=False, indent=2))
+    raise typer.Exit(max(each.error.exit_code if each.error else 0 for each in findings))
+
+
+def _probes(settings: Settings) -> dict[str, Probe]:
+    from bythebook.assemble import open_probes, open_store_probes
+
+    try:
+        probes = open_probes(settings)
+    except BookError as error:  # the catalog names the embedder, and cannot be read
+        reason = error
+
+        async def unknown() -> None:
+            raise reason
+
+        probes = {f"embedder {settings.embedder}": unknown}
+    return {**open_store_probes(settings), **probes}
+
+
+async def _try(name: str, probe: Probe) -> Finding:
+    began, error = time.perf_counter(), None
+    try:
+        await probe()
+    except BookError as raised:
+        error = raised
+    return Finding(name, error, time.perf_counter() - began)
 
 
 @app.command("links")
