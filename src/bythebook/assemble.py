@@ -52,8 +52,6 @@ _LOG_DEADLINE_S = 0.5
 _OPERATORS_PATIENCE_S = 30.0  # who runs a command can wait for a busy database
 _PROBE_S = 5.0
 
-Probe = Callable[[], Awaitable[None]]  # a BookError says what is wrong with what it tries
-
 
 @dataclass(frozen=True, slots=True)
 class Provider:

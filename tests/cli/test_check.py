@@ -1,0 +1,140 @@
+"""Each provider and store that the settings name is tried, and each failure comes with its cure."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from bythebook.cli.main import app
+from bythebook.errors import InvalidInput
+from tests.cli.test_cli import run
+from tests.providers.loopback import Loopback, Script, chat, embeddings, page, refuse
+from tests.samples import small_book
+from tests.serve.running import free_port
+from tests.servers import Node
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("check")
+    done = run("ingest", str(small_book(folder / "docs")), "--home", str(folder / "home"))
+    assert done.returncode == 0, done.stderr
+    return folder / "home"
+
+
+def check(home: Path, *arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(
+        app, ["check", *arguments, "--home", str(home)], env=environment, catch_exceptions=True
+    )
+
+
+def test_what_works_has_a_tick(home: Path) -> None:
+    done = check(home)
+    assert done.exit_code == 0
+    assert done.output.splitlines() == [
+        "✓ database sqlite",
+        "✓ index",
+        "✓ embedder local:minilm-int8",
+    ]
+
+
+def test_a_home_without_a_book_is_no_traceback(tmp_path: Path) -> None:
+    done = check(tmp_path / "none", "providers", "--json")
+    assert done.exit_code == 2
+    checks = json.loads(done.output)["checks"]
+    assert [one["name"] for one in checks] == ["database sqlite", "index", "embedder auto"]
+    assert {one["cure"] for one in checks} == {"Run: bythebook ingest path/to/docs"}
+
+
+def test_options_before_a_subcommand_are_not_lost_silently(home: Path) -> None:
+    done = CliRunner().invoke(app, ["check", "--home", str(home), "index"])
+    assert isinstance(done.exception, InvalidInput)
+    assert "bythebook check index …" in str(done.exception)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("script", "verdict"),
+    [
+        (lambda request: chat("Yes."), None),
+        (lambda request: refuse(401), "key"),
+        (lambda request: refuse(404), "model"),
+        (lambda request: page(), "web page"),
+    ],
+    ids=["right", "wrong key", "unknown model", "a web page"],
+)
+def test_a_writer_is_tried(home: Path, script: Script, verdict: str | None) -> None:
+    with Loopback(script) as provider:
+        done = check(
+            home,
+            BYTHEBOOK_WRITER="openai:gpt-4o-mini",
+            BYTHEBOOK_MODEL_URL=f"{provider.url}/v1",
+            BYTHEBOOK_MODEL_KEY="sk-secret-1234567890",
+        )
+    [line] = [line for line in done.output.splitlines() if "writer" in line]
+    assert "secret" not in done.output
+    if verdict is None:
+        assert (line, done.exit_code) == ("✓ writer openai:gpt-4o-mini", 0)
+    else:
+        assert line.startswith("✗ writer openai:gpt-4o-mini: ")
+        assert verdict in line.lower()
+        assert done.exit_code in (2, 3)
+
+
+@pytest.mark.real
+def test_what_is_away_is_named_one_by_one(home: Path) -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    done = check(
+        home,
+        BYTHEBOOK_EMBEDDER="openai:text-embedding-3-small",
+        BYTHEBOOK_EMBEDDING_URL=f"http://{nowhere}/v1",
+        BYTHEBOOK_EMBEDDING_KEY="sk-secret-1234567890",
+        BYTHEBOOK_WRITER="ollama:llama3",
+        OLLAMA_HOST=f"http://{nowhere}",
+        QDRANT_URL=f"http://{nowhere}",
+        BYTHEBOOK_COUNTS=f"redis://{nowhere}/0",
+    )
+    assert done.exit_code == 3
+    lines = done.output.splitlines()
+    tried = [line.partition(":")[0].removeprefix("✗ ") for line in lines]
+    assert tried[0] == "✓ database sqlite"
+    assert tried[1:4] == ["store qdrant", "index", "counts redis"]
+    assert [line for line in lines if line.startswith("✗ embedder openai:text-embedding-3-small: ")]
+    assert [line for line in lines if line.startswith("✗ writer ollama:llama3: ")]
+    assert nowhere not in done.output
+
+
+@pytest.mark.real
+def test_a_database_that_is_away_is_said_so_without_its_password(home: Path) -> None:
+    address = f"postgresql://reader:secret@127.0.0.1:{free_port()}/book"
+    done = check(home, DATABASE_URL=address)
+    assert done.exit_code == 3
+    assert done.output.startswith("✗ database postgresql: The database did not answer. Check ")
+    assert "secret" not in done.output
+
+
+@pytest.mark.real
+def test_a_qdrant_server_and_a_hosted_embedder_that_work(
+    tmp_path: Path, qdrant_server: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bythebook.toml").write_text('[collection]\nname = "checked"\n')
+    monkeypatch.chdir(tmp_path)
+    with Loopback(embeddings) as provider:
+        chosen = {
+            "QDRANT_URL": qdrant_server[0].url,
+            "BYTHEBOOK_EMBEDDER": "cohere:embed-english-v3.0",
+            "BYTHEBOOK_EMBEDDING_URL": provider.url,
+            "BYTHEBOOK_EMBEDDING_KEY": "sk-secret-1234567890",
+        }
+        book, home = small_book(tmp_path / "docs"), tmp_path / "home"
+        ingested = run("ingest", str(book), "--home", str(home), **chosen)
+        assert ingested.returncode == 0, ingested.stderr
+        done = check(home, **chosen)
+    assert done.output.splitlines() == [
+        "✓ database sqlite",
+        "✓ store qdrant",
+        "✓ index",
+        "✓ embedder cohere:embed-english-v3.0",
+    ]
