@@ -11,6 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bythebook.answer.again import KnownReplies
 from bythebook.errors import (
     ConfigurationError,
     DatabaseFailed,
@@ -119,6 +120,7 @@ def open_library(
         spare=WordsStore if settings.spare == "words" and existing is None else None,
         switch=switch if settings.embedder == AUTO and existing is None else None,
         on_close=hosted.close,
+        known=KnownReplies() if settings.model.cache else None,
     )
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bythebook.answer.again import KnownReplies
 from bythebook.answer.extract import ExtractiveWriter
 from bythebook.answer.plan import plan
 from bythebook.answer.respond import Event, respond
@@ -108,11 +109,13 @@ class Library:
         retry_s: float = 5.0,
         deadline_s: float = 1.0,
         on_close: Callable[[], Awaitable[None]] | None = None,
+        known: KnownReplies | None = None,
     ) -> None:
         self._make_spare = spare
         self._retry_s = retry_s  # before an index that did not answer is tried again
         self._spare: tuple[str, PassageStore] | None = None  # with the generation it is of
         self._switch = switch
+        self._respond = known.respond if known else respond
         self._on_close = on_close
         self._embedder = embedder
         self._shelf = shelf
@@ -146,7 +149,7 @@ class Library:
             async with self.reading() as desk:
                 conversation = await open_conversation(self.threads, question, visit.owner)
                 said = (*conversation.history, *history)
-                async with aclosing(respond(question, desk, said)) as journey:
+                async with aclosing(self._respond(question, desk, said)) as journey:
                     async for event in journey:
                         if isinstance(event, Reply):
                             event = await conversation.keep(event)  # noqa: PLW2901 - the same reply

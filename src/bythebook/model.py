@@ -373,6 +373,7 @@ class Reply:
     writer: str = ""  # the chosen one, whoever wrote it in the end
     usage: Usage = Usage()
     fallback: str | None = None  # why another writer than the chosen one wrote it, or the rest
+    cached: bool = False  # nothing was searched or written for it: it was answered before
 
     @property
     def withheld(self) -> int:

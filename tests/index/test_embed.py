@@ -33,6 +33,15 @@ async def test_what_was_asked_longest_ago_is_forgotten_first() -> None:
     assert [text for [text] in embedder.calls] == ["kettle", "kite", "string", "kite"]
 
 
+async def test_after_an_hour_a_question_is_embedded_anew() -> None:
+    now = 0.0
+    embedder, asked = FakeEmbedder(), QuestionVectors(clock=lambda: now)
+    for now in (0, 3599, 3600, 7199):  # noqa: B007 - the clock reads it
+        await asked.of("kettle", embedder)
+    assert len(embedder.calls) == 2
+    assert (asked.hits, asked.misses) == (2, 2)
+
+
 async def test_a_vector_that_cannot_be_used_is_not_remembered() -> None:
     class Broken(FakeEmbedder):
         broken = True

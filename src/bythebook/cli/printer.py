@@ -254,6 +254,8 @@ def _figures(reply: Reply, answer: Answer) -> Iterator[str]:
         yield f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens"
     if usage.cost_usd is not None:
         yield f"${usage.cost_usd:.4f}"
+    if reply.cached:
+        yield "asked before"
     yield f"{reply.timings.total_ms:.0f} ms"
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bythebook.errors import EmbedderFailed
 from bythebook.ports import Embedder, TextRole
+from bythebook.recent import Recent
 
 if TYPE_CHECKING:
     from bythebook.model import Vectors
@@ -31,24 +33,24 @@ async def embed(texts: Sequence[str], embedder: Embedder, *, role: TextRole) -> 
     )
 
 
+_FRESH_S = 60 * 60
+
+
 class QuestionVectors:
     """The vectors of the latest questions: one that is asked again is not embedded again."""
 
-    def __init__(self, most: int = 1024) -> None:
-        self._most = most
-        self._known: dict[tuple[str, str], Vectors] = {}  # the latest last
+    def __init__(self, most: int = 1024, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._known: Recent[tuple[str, str], Vectors] = Recent(most, fresh_s=_FRESH_S, clock=clock)
         self.hits = 0
         self.misses = 0
 
     async def of(self, question: str, embedder: Embedder) -> Vectors:
         key = (embedder.name, question)
-        known = self._known.pop(key, None)
+        known = self._known.get(key)
         if known is None:
             self.misses += 1
             [known] = await embed([question], embedder, role="query")
+            self._known.put(key, known)
         else:
             self.hits += 1
-        self._known[key] = known
-        if len(self._known) > self._most:
-            del self._known[next(iter(self._known))]
         return known

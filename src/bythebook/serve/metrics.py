@@ -126,7 +126,8 @@ class Metrics:
         if isinstance(reply.outcome, Refusal):
             self._refusals.labels(self._worker, reply.outcome.type.value).inc()
         self._confidence.labels(self._worker, reply.evidence.confidence.level.value).inc()
-        self._count_writing(reply)
+        if not reply.cached:
+            self._count_writing(reply)
         self._generation.clear()
         self._generation.labels(self._worker, generation, reply.vectors.value).set(1)
 

@@ -108,6 +108,7 @@ class Writing(BaseModel):
     # Why the offline writer wrote it, or the rest of it.
     fallback: str | None = Field(None, exclude_if=lambda why: why is None)
     usage: ModelUsage | None = Field(None, exclude_if=lambda usage: usage is None)
+    cached: bool = Field(False, exclude_if=lambda cached: not cached)  # the same was asked before
 
 
 def writing_of(reply: Reply) -> Writing:
@@ -120,7 +121,7 @@ def writing_of(reply: Reply) -> Writing:
             calls=counted.calls,
             cost_usd=counted.cost_usd,
         )
-    return Writing(fallback=reply.fallback, usage=usage)
+    return Writing(fallback=reply.fallback, usage=usage, cached=reply.cached)
 
 
 # --- the call that is answered --------------------------------------------------------------------
