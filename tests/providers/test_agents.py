@@ -1,4 +1,4 @@
-"""Answers by the Agents SDK: three agents, one model call, guardrails of ours, and whole streams."""
+"""Answers by the Agents SDK: three agents, one call, guardrails of ours, and whole streams."""
 
 from __future__ import annotations
 
