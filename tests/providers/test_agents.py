@@ -1,4 +1,4 @@
-"""Answers by the Agents SDK: three agents, one call, guardrails of ours, and whole streams."""
+"""Answers by the Agents SDK: three agents, one model call, our own guardrails, whole streams."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from agents import Model
+from agents import Model, trace
 from agents import Usage as SdkUsage
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
@@ -197,6 +197,10 @@ async def test_a_tool_that_nobody_offered_is_an_error_of_the_model() -> None:
 async def test_what_a_model_raises_is_typed() -> None:
     with pytest.raises(WriterFailed):
         await _pieces(_writer(ScriptedModel([ModelStep.raise_error(ValueError("?"))])))
+
+
+def test_nothing_is_traced() -> None:
+    assert type(trace("a question")).__name__ == "NoOpTrace"
 
 
 # --- over the wire --------------------------------------------------------------------------------
