@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,6 +95,8 @@ def _read_and_ingest(docs: Path, settings: Settings, progress: Progress) -> Inge
     book = _read(docs, settings, progress)
     library = open_library(settings, new=True, book=book)
     origin = _origin(docs, settings)
+    if (order := _order(book, settings)) is not None:
+        progress.say(f"{order}.")
     embedding = library.ingest(
         book,
         on_progress=lambda done, total: progress.show("Embedding passages", done, total),
@@ -106,6 +108,37 @@ def _read_and_ingest(docs: Path, settings: Settings, progress: Progress) -> Inge
     result = asyncio.run(embedding)
     Receipt(library.served(), origin, book.seen, result).keep(settings.home)
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What an embedder behind an address is about to be given, and what it will charge."""
+
+    passages: int
+    tokens: int
+    cost_usd: float | None
+
+    def __str__(self) -> str:
+        cost = "" if self.cost_usd is None else f", about ${self.cost_usd:.4f}"
+        return f"To embed: {self.passages} passages, about {self.tokens:,} tokens{cost}"
+
+
+def _order(book: Book, settings: Settings) -> _Order | None:
+    """None where nobody charges: vectors are made on this machine."""
+    from bythebook.assemble import open_catalog
+    from bythebook.index.catalog import vector_key
+    from bythebook.index.ingest import tokens_to_embed
+    from bythebook.settings import AUTO
+
+    if settings.embedder == AUTO or settings.embedder.startswith("local:"):
+        return None
+    try:
+        known = open_catalog(settings).known_vectors(settings.embedder)
+    except NotIngested:
+        known = set()
+    missing = {vector_key(p): p for p in book.passages if vector_key(p) not in known}
+    tokens, price = tokens_to_embed(list(missing.values())), settings.embedding.price_in
+    return _Order(len(missing), tokens, None if price is None else tokens * price / 1e6)
 
 
 def _read(docs: Path, settings: Settings, progress: Progress) -> Book:
@@ -167,10 +200,13 @@ def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) ->
 
     with Progress(quiet=as_json) as progress:
         book = _read(docs, settings, progress)
-    change = _change(book, settings)
+    change, order = _change(book, settings), _order(book, settings)
     errors = [describe(problem) for problem in book.problems if problem.fatal]
     if as_json:
-        typer.echo(json.dumps(_dry_document(book, change, errors), ensure_ascii=False, indent=2))
+        document = _dry_document(book, change, errors)
+        if order is not None:
+            document["to_embed"] = asdict(order)
+        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
     else:
         for page in book.pages:
             typer.echo(
@@ -184,6 +220,8 @@ def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) ->
             f"{len(book.pages)} pages, {len(book.passages)} passages. Would change "
             f"{change.changed}, remove {change.removed}, keep {change.unchanged}."
         )
+        if order is not None:
+            typer.echo(f"{order}.")
     return 1 if errors else 0
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from bythebook.book.tokens import estimate_tokens
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.index.calibrate import MEASURED
 from bythebook.index.catalog import diff, fingerprint, vector_key
@@ -223,9 +224,7 @@ async def whole(shelf: Shelf, generation: Generation) -> bool:
 
 async def _embed(batch: Sequence[tuple[str, Passage]], embedder: Embedder) -> list[StoredVectors]:
     # One call for passages and units together: the embedder sorts by length and pads little.
-    texts = [passage.embedded_text for _, passage in batch]
-    for _, passage in batch:
-        texts.extend(passage.unit_text(unit) for unit in passage.units)
+    texts = _texts([passage for _, passage in batch])
     vectors = await embed(texts, embedder, role="passage")
     stored, position = [], len(batch)
     for row, (key, passage) in enumerate(batch):
@@ -233,6 +232,19 @@ async def _embed(batch: Sequence[tuple[str, Passage]], embedder: Embedder) -> li
         stored.append(StoredVectors(key, vectors[row], vectors[position:end]))
         position = end
     return stored
+
+
+def _texts(passages: Sequence[Passage]) -> list[str]:
+    """The passages, then the units of each."""
+    texts = [passage.embedded_text for passage in passages]
+    for passage in passages:
+        texts.extend(passage.unit_text(unit) for unit in passage.units)
+    return texts
+
+
+def tokens_to_embed(passages: Sequence[Passage]) -> int:
+    """How much an embedder is given for them, by estimate."""
+    return sum(map(estimate_tokens, _texts(passages)))
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
