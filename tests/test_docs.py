@@ -39,6 +39,26 @@ def test_every_error_and_setting_is_documented() -> None:
             assert f"`{name}`" in page
 
 
+def test_the_page_on_models_names_them_all_and_says_what_is_said() -> None:
+    from bythebook.assemble import WRITERS
+    from bythebook.providers import cohere, gemini, openai
+    from bythebook.providers.faults import WORDS
+    from bythebook.settings import Embedding, Model
+
+    page = (DOCS / "models.md").read_text("utf-8")
+    for provider in WRITERS:
+        assert f"`{provider}:" in page
+    light = {name for name in cohere.EMBEDDERS if "light" in name}
+    tables = (openai.OPENAI_EMBEDDERS, openai.OLLAMA_EMBEDDERS, cohere.EMBEDDERS, gemini.EMBEDDERS)
+    for name in {name for table in tables for name in table} - light:
+        assert name in page
+    for setting in {*Model.model_fields, *Embedding.model_fields} - {"agentic", "cache"}:
+        assert setting in page
+    for words in WORDS.values():
+        said = [part.strip(" .") for part in re.split(r"\{\w+\}", words.said) if part.strip(" .")]
+        assert all(part in page for part in said), words.said
+
+
 def test_decisions_are_numbered_and_say_why() -> None:
     pages = sorted((DOCS / "decisions").glob("[0-9]*.md"))
     assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
