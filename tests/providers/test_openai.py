@@ -10,10 +10,13 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.model import Usage
 from bythebook.providers.breaker import EVERY_S, Breaker
+from bythebook.providers.openai import Thoughts
 from tests.providers.hosted import EVIDENCE, QUESTION, drafted, writer_at
 from tests.providers.loopback import (
     DONE,
@@ -75,6 +78,7 @@ _WHOLE: dict[str, list[Step]] = {
         DONE,
         LAST,
     ],
+    "thoughts aloud": chat("<thi", "nk>Kites? Hm", ".</thi", "nk>\n\nA ", "kite."),
     "line ends of Windows": [
         STREAM,
         chunk(b'data: {"choices": [{"delta": {"content": "A kite."}}]}\r\n\r\n'),
@@ -90,6 +94,21 @@ _WHOLE: dict[str, list[Step]] = {
     ],
     "in one piece": reply({"choices": [{"message": {"content": "A kite."}}]}),
 }
+
+
+@given(st.text("<think/>a b", max_size=40), st.lists(st.integers(1, 9), max_size=20))
+def test_thoughts_are_taken_out_however_the_text_is_cut(text: str, sizes: list[int]) -> None:
+    cuts, rest = [], text
+    for size in sizes:
+        cuts.append(rest[:size])
+        rest = rest[size:]
+    thoughts = Thoughts()
+    left = "".join(thoughts.taken_out(piece) for piece in [*cuts, rest])
+    start = text.lstrip()
+    if start.startswith("<think>"):
+        assert left.lstrip() == start.partition("</think>")[2].lstrip()
+    else:
+        assert left == ("" if "<think>".startswith(start) else text)
 
 
 @pytest.mark.parametrize("name", _WHOLE)

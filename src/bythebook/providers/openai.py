@@ -34,9 +34,33 @@ _TRIES = 3
 _PER_TURN = 8  # tokens around a message, at most
 _LONGEST_TOKEN = 12  # characters; on average no model's are as long
 _PROBE_TOKENS = 16
+_THINK, _THOUGHT = "<think>", "</think>"
 _COUNTING_S = 1.0  # that an endpoint may take after the last text to say what it cost
 _CUT_SHORT = {"length", "max_tokens", "model_length"}
 _FILTERED = {"content_filter", "safety", "recitation", "prohibited_content"}
+
+
+class Thoughts:
+    """Some models think aloud before they answer: ``<think>…</think>`` is no part of a draft."""
+
+    def __init__(self) -> None:
+        self._held = ""  # what may be, or is, a thought
+        self._over = False
+
+    def taken_out(self, text: str) -> str:
+        """The text without it; what may still be the beginning of one comes with the next."""
+        if self._over:
+            return text
+        self._held += text
+        start = self._held.lstrip()
+        if start.startswith(_THINK):
+            _, end, answer = start.partition(_THOUGHT)
+            self._over = bool(end)
+            return answer.lstrip() if end else ""
+        if _THINK.startswith(start):
+            return ""
+        self._over = True
+        return self._held
 
 
 @dataclass(slots=True)
@@ -45,19 +69,24 @@ class _Draft:
 
     most: int  # characters that it may have
     taken: bool = False  # the endpoint took the request: from here on it costs
-    characters: int = 0
+    characters: int = 0  # with those of thoughts
+    said: bool = False
     finish: str | None = None
     done: bool = False  # [DONE] was sent
     usage: Mapping[str, Any] = field(default_factory=dict)
 
+    thoughts: Thoughts = field(default_factory=Thoughts)
+
     def begin(self) -> None:
         self.taken = True
-        self.finish, self.done, self.usage = None, False, {}
+        self.finish, self.done, self.usage, self.thoughts = None, False, {}, Thoughts()
 
     def add(self, text: str) -> str:
         self.characters += len(text)
         if self.characters > self.most:
             raise Fault(Kind.TOO_MUCH)
+        text = self.thoughts.taken_out(text)
+        self.said = self.said or bool(text)
         return text
 
     def end(self) -> None:
@@ -68,7 +97,7 @@ class _Draft:
             raise Fault(Kind.FILTERED)
         if self.finish == "error" or not (self.finish or self.done):
             raise Fault(Kind.CUT)
-        if not self.characters:
+        if not self.said:
             raise Fault(Kind.EMPTY)
 
 
@@ -141,10 +170,11 @@ class OpenAIWriter:
     async def _drafted(self, prompt: Prompt, most: int, draft: _Draft) -> AsyncGenerator[str, None]:
         """Asked again without a parameter that the endpoint does not take."""
         endpoint = self._endpoint()
-        read = _reader(draft)
+        read, now = _reader(draft), asyncio.get_running_loop().time
+        began = now()
         while True:
-            body = self._body(prompt, most)
-            call = endpoint.stream("/chat/completions", body, read, patience=self._patience)
+            body, patience = self._body(prompt, most), self._patience.less(now() - began)
+            call = endpoint.stream("/chat/completions", body, read, patience=patience)
             try:
                 async with aclosing(call) as texts:
                     async for text in texts:

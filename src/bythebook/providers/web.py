@@ -15,7 +15,7 @@ import random
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import count
@@ -51,6 +51,11 @@ class Patience:
     def whole(cls, seconds: float, *, tries: int) -> Patience:
         """For an answer that comes in one piece."""
         return cls(seconds, seconds, seconds, tries)
+
+    def less(self, seconds: float) -> Patience:
+        """What is left of it after so many."""
+        left = replace(self, total_s=self.total_s - seconds, first_s=self.first_s - seconds)
+        return left if seconds > 0 else self
 
 
 class Web:
@@ -107,6 +112,8 @@ class Body:
             async for line in lines:
                 if line.startswith("data:"):
                     event.append(line[5:].removeprefix(" "))
+                    if sum(map(len, event)) > _LINE_BYTES:
+                        raise Fault(Kind.TOO_MUCH)
                 elif not line and event:
                     yield "\n".join(event)
                     event = []
@@ -165,7 +172,9 @@ class Endpoint:
         until = first = min(end, now() + patience.first_s)
         earlier: Fault | None = None
         for tried in count(1):
-            self._admit()
+            wait_s = self._breaker.wait_s() if self._breaker else 0.0
+            if wait_s:
+                raise earlier or Fault(Kind.RESTING, retry_after=wait_s)
             begun = False
             try:
                 async with aclosing(self._attempt(path, body, read)) as pieces:
@@ -194,11 +203,6 @@ class Endpoint:
             else:
                 self._note(None)
                 return
-
-    def _admit(self) -> None:
-        wait_s = self._breaker.wait_s() if self._breaker else 0.0
-        if wait_s:
-            raise Fault(Kind.RESTING, retry_after=wait_s)
 
     def _note(self, fault: Fault | None) -> None:
         """A service that refuses a request for a reason is well."""
