@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.errors import Truncated, WriterFailed
-from bythebook.model import Usage
+from bythebook.model import Question, Sentence, Usage
 from bythebook.providers.breaker import EVERY_S, Breaker
 from bythebook.providers.openai import Thoughts
 from tests.providers.hosted import EVIDENCE, QUESTION, drafted, writer_at
@@ -32,6 +33,7 @@ from tests.providers.loopback import (
     refuse,
     reply,
 )
+from tests.writers import library_with
 
 pytestmark = pytest.mark.real  # sockets, on this machine alone
 
@@ -223,6 +225,31 @@ async def test_a_draft_that_is_closed_ends_the_call_at_once(provider: Loopback) 
         left = time.monotonic()
         await pieces.aclose()
         assert await _left_at(provider) - left < 0.3
+
+
+async def test_a_reader_who_leaves_a_question_ends_the_call_at_once(
+    provider: Loopback, book_folder: Path
+) -> None:
+    said = ["A kettle boils water at 100 degrees Celsius. [1] ", "A kettle "]
+    provider.script = lambda request: [STREAM, *map(delta, said), HANG]
+    async with writer_at(provider.url, **_CALM) as writer:
+        library = await library_with(book_folder, lambda index: writer)
+        question = Question("At how many degrees does a kettle boil water?", floor=0.0)
+        shown = asyncio.Event()
+
+        async def listen() -> None:
+            async with aclosing(library.ask(question)) as journey:
+                async for event in journey:
+                    if isinstance(event, Sentence):
+                        shown.set()
+
+        reader = asyncio.create_task(listen())
+        async with asyncio.timeout(10):
+            await shown.wait()
+        left = time.monotonic()
+        reader.cancel()
+        assert await _left_at(provider) - left < 0.3
+        await library.close()
 
 
 # --- breaker --------------------------------------------------------------------------------------
