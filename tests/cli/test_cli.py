@@ -81,6 +81,19 @@ def test_ask_answers_in_the_books_words(small_home: Path) -> None:
     assert answer["sources"][0]["url"] == first["url"]
 
 
+@pytest.mark.parametrize("writer", ["openai:nobody", "agents:nobody"])
+def test_ask_says_who_answered_when_the_model_did_not(small_home: Path, writer: str) -> None:
+    away = {"BYTHEBOOK_WRITER": writer, "BYTHEBOOK_MODEL_URL": "http://127.0.0.1:9/v1"}
+    asked = "At how many degrees does a kettle boil water?"
+    done = ask(small_home, asked, **away)
+    assert done.returncode == 0, done.stderr
+    assert "A kettle boils water at 100 degrees Celsius." in done.stdout
+    assert "is not available at the moment; these are the book's own sentences." in done.stdout
+    told = json.loads(ask(small_home, asked, "--json", **away).stdout)
+    assert "the book's own sentences" in told["fallback"]
+    assert told["withheld"] == 0
+
+
 def test_ask_refuses_with_the_fixed_sentence_and_exit_code_1(small_home: Path) -> None:
     done = ask(small_home, "How do I train GPT-4?", "--json")
     answer = json.loads(done.stdout)

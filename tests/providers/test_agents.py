@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from bythebook.providers.accounts import writer_account
 from bythebook.providers.agents import MOST_SEARCHES, AgentsWriter, House
 from bythebook.providers.agents_wire import Line
 from bythebook.providers.breaker import FAILURES, Breaker
+from bythebook.providers.budget import Budget
 from tests.providers.hosted import HURRIED, settings_for
 from tests.providers.loopback import (
     DONE,
@@ -288,6 +290,36 @@ async def test_a_draft_that_reached_its_length_says_so() -> None:
         pytest.raises(Truncated),
     ):
         await _drafted(provider)
+
+
+@pytest.mark.real
+async def test_a_model_that_does_not_stop_is_stopped() -> None:
+    endless = [STREAM, *[delta("Kettles boil and boil. ")] * 200, HANG]
+    with Loopback(lambda _: endless) as provider, pytest.raises(WriterFailed) as caught:
+        await _drafted(provider, max_output_tokens=50)
+    assert "does not stop" in caught.value.message
+
+
+@pytest.mark.real
+async def test_the_days_tokens_are_kept_to_and_what_a_reader_left_is_booked(
+    tmp_path: Path,
+) -> None:
+    budget = Budget(tmp_path / "tokens.db", 3000)
+    model = ScriptedModel([[assistant_message(KETTLE)]] * 9)
+    settings = settings_for("http://127.0.0.1:9/v1", max_output_tokens=1000)
+    account = writer_account("openai", "test-model", settings)
+    writer = AgentsWriter(
+        account, settings.model, house=Ours().house(), model=lambda: model, budget=budget
+    )
+    drafting = writer.write(QUESTION, evidence(KETTLE), ())
+    assert await anext(drafting) == KETTLE
+    assert await budget.spent() > 1000  # set aside
+    await drafting.aclose()
+    assert 300 < await budget.spent() < 1000
+    with pytest.raises(WriterFailed, match="Today's tokens"):
+        for _ in range(9):
+            await _pieces(writer)
+    await budget.close()
 
 
 @pytest.mark.real

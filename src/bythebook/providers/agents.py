@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -73,6 +73,7 @@ MOST_SEARCHES = 3
 _HAND_OVERS = 2  # Planner to Retriever, and on to the Answer Generator
 _LONGEST_QUERY = 500
 _CHARACTERS = 4  # of a token, where nobody counted
+_LONGEST_TOKEN = 12  # characters; on average no model's are as long
 _ENOUGH = "That was the last search. Answer from the passages that you have."
 _NOTHING = "The book has no other passages about this."
 
@@ -111,14 +112,16 @@ class _Run:
     prompt: Prompt
     searches: int = 0
     found: list[Found] = field(default_factory=list)  # not told yet
+    usage: Usage = field(default_factory=Usage)  # of the calls that came to their end
+    written: int = 0  # characters of the one that has not
 
     async def search(self, query: str) -> str:
         if self.searches >= MOST_SEARCHES:
             return _ENOUGH
         self.searches += 1
         asked = replace(self.question, text=query[:_LONGEST_QUERY], selection=None)
-        known = {hit.passage.id for hit in self.evidence.hits}
         hits = await self.house.search(asked)
+        known = {hit.passage.id for hit in self.evidence.hits}
         new = tuple(hit for hit in hits if hit.passage.id not in known)
         if not new:
             return _NOTHING
@@ -180,7 +183,7 @@ class AgentsWriter:
         with told(self._account.named):
             self._admit()
             try:
-                async with aclosing(self._within_budget(run)) as pieces:
+                async with self._within_budget(run), aclosing(self._drafted(run)) as pieces:
                     async for piece in pieces:
                         yield piece
             except Fault as fault:
@@ -188,24 +191,20 @@ class AgentsWriter:
                 raise
             self._note(None)
 
-    async def _within_budget(self, run: _Run) -> AsyncGenerator[Piece, None]:
+    @asynccontextmanager
+    async def _within_budget(self, run: _Run) -> AsyncIterator[None]:
         """What the draft may cost at most is set aside, and what it did cost is booked."""
         if self._budget is None:
-            async with aclosing(self._drafted(run)) as pieces:
-                async for piece in pieces:
-                    yield piece
+            yield
             return
         calls = 1 + MOST_SEARCHES if self._settings.agentic else 1
         most = calls * (run.asked_tokens + self._settings.max_output_tokens)
-        day, spent = await self._budget.reserve(most), 0
+        day = await self._budget.reserve(most)
         try:
-            async with aclosing(self._drafted(run)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, Usage):
-                        spent += piece.prompt_tokens + piece.completion_tokens
-                    yield piece
+            yield
         finally:
-            await self._budget.settle(day, most, spent)
+            spent = run.usage + self._usage(None, run) if run.written else run.usage
+            await self._budget.settle(day, most, spent.prompt_tokens + spent.completion_tokens)
 
     def _admit(self) -> None:
         wait_s = self._breaker.wait_s()
@@ -220,7 +219,7 @@ class AgentsWriter:
             self._breaker.succeeded()
 
     async def _drafted(self, run: _Run) -> AsyncGenerator[Piece, None]:
-        ending, written = Ending(), 0
+        ending = Ending()
         result = run_watched(
             ending,
             self._planner(run),
@@ -235,16 +234,19 @@ class AgentsWriter:
                     while run.found:
                         yield run.found.pop(0)
                     if isinstance(event, ResponseTextDeltaEvent):
-                        written += len(event.delta)
+                        run.written += len(event.delta)
+                        if run.written > self._settings.max_output_tokens * _LONGEST_TOKEN:
+                            raise Fault(Kind.TOO_MUCH)
                         yield event.delta
                     elif isinstance(event, ResponseCompletedEvent):
-                        yield self._usage(event.response.usage, run, written)
+                        cost = self._usage(event.response.usage, run)
+                        run.usage, run.written = run.usage + cost, 0
+                        yield cost
                         yield "\n\n"  # what comes after a search begins anew
-                        written = 0
             ending.check()
         except Fault:
-            if written:
-                yield self._usage(None, run, written)
+            if run.written:
+                yield self._usage(None, run)
             raise
 
     def _planner(self, run: _Run) -> Agent[_Run]:
@@ -275,10 +277,10 @@ class AgentsWriter:
             input_guardrails=[InputGuardrail(_gate, name="gate", run_in_parallel=False)],
         )
 
-    def _usage(self, counted: ResponseUsage | None, run: _Run, written: int) -> Usage:
+    def _usage(self, counted: ResponseUsage | None, run: _Run) -> Usage:
         """As the endpoint counted it; our own estimate where it did not."""
         read = (counted.input_tokens if counted else 0) or run.asked_tokens
-        wrote = (counted.output_tokens if counted else 0) or -(-written // _CHARACTERS)
+        wrote = (counted.output_tokens if counted else 0) or -(-run.written // _CHARACTERS)
         cost, chosen = None, self._settings
         if chosen.price_in is not None and chosen.price_out is not None:
             cost = (read * chosen.price_in + wrote * chosen.price_out) / 1e6
