@@ -1,0 +1,85 @@
+// @ts-check
+// What an author wrote in; attributes of the widget's script out, or what is wrong in a sentence.
+
+const NAME = 'docusaurus-plugin-bythebook';
+
+/** What each option may be, and how to say so. */
+const OPTIONS = {
+  server: [isAddress, 'the address of your By the Book server, such as "https://ask.example.org"'],
+  key: [isPublishable, 'a publishable key, "btp_…": bythebook keys create --publishable --origin …'],
+  title: [isText, 'the words on the button and above the chat, such as "Ask the book"'],
+  position: [isOneOf('left', 'right'), '"left" or "right"'],
+  accent: [isColour, 'a colour as CSS writes it, such as "#0a7" or "rebeccapurple"'],
+  theme: [isOneOf('auto', 'light', 'dark'), '"auto" (as the site), "light" or "dark"'],
+  language: [matches(/^[a-z]{2,3}(-[\w-]+)?$/i), 'a language, such as "en" or "ur"'],
+  shortcut: [
+    matches(/^((alt|ctrl|meta|shift)\+)+[^\s+]$/i),
+    'keys with + between, such as "alt+q" or "ctrl+shift+k"',
+  ],
+};
+
+/** The same options, or an Error that names the first that cannot be used and what it should be. */
+function check(options, where) {
+  for (const [name, value] of Object.entries(options)) {
+    if (!Object.hasOwn(OPTIONS, name)) throw mistake(where, unknown(name));
+    const [isRight, wanted] = OPTIONS[name];
+    if (name === 'key' && /^btk_/.test(value)) {
+      throw mistake(where, 'key is secret and would be readable on every page; it should be ' + wanted);
+    }
+    if (!isRight(value)) throw mistake(where, `${name} is ${JSON.stringify(value)}; it should be ${wanted}`);
+  }
+  return options;
+}
+
+function unknown(name) {
+  const known = Object.keys(OPTIONS);
+  const near = known.find((one) => one.startsWith(name.slice(0, 3).toLowerCase()));
+  return `there is no option ${name}; ${near ? `did you mean ${near}?` : `use ${known.join(', ')}`}`;
+}
+
+/** The attributes of the script that the widget comes in: each option as data-…. */
+function scriptOf(options) {
+  if (!options.server) throw mistake('the plugin', `server is missing; it should be ${OPTIONS.server[1]}`);
+  const {server, theme, ...rest} = options;
+  const attributes = {src: `${server.replace(/\/+$/, '')}/widget.js`, async: true};
+  if (theme && theme !== 'auto') rest.theme = theme; // by default the widget looks at the page
+  for (const [name, value] of Object.entries(rest)) {
+    if (value !== undefined) attributes[`data-${name}`] = value;
+  }
+  return attributes;
+}
+
+const mistake = (where, what) => new Error(`${NAME}: in the options of ${where}, ${what}`);
+
+function isText(value) {
+  return typeof value === 'string' && value.trim() !== '';
+}
+
+function isAddress(value) {
+  if (!isText(value)) return false;
+  if (/^\/(?!\/)[^?#]*$/.test(value)) return true; // behind the same host as the site
+  try {
+    const {protocol, username, search, hash} = new URL(value);
+    return /^https?:$/.test(protocol) && !username && !search && !hash;
+  } catch {
+    return false;
+  }
+}
+
+function isPublishable(value) {
+  return isText(value) && value.startsWith('btp_');
+}
+
+function isColour(value) {
+  return isText(value) && !/[;{}<>"\\]/.test(value);
+}
+
+function isOneOf(...words) {
+  return (value) => words.includes(value);
+}
+
+function matches(pattern) {
+  return (value) => isText(value) && pattern.test(value);
+}
+
+module.exports = {NAME, check, scriptOf};
