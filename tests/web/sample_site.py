@@ -1,0 +1,56 @@
+"""The sample book as Docusaurus builds it, with the widget's plugin, and served."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.book import docusaurus
+from tests.samples import ROOT, SAMPLE_BOOK
+
+PLUGIN = ROOT / "integrations" / "docusaurus"
+ASKED = "ask.physical-ai.example"  # where the site's pages look for the book's server
+BASE = "/physical-ai-book/"
+NAME = "docusaurus-plugin-bythebook"
+THEME = {"title": 'Ask "Physical AI"', "position": "left"}
+
+
+def build_sample() -> Path:
+    """The folder of the built site: all of the book's English pages, without its diagrams."""
+    config = (SAMPLE_BOOK / "docusaurus.config.js").read_text("utf-8")
+    for plain, here in (
+        ("  plugins: [", f"  plugins: [['{NAME}', {{server: 'http://{ASKED}'}}],"),
+        ("  themeConfig: {", f"  themeConfig: {{bythebook: {json.dumps(THEME)},"),
+        ("locales: ['en', 'ur']", "locales: ['en']"),
+        ("    mermaid: true,", ""),  # half of the time that a build takes
+        ("    '@docusaurus/theme-mermaid',", ""),
+    ):
+        assert config.count(plain) == 1, plain
+        config = config.replace(plain, here)
+    sources = {
+        ".": SAMPLE_BOOK,
+        "docusaurus.config.js": config,
+        f"node_modules/{NAME}": PLUGIN,
+    }
+    return docusaurus.build("widget", sources) / "build"
+
+
+@contextmanager
+def serving(built: Path, folder: Path) -> Iterator[str]:
+    """The origin at which the site stands below its base address."""
+    (folder / BASE.strip("/")).symlink_to(built)
+    handler = functools.partial(_Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
