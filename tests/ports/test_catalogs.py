@@ -48,6 +48,13 @@ def test_a_commit_is_read_back_whole(catalog: Catalog) -> None:
     assert catalog.served() == _generation().name
 
 
+def test_passages_come_in_the_order_of_the_commit(catalog: Catalog) -> None:
+    many = [passage(f"Sentence {number * 7 % 50}.") for number in range(50)]
+    for order in (many, many[::-1], many[25:] + many[:25]):
+        catalog.commit(order, _generation(), keep_vectors=set())
+        assert list(catalog.passages()) == [p.id for p in order]
+
+
 def test_a_commit_replaces_the_one_before(catalog: Catalog) -> None:
     catalog.commit(_PASSAGES, _generation(), keep_vectors=set())
     catalog.commit(_PASSAGES[:1], _generation("two"), keep_vectors=set())

@@ -218,7 +218,8 @@ class SqlCatalog:
 
     @translated
     def passages(self) -> dict[str, Passage]:
-        query = sa.select(tables.passages.c.id, tables.passages.c.record)
+        column = tables.passages.c
+        query = sa.select(column.id, column.record).order_by(column.seq)
         with self._engine.connect() as connection:
             return {row.id: from_record(row.record) for row in connection.execute(query)}
 
@@ -278,7 +279,7 @@ class SqlCatalog:
         with self._engine.begin() as connection:
             connection.execute(sa.delete(tables.passages))
             if passages:
-                rows = [_passage_row(passage) for passage in passages]
+                rows = [_passage_row(passage, seq) for seq, passage in enumerate(passages)]
                 connection.execute(sa.insert(tables.passages), rows)
             connection.execute(sa.delete(tables.served))
             connection.execute(sa.insert(tables.served), [served])
@@ -326,11 +327,12 @@ def _forget_vectors(connection: sa.Connection, embedder: str, keep: Set[str]) ->
         connection.execute(sa.delete(tables.vectors).where(column.embedder == embedder, some))
 
 
-def _passage_row(passage: Passage) -> dict[str, Any]:
+def _passage_row(passage: Passage, seq: int) -> dict[str, Any]:
     return {
         "id": passage.id,
         "file": passage.place.file,
         "position": passage.position,
         "content_hash": passage.content_hash,
         "record": to_record(passage),
+        "seq": seq,
     }

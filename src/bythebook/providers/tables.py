@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
     from sqlalchemy.types import TypeEngine
 
-HEAD = "0004"  # the newest migration
+HEAD = "0006"  # the newest migration
 
 metadata = MetaData()
 
@@ -57,6 +57,7 @@ passages = Table(
     Column("position", Integer, nullable=False),
     Column("content_hash", String(64), nullable=False),
     Column("record", _JSON, nullable=False),
+    Column("seq", Integer, nullable=False, server_default="0"),  # the order of reading
     Index("idx_passages_file", "file", "position"),
 )
 
