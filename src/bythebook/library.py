@@ -11,6 +11,7 @@ from collections.abc import (
     Awaitable,
     Callable,
     Iterable,
+    Mapping,
     Sequence,
 )
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -23,6 +24,7 @@ from bythebook.answer.extract import ExtractiveWriter
 from bythebook.answer.plan import plan
 from bythebook.answer.respond import Event, respond
 from bythebook.answer.write import Desk
+from bythebook.book.outline import Leaf, outline, page_key
 from bythebook.errors import (
     BookError,
     DatabaseFailed,
@@ -60,7 +62,6 @@ _MOST_SPARED = 50_000  # passages that are searched without the index: half a mi
 _OPENING = 60  # deadlines: before a book is open, there is nothing to go on with
 
 Switch = Callable[[str], "tuple[Embedder, Shelf]"]  # an embedder's name -> it, and its shelf
-Contents = dict[str, list[str]]  # the url of a section or a page -> its passages, in order
 MakeWriter = Callable[[Index], "Writer"]
 MakeSpare = Callable[[Iterable[Passage], Vocabulary], "PassageStore"]
 Observer = Callable[[Reply, str], None]  # a reply, and the generation that it was made from
@@ -69,6 +70,15 @@ Observer = Callable[[Reply, str], None]  # a reply, and the generation that it w
 def extractive(index: Index) -> Writer:
     """The writer that needs no model service."""
     return ExtractiveWriter(index.vocabulary)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What stands in a generation of the book, in reading order."""
+
+    generation: str
+    pages: tuple[Leaf, ...]
+    passages: Mapping[str, Sequence[str]]  # of a section or a page, by its url
 
 
 @dataclass(slots=True, eq=False)
@@ -126,7 +136,7 @@ class Library:
         self._edition: _Edition | None = None
         self._outdated: list[_Edition] = []  # still read by questions that began before a swap
         self._opening = asyncio.Lock()
-        self._contents: tuple[str, Contents] | None = None  # with the generation they are of
+        self._contents: Contents | None = None
         self._listing = asyncio.Lock()
         self._hands = Hands(2, deadline_s=deadline_s)
         self._housekeeping: asyncio.Task[None] | None = None
@@ -182,26 +192,31 @@ class Library:
         url = url.partition(":~:")[0].removesuffix("#")
         async with self.reading() as desk:
             contents = await self._contents_of(desk.index.generation)
-            entries = await desk.index.store.fetch(contents.get(url, ()))
+            entries = await desk.index.store.fetch(contents.passages.get(url, ()))
         if not entries:
             raise NotFound("The book has no such section.", cure="Take the url of a source.")
         return url, tuple(entry.passage for entry in entries)
 
+    async def contents(self) -> Contents:
+        """The pages of the book that is served, in the order of reading."""
+        async with self.reading() as desk:
+            return await self._contents_of(desk.index.generation)
+
     async def _contents_of(self, generation: str) -> Contents:
         """Made by the first who asks: the whole catalog is looked through for it."""
         async with self._listing:
-            if self._contents is None or self._contents[0] != generation:
-                listed = await self._hands.do(self._list_contents, patience=_OPENING)
-                self._contents = generation, listed
-            return self._contents[1]
+            if self._contents is None or self._contents.generation != generation:
+                listed = partial(self._list_contents, generation)
+                self._contents = await self._hands.do(listed, patience=_OPENING)
+            return self._contents
 
-    def _list_contents(self) -> Contents:
-        contents: dict[str, list[str]] = {}
+    def _list_contents(self, generation: str) -> Contents:
         passages = self._catalog.passages().values()
+        listed: dict[str, list[str]] = {}
         for passage in sorted(passages, key=lambda passage: passage.position):
-            for url in {passage.place.url, passage.place.page_url}:
-                contents.setdefault(url, []).append(passage.id)
-        return contents
+            for url in {passage.place.url, page_key(passage)}:
+                listed.setdefault(url, []).append(passage.id)
+        return Contents(generation, outline(passages), listed)
 
     async def ingest(
         self,

@@ -361,6 +361,12 @@ class Server(_Section):
     heartbeat_s: float = Field(
         15, gt=0, description="Longest silence of a stream of events, in seconds."
     )
+    page_key: str | None = Field(
+        None,
+        pattern=r"^btp_\w",
+        description="Publishable key with which everyone who opens the page at / may ask and read, "
+        "where keys are needed.",
+    )
 
 
 class Door(_Section):
@@ -395,6 +401,9 @@ class Door(_Section):
     )
     per_session: int = Field(10, ge=1, description="Questions a minute for each session of S2.")
     per_address: int = Field(20, ge=1, description="Questions a minute for each address, on S2.")
+    per_reader: int = Field(
+        600, ge=1, description="Pages and searches a minute for each key or address, on the page."
+    )
     limit_loopback: bool = Field(
         False, description="Count what comes from this machine without a key, too."
     )

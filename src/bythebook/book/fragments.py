@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import quote
 
+from bythebook.book.joined import fresh_part
 from bythebook.model import Passage, Unit, UnitKind
 
 _SHORT = 8  # words: a sentence no longer than this is written out
@@ -63,12 +64,7 @@ def _texts(passages: Sequence[Passage]) -> Iterator[str]:
     """Each passage's text, without the sentence that it repeats from the one before."""
     before: Passage | None = None
     for passage in passages:
-        text = passage.text
-        if before and before.place == passage.place and before.units and passage.units:
-            first, last = passage.units[0], before.units[-1]
-            if passage.unit_text(first) == before.unit_text(last):
-                text = text[first.end :]
-        yield text
+        yield passage.text[fresh_part(before, passage)[0] if before else 0 :]
         before = passage
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
-from importlib import resources
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI
 
 from bythebook import __version__
 from bythebook.library import Library
@@ -14,24 +13,11 @@ from bythebook.serve.door import Door, contracts_of, needs_keys, open_here
 from bythebook.serve.mcp import Endpoint, is_installed
 from bythebook.serve.openapi import describe
 from bythebook.serve.operations import Operations, operation_routes
+from bythebook.serve.pages import page_routes
+from bythebook.serve.reader.routes import reader_routes
 from bythebook.serve.routes import contract_routers
 from bythebook.serve.stream import Streams
 from bythebook.settings import Settings
-
-# Everything the page needs comes from here, and nothing else may run on it.
-_PAGE_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
-_WEB = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
-}
 
 
 def create_app(
@@ -58,22 +44,18 @@ def create_app(
     routers = contract_routers(library, streams, api_query=settings.server.api_query)
     for router in routers:
         app.include_router(router)
-    contracts = [*contracts_of(routers), *([tools.contract] if tools else [])]
+    reader = reader_routes(library)
+    app.include_router(reader)
+    contracts = [
+        *contracts_of(routers),
+        *contracts_of([reader], is_public=settings.server.page_key is not None),
+        *([tools.contract] if tools else []),
+    ]
     app.add_middleware(door.wrap, contracts=contracts)
     app.add_middleware(operations.around)  # outside of the door: what it refuses is counted, too
     app.include_router(operation_routes(library, operations))
     if tools:
         app.router.routes.append(tools.contract.route)
-    for path, (name, media_type) in _WEB.items():
-        app.add_api_route(path, _page(name, media_type), include_in_schema=False)
+    app.include_router(page_routes(settings, needs_key=not private))
     app.openapi = lambda: describe(app, routers)  # type: ignore[method-assign]
     return app
-
-
-def _page(name: str, media_type: str) -> Callable[[], Response]:
-    content = resources.files("bythebook.serve").joinpath("web", name).read_bytes()
-
-    def page() -> Response:
-        return Response(content, media_type=media_type, headers=_PAGE_HEADERS)
-
-    return page

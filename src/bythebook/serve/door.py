@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from bythebook.settings import Settings
 
 
-def contracts_of(routers: Sequence[APIRouter]) -> Iterator[Contract]:
+def contracts_of(routers: Sequence[APIRouter], *, is_public: bool = False) -> Iterator[Contract]:
     """The routes that ask the book; health, metrics and the page have no contract."""
     for router in routers:
         for route in router.routes:
             fail: Fail | None = getattr(route, "fail", None)
             if fail is not None:
-                yield Contract(str(router.tags[0]), route, fail)
+                yield Contract(str(router.tags[0]), route, fail, is_public)
 
 
 def needs_keys(settings: Settings) -> bool:

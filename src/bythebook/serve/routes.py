@@ -272,7 +272,7 @@ def _headers(error: BookError) -> Mapping[str, str]:
     return headers
 
 
-def _route(contract_fails: Fail) -> type[APIRoute]:
+def contract_route(contract_fails: Fail) -> type[APIRoute]:
     """Routes whose errors leave in their contract's own shape."""
 
     class ContractRoute(APIRoute):
@@ -322,4 +322,4 @@ def _router(
     tag: str, model: type[BaseModel], fail: Fail, *, statuses: tuple[int, ...] = openapi.USUAL
 ) -> APIRouter:
     told = openapi.failures(model, lambda error: fail(error, examples.CALL)[1], statuses)
-    return APIRouter(tags=[tag], route_class=_route(fail), responses=told)
+    return APIRouter(tags=[tag], route_class=contract_route(fail), responses=told)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _BODY_S = 10.0  # for a body to arrive
 _LINGER_S, _LINGER_BYTES = 1.0, 1024 * 1024  # for one that is too large to end
 _STREAM = "/chat/stream"
+READER = "Reader"  # the contract of the pages, beside those that answer
 _BODILESS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -44,6 +45,7 @@ class Contract:
     name: str  # S0 … S4
     route: BaseRoute
     fail: Fail
+    is_public: bool = False  # open without a key even where keys are asked for
 
     def is_asked(self, scope: Scope) -> bool:
         """Asked is what the route itself would answer, or refuse for its method."""
@@ -138,7 +140,8 @@ class Owner:
     async def _key(self, scope: Scope) -> ApiKey | None:
         headers = Headers(scope=scope)
         text = _presented(headers)
-        if not self._required and not is_ours(text):
+        required = self._required and not scope["state"]["contract"].is_public
+        if not required and not is_ours(text):
             return None  # an open door does not mind what it does not know
         if not text:
             raise NotAllowed(
@@ -269,7 +272,12 @@ class Limits:
         return at_home and not self._rules.limit_loopback
 
     def _rules_of(self, state: dict[str, Any]) -> list[Rule]:
-        """S2 counts sessions and addresses; every other contract counts its caller, as S4 does."""
+        """S2 counts sessions and addresses; every other contract counts its caller, as S4 does.
+
+        Who reads and searches as he types asks no question: that is counted by itself.
+        """
+        if state["contract"].name == READER:
+            return [Rule("reader", state["caller"], self._rules.per_reader)]
         if state["contract"].name != "S2":
             each = "key" if state["owner"] else "address"
             return [Rule(each, state["caller"], self._rules.per_key)]

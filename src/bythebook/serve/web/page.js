@@ -1,121 +1,211 @@
-// Asks POST /ask and shows the cited answer. Everything from the server becomes text, never markup.
+// The page at /: contents, the reader and the chat beside it, and the addresses of all of it.
+// What the server tells as HTML was made and cleaned there; everything else becomes text.
 
-const form = document.querySelector("#ask");
-const reply = document.querySelector("#reply");
-const button = form.querySelector("button");
+import { openChat } from "./chat.js";
+import { make } from "./dom.js";
+import { Reader, isAlone } from "./reader.js";
+import { openSearch } from "./search.js";
 
-form.addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const body = { text: form.question.value };
-  const selection = form.selection.value.trim();
-  if (form.querySelector("details").open && selection) body.selected_text = selection;
-  await whileBusy(async () => show(await ask(body)));
-});
+const root = new URL(document.body.dataset.root, location.href);
+const KEY = "bythebook key";
+const article = document.querySelector("#article");
+const door = document.querySelector("#door");
+const nav = document.querySelector("#contents");
 
-async function whileBusy(work) {
-  button.disabled = true;
-  reply.setAttribute("aria-busy", "true");
-  try {
-    await work();
-  } catch (error) {
-    reply.replaceChildren(make("p", "failure", error.message));
-  } finally {
-    button.disabled = false;
-    reply.setAttribute("aria-busy", "false");
-  }
+class Refused extends Error {}
+
+function key() {
+  return sessionStorage.getItem(KEY) ?? "";
 }
 
-async function ask(body) {
-  const response = await fetch("ask", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  }).catch(() => {
+async function get(path, body) {
+  const headers = key() ? { Authorization: `Bearer ${key()}` } : {};
+  if (body) headers["Content-Type"] = "application/json";
+  const request = { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) };
+  const response = await fetch(new URL(path, root), request).catch(() => {
     throw new Error("The book's server does not answer. Is it still running?");
   });
-  const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(answer.message ?? "Something went wrong. Please try again.");
-  return answer;
+  const told = await response.json().catch(() => ({}));
+  if (response.status === 401) throw new Refused(told.message ?? "A key is needed.");
+  if (!response.ok) throw new Error(told.message ?? "Something went wrong. Please try again.");
+  return told;
 }
 
-function show(answer) {
-  const parts = answer.has_relevant_context ? answered(answer) : refused(answer);
-  const took = `${Math.round(answer.total_time_ms)} ms · confidence ${answer.confidence_level}`;
-  reply.replaceChildren(...parts, make("p", "meta", took));
+// --- addresses ------------------------------------------------------------------------------------
+
+const reader = new Reader(article);
+let shown = null; // the path of the page that is open; "" is the cover
+let book = null;
+
+function here() {
+  const below = location.pathname.slice(root.pathname.length);
+  return below.startsWith("read/") ? decodeURI(below.slice(5)).replace(/\/$/, "") : "";
 }
 
-function answered(answer) {
-  const parts = [written(answer.sentences)];
-  if (answer.disclaimer) parts.push(make("p", "disclaimer", answer.disclaimer));
-  const sources = answer.citations.map((citation, at) => source(citation, answer.sources[at]));
-  parts.push(make("h2", "", "Sources"), list("ol", sources));
-  return parts;
+function address(path, at = "") {
+  const page = path ? `read/${encodeURI(path)}` : "";
+  return new URL(page + (at ? `#${encodeURIComponent(at)}` : ""), root).href;
 }
 
-function refused(answer) {
-  const parts = [make("p", "refusal", `${answer.answer}.`)];
-  if (answer.nearby.length) {
-    const topics = answer.nearby.map((topic) => item(topic.title, topic.url));
-    parts.push(make("h2", "", "Nearby, the book covers"), list("ul", topics));
-  }
-  return parts;
+async function go(path, at = "", { replace = false, quote = "" } = {}) {
+  const url = address(path, at);
+  history[replace || url === location.href ? "replaceState" : "pushState"]({ quote }, "", url);
+  await show();
 }
 
-function written(sentences) {
-  const answer = make("div", "answer");
-  answer.dir = "auto";
-  let paragraph = null;
-  for (const { text, citations, lead } of sentences) {
-    if (paragraph === null || lead === "\n\n") {
-      paragraph = make("p", "");
-      answer.append(paragraph);
-    } else {
-      paragraph.append(lead === "\n" ? document.createElement("br") : " ");
+async function show() {
+  const path = here();
+  const at = decodeURIComponent(location.hash.slice(1));
+  const quote = history.state?.quote ?? "";
+  tab("read");
+  if (path !== shown) {
+    try {
+      await (path ? openPage(path) : openCover());
+    } catch (error) {
+      return fail(error);
     }
-    paragraph.append(code(text) ?? text, ...citations.map(marker));
+    shown = path;
   }
-  return answer;
+  mark(path, at);
+  if (quote) reader.highlight(quote, at);
+  else reader.goTo(at);
 }
 
-function code(text) {
-  const fenced = /^(`{3,}|~{3,})[^\n]*\n([\s\S]*?)\n?[ \t]*\1$/.exec(text);
-  return fenced && make("code", "listing", fenced[2]);
+async function openPage(path) {
+  const page = await get(`reader/page?path=${encodeURIComponent(path)}`);
+  reader.show(page, address);
+  document.title = `${page.title} · ${book.title}`;
 }
 
-function marker(number) {
-  const link = make("a", "marker", `[${number}]`);
-  link.href = `#source-${number}`;
-  return link;
+async function openCover() {
+  document.title = book.title;
+  reader.cover(book, address, await firstQuestions());
 }
 
-function source(citation, { chapter, section }) {
-  const place = chapter && chapter !== section ? `${chapter} › ${section}` : section;
-  const where = `[${citation.number}] ${place}`;
-  const entry = item(where, citation.link, citation.quote);
-  entry.id = `source-${citation.number}`;
-  return entry;
+function fail(error) {
+  if (error instanceof Refused) return askForKey();
+  reader.say(error.message);
+  return undefined;
 }
 
-function item(title, url, quote) {
-  const entry = document.querySelector("#source").content.cloneNode(true).firstElementChild;
-  const link = entry.querySelector("a");
-  link.textContent = title;
-  if (/^(https?:\/\/|\/)/.test(url)) link.href = url;
-  const words = entry.querySelector("blockquote");
-  if (quote) words.textContent = quote;
-  else words.remove();
-  return entry;
+// --- contents -------------------------------------------------------------------------------------
+
+function listContents() {
+  const parts = book.parts.map((part, at) => {
+    const alone = isAlone(part);
+    const heading = make("h2", { id: `part-${at}`, dir: "auto", class: alone && "unseen" }, part.title);
+    const links = part.pages.map((page) =>
+      make("li", {}, make("a", { href: address(page.path), dir: "auto", "data-path": page.path }, page.title)),
+    );
+    const list = make("ul", { "aria-labelledby": heading.id }, ...links);
+    return make("section", { lang: part.language }, heading, list);
+  });
+  nav.replaceChildren(...parts);
 }
 
-function list(kind, items) {
-  const element = make(kind, "");
-  element.append(...items);
-  return element;
+function mark(path, at) {
+  for (const link of nav.querySelectorAll("a[data-path]")) {
+    const current = link.dataset.path === path;
+    link.toggleAttribute("aria-current", current);
+    if (current) link.setAttribute("aria-current", "page");
+    link.parentElement.querySelector("ul")?.remove();
+    if (!current) continue;
+    link.parentElement.append(reader.headings(address, path));
+    link.scrollIntoView({ block: "nearest" });
+  }
+  reader.markHeading(nav, at);
 }
 
-function make(kind, name, text = "") {
-  const element = document.createElement(kind);
-  if (name) element.className = name;
-  element.textContent = text;
-  return element;
+// --- the first questions --------------------------------------------------------------------------
+
+async function firstQuestions() {
+  const { questions } = await get("reader/suggestions").catch(() => ({ questions: [] }));
+  return questions;
 }
+
+// --- a key, where one is needed -------------------------------------------------------------------
+
+function askForKey() {
+  const form = document.querySelector("#key-form");
+  const said = document.querySelector("#key-error");
+  document.body.classList.add("locked");
+  door.hidden = false;
+  article.replaceChildren();
+  form.key.focus();
+  form.onsubmit = async (event) => {
+    event.preventDefault();
+    sessionStorage.setItem(KEY, form.key.value.trim());
+    said.textContent = "";
+    try {
+      await open();
+    } catch (error) {
+      sessionStorage.removeItem(KEY);
+      said.textContent = error.message;
+      form.key.select();
+    }
+  };
+}
+
+// --- tabs of a narrow window, and the contents of a wide one --------------------------------------
+
+function tab(name) {
+  document.body.dataset.tab = name;
+  for (const button of document.querySelectorAll("#tabs button")) {
+    button.setAttribute("aria-pressed", String(button.dataset.show === name));
+  }
+}
+
+for (const button of document.querySelectorAll("#tabs button")) {
+  button.addEventListener("click", () => tab(button.dataset.show));
+}
+
+document.querySelector("#contents-toggle").addEventListener("click", (event) => {
+  const open = document.body.classList.toggle("without-contents");
+  event.currentTarget.setAttribute("aria-expanded", String(!open));
+});
+
+// --- links, and what the chat wants to show -------------------------------------------------------
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("a[href]");
+  if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const url = new URL(link.href);
+  const inside = url.origin === location.origin && isOurs(url.pathname);
+  if (!inside || link.classList.contains("skip")) return;
+  event.preventDefault();
+  history.pushState({}, "", url.href);
+  show();
+});
+
+function isOurs(path) {
+  return path === root.pathname || path.startsWith(`${root.pathname}read/`);
+}
+
+document.addEventListener("bythebook:open", (event) => {
+  const { url, link, quote } = event.detail;
+  const target = new URL(url || link, location.href);
+  event.preventDefault();
+  const path = decodeURI(target.pathname).replace(/^\/|\/$/g, "");
+  go(path, decodeURIComponent(target.hash.slice(1).split(":~:")[0]), { quote });
+});
+
+window.addEventListener("popstate", show);
+
+// --- begin ----------------------------------------------------------------------------------------
+
+async function open() {
+  book = await get("reader/contents");
+  document.body.classList.remove("locked");
+  door.hidden = true;
+  document.querySelector("#title").textContent = book.title;
+  document.documentElement.lang = book.language;
+  listContents();
+  await show();
+  await openChat(document.querySelector("#chat"), { root, key: key() || document.body.dataset.key, firstQuestions, title: book.title });
+}
+
+openSearch(document.querySelector("#search"), {
+  find: (text) => get("reader/search", { text }),
+  go: (found) => go(found.path, found.at),
+});
+open().catch(fail);

@@ -1,0 +1,75 @@
+"""The passages of one section in; its text as the page has it out, with every sentence once.
+
+Where a section was cut, a passage begins with the last sentence of the one before it, and a table
+says its header again. Both are left out here, and the paragraph or the table goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bythebook.model import Passage, Unit, UnitKind
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A unit of a passage, and where it stands in the joined text."""
+
+    start: int
+    end: int
+    kind: UnitKind
+    passage: str  # its id
+    number: int  # of the unit, within the passage
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    text: str
+    units: tuple[Marked, ...]
+
+
+def join(passages: Sequence[Passage]) -> Joined:
+    """Passages of one section, in reading order."""
+    text = ""
+    units: list[Marked] = []
+    before: Passage | None = None
+    for passage in passages:
+        start, gap = fresh_part(before, passage) if before else (0, "")
+        shift = len(text) + len(gap) - start
+        text += gap + passage.text[start:]
+        units += [
+            Marked(unit.start + shift, unit.end + shift, unit.kind, passage.id, number)
+            for number, unit in enumerate(passage.units)
+            if unit.start >= start
+        ]
+        before = passage
+    return Joined(text, tuple(units))
+
+
+def fresh_part(before: Passage, passage: Passage) -> tuple[int, str]:
+    """Where the text begins that the one before has not said, and what stands between the two."""
+    if before.place == passage.place and before.units and passage.units:
+        first, last = passage.units[0], before.units[-1]
+        if _is_cut_table(before, last, passage, first):
+            return _rows_start(passage.text, first), "\n"
+        if first.kind is UnitKind.SENTENCE and before.text.endswith(passage.unit_text(first)):
+            rest = passage.text[first.end :]
+            spaces = len(rest) - len(rest.lstrip(" "))
+            return first.end + spaces, "" if rest.startswith("\n") else " "
+    return 0, "\n\n"
+
+
+def _is_cut_table(before: Passage, last: Unit, passage: Passage, first: Unit) -> bool:
+    if (last.kind, first.kind) != (UnitKind.ROW, UnitKind.ROW):
+        return False
+    if passage.source[0] >= before.source[1]:  # a table of its own, that happens to look alike
+        return False
+    header = passage.unit_text(first)
+    return header in (before.unit_text(unit) for unit in before.units)
+
+
+def _rows_start(text: str, header: Unit) -> int:
+    """After the header and the rule below it."""
+    rule = text.find("\n", header.end) + 1
+    return text.find("\n", rule) + 1

@@ -1,0 +1,76 @@
+"""The files of ``web/`` in, the routes of the page at ``/`` and what it is made of out."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from html import escape
+from importlib import resources
+
+from fastapi import APIRouter, Request, Response
+
+from bythebook.settings import Settings
+
+# Everything a page needs comes from here, and nothing else may run on it.
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+_KINDS = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
+_FILES = (
+    *("palette.css", "page.css", "page.js", "reader.js", "search.js", "chat.js", "dom.js"),
+    *("admin.css", "admin.js"),
+)
+
+Page = Callable[[Request], Response]
+
+
+def page_routes(settings: Settings, *, needs_key: bool) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+    for name in _FILES:
+        router.add_api_route(f"/{name}", _file(name))
+    index, admin = _read("index.html"), _read("admin.html")
+    page = _shell(index, needs_key=needs_key, key=settings.server.page_key or "")
+    for path in ("/", "/read", "/read/{path:path}"):
+        router.add_api_route(path, page)
+    router.add_api_route("/admin", _shell(admin, needs_key=needs_key))
+    return router
+
+
+def _read(name: str) -> str:
+    return resources.files("bythebook.serve").joinpath("web", name).read_text("utf-8")
+
+
+def _file(name: str) -> Page:
+    content = _read(name)
+    kind = _KINDS[name.rpartition(".")[2]]
+
+    def file(request: Request) -> Response:
+        return _answer(request, content, kind)
+
+    return file
+
+
+def _shell(html: str, *, needs_key: bool, key: str = "") -> Page:
+    html = html.replace("{{keys}}", "needed" if needs_key and not key else "open")
+    html = html.replace("{{key}}", escape(key))
+
+    def shell(request: Request) -> Response:
+        # Relative, so that the page works below any path of a proxy's.
+        root = "../" * (request.scope["path"].count("/") - 1) or "./"
+        return _answer(request, html.replace("{{root}}", root), "text/html")
+
+    return shell
+
+
+def _answer(request: Request, content: str, kind: str) -> Response:
+    tag = f'"{hashlib.sha256(content.encode()).hexdigest()[:24]}"'
+    headers = {**_HEADERS, "ETag": tag}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=f"{kind}; charset=utf-8", headers=headers)

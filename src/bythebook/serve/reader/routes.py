@@ -1,0 +1,179 @@
+"""A library in, the reader's routes out: contents, pages, search and first questions.
+
+Everything but a search is the same for a whole generation of the book: it is made once, and a
+browser that has it is told so (304).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, StringConstraints
+
+from bythebook import __version__
+from bythebook.book.outline import Leaf
+from bythebook.errors import BookError, NotFound
+from bythebook.library import Contents, Library
+from bythebook.model import Answer, Passage, Question
+from bythebook.serve.contracts.wire import Call, sentence_of, status_of
+from bythebook.serve.reader.find import by_meaning, by_title
+from bythebook.serve.reader.page import direction, page_view
+from bythebook.serve.reader.suggest import suggestions
+from bythebook.serve.routes import contract_route
+from bythebook.serve.stations import READER
+
+_KEPT_PAGES = 256
+_TITLES, _TEXTS = 5, 7  # of what a search finds
+
+
+class ReaderError(BaseModel):
+    message: str
+
+
+def fail(error: BookError, _: Call | None = None, /) -> tuple[int, ReaderError]:
+    return status_of(error), ReaderError(message=sentence_of(error))
+
+
+class Search(BaseModel):
+    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+
+
+def reader_routes(library: Library) -> APIRouter:
+    router = APIRouter(tags=[READER], route_class=contract_route(fail), include_in_schema=False)
+    made = _Made(library)
+
+    @router.get("/reader/contents")
+    async def contents(request: Request) -> Response:
+        book = await library.contents()
+        return await made.once(request, book, "contents", lambda: _contents(book))
+
+    @router.get("/reader/page")
+    async def page(request: Request, path: str = "") -> Response:
+        book = await library.contents()
+        number = _find_page(book.pages, path)
+        url = book.pages[number].url
+        _, passages = await library.section(url)
+        return await made.once(
+            request, book, f"page {url}", lambda: _page(book.pages, number, passages)
+        )
+
+    @router.get("/reader/suggestions")
+    async def first_questions(request: Request) -> Response:
+        book = await library.contents()
+        found = await made.suggestions(book)
+        return await made.once(request, book, "suggestions", lambda: {"questions": found})
+
+    @router.post("/reader/search")
+    async def search(body: Search) -> dict[str, Any]:
+        book = await library.contents()
+        named = by_title(body.text, book.pages, limit=_TITLES)
+        found = await library.search(Question(body.text, top_k=_TEXTS))
+        places = [*named, *by_meaning(body.text, found.hits)]
+        return {"results": [asdict(each) | {"path": path_of(each.url)} for each in places]}
+
+    return router
+
+
+def path_of(url: str) -> str:
+    """The part of a page's address that names it within the reader: /read/<path>."""
+    return urlsplit(url).path.strip("/")
+
+
+class _Made:
+    """What was made of a generation, kept until another is served."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._generation = ""
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._suggested: asyncio.Task[list[str]] | None = None
+
+    async def once(self, request: Request, book: Contents, name: str, make: Any) -> Response:
+        self._turn_to(book.generation)
+        tag = f'"{_digest(f"{book.generation} {__version__} {name}")}"'
+        headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Authorization"}
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        body = self._kept.get(name)
+        if body is None:
+            body = await asyncio.to_thread(lambda: json.dumps(make()).encode())
+            self._kept[name] = body
+            if len(self._kept) > _KEPT_PAGES:
+                self._kept.popitem(last=False)
+        return Response(body, media_type="application/json", headers=headers)
+
+    async def suggestions(self, book: Contents) -> list[str]:
+        """One task for all who wait: each question is tried on the book."""
+        self._turn_to(book.generation)
+        if self._suggested is None or (self._suggested.done() and self._suggested.exception()):
+            self._suggested = asyncio.create_task(suggestions(book.pages, self._is_answered))
+        return await asyncio.shield(self._suggested)
+
+    async def _is_answered(self, question: str) -> bool:
+        reply = await self._library.reply(Question(question))
+        return isinstance(reply.outcome, Answer)
+
+    def _turn_to(self, generation: str) -> None:
+        if generation != self._generation:
+            self._generation = generation
+            self._kept.clear()
+            self._suggested = None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _contents(book: Contents) -> dict[str, Any]:
+    pages = book.pages
+    parts = [
+        {"title": module, "language": language, "pages": [_entry(page) for page in part]}
+        for (module, language), part in groupby(pages, key=lambda p: (p.module, p.language))
+    ]
+    return {
+        "generation": book.generation,
+        "title": pages[0].title if pages else "",
+        "language": pages[0].language if pages else "en",
+        "pages": len(pages),
+        "words": sum(page.words for page in pages),
+        "parts": parts,
+    }
+
+
+def _entry(page: Leaf) -> dict[str, Any]:
+    return {"path": path_of(page.url), "title": page.title}
+
+
+def _find_page(pages: Sequence[Leaf], path: str) -> int:
+    """By its path within the reader; without one, the first page."""
+    wanted = path_of(path)
+    for number, page in enumerate(pages):
+        if not wanted or path_of(page.url) == wanted:
+            return number
+    raise NotFound("The book has no such page.", cure="Choose one from the contents.")
+
+
+def _page(pages: Sequence[Leaf], number: int, passages: Sequence[Passage]) -> dict[str, Any]:
+    page = pages[number]
+    view = page_view(passages)
+    return {
+        "path": path_of(page.url),
+        "url": page.url,
+        "title": page.title,
+        "module": page.module,
+        "language": page.language,
+        "direction": direction(page.language),
+        "html": view.html,
+        "headings": [asdict(heading) for heading in view.headings],
+        "previous": _entry(pages[number - 1]) if number else None,
+        "next": _entry(pages[number + 1]) if number + 1 < len(pages) else None,
+    }

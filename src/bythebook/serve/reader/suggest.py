@@ -1,0 +1,77 @@
+"""The book's headings in, questions that it answers out: what a reader could begin with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import chain, islice, zip_longest
+
+from bythebook.book.fragments import folded
+from bythebook.book.letters import word_set
+from bythebook.book.outline import Leaf
+
+_MOST_TRIED = 16
+_QUESTION_MARKS = ("?", "؟", "？")
+_LONGEST = 90  # characters of a heading
+_ASKING = word_set("what how why when where which who")
+_NAMING = word_set("the a an to you we it they this these your our")
+_FEWEST_WORDS = 3  # of a question: "Which one?" needs the page around it
+# A heading alone is a fair question to a search, but a reader would rather read a sentence.
+_ASKED = {"en": "What does the book say about {}?"}
+
+Answered = Callable[[str], Awaitable[bool]]
+
+
+async def suggestions(pages: Sequence[Leaf], answered: Answered, *, limit: int = 4) -> list[str]:
+    """From as many parts of the book as there are; none that the book would refuse."""
+    language = pages[0].language if pages else "en"
+    found: list[str] = []
+    for question in islice(candidates(pages, language), _MOST_TRIED):
+        if len(found) < limit and await answered(question):
+            found.append(question)
+    return found
+
+
+def candidates(pages: Sequence[Leaf], language: str) -> Iterator[str]:
+    """In turns from each module; questions first. A heading of several pages says too little."""
+    names = Counter(folded(name) for page in pages for name in {s.path[-1] for s in page.sections})
+    modules: dict[str, list[str]] = {}
+    for page in pages:
+        if page.language == language:
+            own = modules.setdefault(page.module, [])
+            own += [
+                name
+                for name in dict.fromkeys(section.path[-1] for section in page.sections)
+                if names[folded(name)] == 1 and _is_fit(name)
+            ]
+    for own in modules.values():
+        own.sort(key=lambda name: not _is_question(name))
+    turns = chain.from_iterable(zip_longest(*modules.values()))
+    return (_as_question(name, language) for name in turns if name is not None)
+
+
+def _is_fit(heading: str) -> bool:
+    fewest = _FEWEST_WORDS if _is_question(heading) else 1
+    return bool(folded(heading)) and len(heading) <= _LONGEST and len(heading.split()) >= fewest
+
+
+def _as_question(heading: str, language: str) -> str:
+    sentence = _ASKED.get(language.partition("-")[0].lower())
+    if heading.endswith(_QUESTION_MARKS) or sentence is None:
+        return heading
+    if _is_question(heading):
+        return f"{heading}?"
+    return sentence.format(_within_a_sentence(heading))
+
+
+def _is_question(heading: str) -> bool:
+    first, second = [*heading.lower().split(), "", ""][:2]
+    asks = first in _ASKING and second not in _NAMING  # "how the parts fit" does not
+    return asks or heading.endswith(_QUESTION_MARKS)
+
+
+def _within_a_sentence(heading: str) -> str:
+    """ "Message types" is written small there, "DDS and discovery" is not."""
+    first = heading.split(maxsplit=1)[0]
+    is_word = first[:1].isupper() and first[1:].islower()
+    return heading[:1].lower() + heading[1:] if is_word else heading
