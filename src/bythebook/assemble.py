@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from bythebook.providers.openai import OpenAIWriter
     from bythebook.providers.qdrant_existing import ExistingBook
     from bythebook.providers.qdrant_nodes import Server
+    from bythebook.providers.sql_feedback import SqlFeedback
     from bythebook.providers.sql_threads import SqlThreads
     from bythebook.providers.web import Web
     from bythebook.retrieve.search import Index
@@ -105,7 +106,7 @@ def open_library(
         other = _chosen_embedder(name, hosted)
         return other, _shelf(settings, other)
 
-    threads, archiver, log = _notebook(settings, engine)
+    threads, archiver, log, feedback = _notebook(settings, engine)
     return Library(
         embedder=embedder,
         shelf=existing or _shelf(settings, embedder),
@@ -113,6 +114,7 @@ def open_library(
         threads=threads,
         log=log,
         archiver=archiver,
+        feedback=feedback,
         deadline_s=settings.database.timeout_s,
         make_writer=_writer(settings, hosted),
         make_fallback=_fallback(settings),
@@ -254,7 +256,8 @@ def open_threads(settings: Settings) -> tuple[ThreadStore, Archiver]:
 
 def _notebook(
     settings: Settings, engine: Any, *, deadline_s: float | None = None
-) -> tuple[SqlThreads, Archiver, LogQueue | None]:
+) -> tuple[SqlThreads, Archiver, LogQueue | None, SqlFeedback]:
+    from bythebook.providers.sql_feedback import SqlFeedback
     from bythebook.providers.sql_log import SqlQueryLog
     from bythebook.providers.sql_threads import SqlThreads
 
@@ -267,7 +270,9 @@ def _notebook(
     threads = SqlThreads(engine, deadline_s=deadline_s or settings.database.timeout_s)
     rows = SqlQueryLog(engine, deadline_s=deadline_s or _LOG_DEADLINE_S)
     log = LogQueue(rows, with_text=settings.log.text) if settings.log.queries else None
-    return threads, Archiver(threads, rows, retention=retention), log
+    feedback = SqlFeedback(engine, deadline_s=deadline_s or settings.database.timeout_s)
+    archiver = Archiver(threads, rows, feedback=feedback, retention=retention)
+    return threads, archiver, log, feedback
 
 
 def open_keys(settings: Settings) -> KeyStore:

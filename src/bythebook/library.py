@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from bythebook.ports import (
         Catalog,
         Embedder,
+        FeedbackStore,
         Generation,
         PassageStore,
         Shelf,
@@ -111,6 +112,7 @@ class Library:
         threads: ThreadStore,
         log: LogQueue | None = None,
         archiver: Archiver | None = None,
+        feedback: FeedbackStore | None = None,
         make_writer: MakeWriter = extractive,
         make_fallback: MakeWriter | None = None,
         context_tokens: int = 4000,
@@ -143,6 +145,7 @@ class Library:
         self.threads = threads
         self.log = log
         self.archiver = archiver
+        self.feedback = feedback
         self.asked = QuestionVectors()
         self.observers: list[Observer] = []
 
@@ -378,6 +381,8 @@ class Library:
             await self._on_close()
         if self.log is not None:
             await self.log.close()
+        if self.feedback is not None:
+            await self.feedback.close()
         await self.threads.close()
         self._hands.close()
 

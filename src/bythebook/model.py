@@ -148,6 +148,7 @@ class Question:
     floor: float = 0.5
     needs: Level = Level.INSUFFICIENT  # the least confidence that answers; the floor comes first
     filters: Mapping[str, FilterValue] = field(default_factory=dict)
+    page: str | None = None  # the address of the page being read: of what is alike, it comes first
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,3 +419,4 @@ class Asker:
     owner: str | None = None
     session: str | None = None  # S2's, a UUID: for the query log, not a conversation
     address: str | None = None  # of the client; only a part of it is ever kept
+    query: str | None = None  # a UUID, under which the question is logged and can be judged

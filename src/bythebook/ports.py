@@ -274,6 +274,36 @@ class QueryLog(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """A reader's verdict on an answer: his words only where he agreed that they are kept."""
+
+    id: str  # a UUID
+    query: str | None  # the id of the question in the query log
+    verdict: str  # up, down
+    reason: str | None
+    text: str | None
+    given_at: datetime
+
+
+class FeedbackStore(Protocol):
+    """What readers thought of answers, for the author; kept as long as the query log."""
+
+    async def add(self, feedback: Feedback) -> None:
+        """Keep it, in the place of an earlier one with its id: a reader may change his mind."""
+        ...
+
+    async def recent(self, *, since: datetime, limit: int) -> list[Feedback]:
+        """What was given since then, the last first."""
+        ...
+
+    async def purge(self, *, before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` given before; how many it was."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 # --- the catalog: what an ingest knows and leaves behind -------------------------------------
 
 

@@ -20,6 +20,7 @@ from bythebook.ports import (
     ANYONE,
     Candidate,
     Entry,
+    Feedback,
     Filters,
     Generation,
     LoggedQuery,
@@ -278,6 +279,29 @@ class MemoryQueryLog:
         old = [query.id for query in self.queries.values() if query.asked_at < before][:limit]
         for name in old:
             del self.queries[name]
+        return len(old)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+class MemoryFeedback:
+    def __init__(self) -> None:
+        self.given: dict[str, Feedback] = {}
+
+    async def add(self, feedback: Feedback) -> None:
+        self.given[feedback.id] = feedback
+
+    async def recent(self, *, since: datetime, limit: int) -> list[Feedback]:
+        found = [one for one in self.given.values() if one.given_at >= since]
+        found.sort(key=lambda one: one.id)
+        found.sort(key=lambda one: one.given_at, reverse=True)
+        return found[:limit]
+
+    async def purge(self, *, before: datetime, limit: int) -> int:
+        old = [one.id for one in self.given.values() if one.given_at < before][:limit]
+        for name in old:
+            del self.given[name]
         return len(old)
 
     async def close(self) -> None:

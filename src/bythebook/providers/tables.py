@@ -167,6 +167,21 @@ queries = Table(
     Index("idx_queries_created", "created_at"),
 )
 
+# What readers thought of answers; no key leads to ``queries``: the log may be off, or late.
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("feedback_id", Uuid(as_uuid=False), primary_key=True),
+    Column("query_id", Uuid(as_uuid=False)),
+    Column("verdict", String(4), nullable=False),
+    Column("reason", String(20)),
+    Column("comment", Text),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    CheckConstraint("verdict IN ('up', 'down')", name="known_verdict"),
+    Index("idx_feedback_created", "created_at"),
+    Index("idx_feedback_query", "query_id"),
+)
+
 # A dump of these shows no key, no address and no question: digests, and answers for a day.
 api_keys = Table(
     "api_keys",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from bythebook.model import Vectors
 
 _EACH, _EACH_OF_MANY, _MANY = 24, 48, 20_000
+_HERE = 0.03  # of score: on the page being read, so much less is as good
+_BEFORE_PATH = re.compile(r"^[a-z]+://[^/]*", re.IGNORECASE)
+_AFTER_PATH = re.compile(r"[?#].*", re.DOTALL)
+_PAGE_ENDING = re.compile(r"(?:/index)?(?:\.html?)?/*\Z")
 _LEAD = 0.3  # of a selection beside the question: it orders what is alike, and answers nothing
 
 
@@ -106,7 +111,7 @@ async def _search(question: Question, index: Index, *, around: int) -> Findings:
     weighed = _weigh(candidates, asked, index.calibration)
     ranking = best(weighed, limit=question.top_k)
     entries = await index.store.fetch([each.candidate.passage_id for each in ranking])
-    hits = _read(entries, asked, weighed, index.calibration)
+    hits = page_first(_read(entries, asked, weighed, index.calibration), question)
     beside = await _beside(hits[:around], asked, weighed, index)
     done = time.perf_counter()
     return Findings(
@@ -117,6 +122,25 @@ async def _search(question: Question, index: Index, *, around: int) -> Findings:
         terms=asked.terms,
         around=tuple(hit for hit in beside if hit.passage.id not in {h.passage.id for h in hits}),
     )
+
+
+def page_first(hits: tuple[Hit, ...], question: Question) -> tuple[Hit, ...]:
+    """The page being read comes first among what is alike. Scores stay, and so does the floor."""
+    if question.page is None:
+        return hits
+    page = page_path(question.page)
+
+    def order(hit: Hit) -> tuple[bool, float]:
+        here = page_path(hit.passage.place.url) == page
+        return hit.score < question.floor, -(hit.score + _HERE * here)
+
+    return tuple(replace(hit, rank=rank) for rank, hit in enumerate(sorted(hits, key=order), 1))
+
+
+def page_path(url: str) -> str:
+    """What an address says of the page alone, wherever it is served: ``/docs/topics``."""
+    path = _BEFORE_PATH.sub("", _AFTER_PATH.sub("", url))
+    return _PAGE_ENDING.sub("", path) or "/"
 
 
 async def _beside(

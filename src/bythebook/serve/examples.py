@@ -150,7 +150,7 @@ data: {{"num_chunks":2,"average_similarity":0.83,"confidence_level":"medium","sh
 
 id: 6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c.3
 event: delta
-data: {{"text":"A node is a process. [1]"}}
+data: {{"text":"A node is a process. [1]","paragraph":0,"html":"<p>A node is a process. …</p>"}}
 
 id: 6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c.5
 event: done

@@ -25,7 +25,7 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from bythebook.book.letters import clean
 from bythebook.book.maths import likely_maths_inline, maths_block
-from bythebook.model import Sentence
+from bythebook.model import Mark, Sentence
 
 _LONGEST_CODE = 20_000  # beyond it, code stays uncoloured
 _LONGEST_MATHS = 2_000  # beyond it, maths stays in its own letters
@@ -33,6 +33,9 @@ _DEEPEST_MATHS = 40  # brackets within brackets
 
 # A marker on its way through Markdown: two characters that no book uses, and its number between.
 _OPEN, _CLOSE = "\ue0b7", "\ue0b8"
+_MARK, _UNMARK = "\ue0b9", "\ue0ba"
+_NO_MARKERS = dict.fromkeys(map(ord, (_OPEN, _CLOSE, _MARK, _UNMARK)))
+_PLAIN = re.compile(r"[^`$*|\n\[\]]+")
 _MARKER = re.compile(f"{_OPEN}([0-9]{{1,4}}){_CLOSE}")
 _MARKERS_AT_END = re.compile(rf"\s*((?:{_OPEN}[0-9]{{1,4}}{_CLOSE})+)\s*\Z")
 _CITED = re.compile(r"(?<=\s)((?:\[[0-9]{1,4}\])+)(?=\s|\Z)")
@@ -57,8 +60,22 @@ _MATHS_ATTRIBUTES = frozenset(
 )
 _TAGS = frozenset(
     [
-        *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p"),
-        *("pre", "s", "span", "strong", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"),
+        *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "mark", "ol"),
+        *(
+            "p",
+            "pre",
+            "s",
+            "span",
+            "strong",
+            "sup",
+            "table",
+            "tbody",
+            "td",
+            "th",
+            "thead",
+            "tr",
+            "ul",
+        ),
     ]
 )
 ALLOWED_TAGS = _TAGS | _MATHS_TAGS
@@ -70,11 +87,19 @@ def to_html(markdown: str, *, origins: Sequence[str] = ()) -> str:
     return _render(_without_markers(markdown), origins)
 
 
-def said_html(sentences: Sequence[Sentence], *, origins: Sequence[str] = ()) -> str:
-    """Sentences of an answer with the markers of their citations: ``<sup data-cite="1">``."""
+def said_html(
+    sentences: Sequence[Sentence], *, mark: Mark | None = None, origins: Sequence[str] = ()
+) -> str:
+    """Sentences of an answer with the markers of their citations: ``<sup data-cite="1">``.
+
+    The words of ``mark`` are the answer, and stand in ``<mark>``.
+    """
     parts = [
-        sentence.lead + _without_markers(sentence.text) + _gap(sentence) + _markers(sentence)
-        for sentence in sentences
+        sentence.lead
+        + _with_mark(sentence.text, mark if mark and mark.sentence == number else None)
+        + _gap(sentence)
+        + _markers(sentence)
+        for number, sentence in enumerate(sentences)
     ]
     return _render("".join(parts).strip(), origins)
 
@@ -92,7 +117,16 @@ def cited_html(text: str, numbers: Collection[int], *, origins: Sequence[str] = 
 
 
 def _without_markers(text: str) -> str:
-    return text.replace(_OPEN, "").replace(_CLOSE, "")
+    return text.translate(_NO_MARKERS)
+
+
+def _with_mark(text: str, mark: Mark | None) -> str:
+    """Within code and maths nothing is marked: their signs are their own."""
+    if mark is None or not _PLAIN.fullmatch(text):
+        return _without_markers(text)
+    parts = (text[: mark.start], text[mark.start : mark.end], text[mark.end :])
+    before, marked, after = map(_without_markers, parts)
+    return f"{before}{_MARK}{marked}{_UNMARK}{after}"
 
 
 def _gap(sentence: Sentence) -> str:
@@ -110,6 +144,7 @@ def _render(markdown: str, origins: Sequence[str]) -> str:
         made: str = _grammar().render(text, {"origins": tuple(origins)})
     except (RecursionError, ValueError, IndexError, KeyError, TypeError):
         made = f"<p>{escape(_MARKER.sub('', text))}</p>"  # as it is, rather than not at all
+    made = made.replace(_MARK, "<mark>").replace(_UNMARK, "</mark>")
     return _clean(_MARKER.sub("", made))  # a marker that ended up within code is none
 
 

@@ -26,7 +26,7 @@ from bythebook.library import Library
 from bythebook.model import Asker
 from bythebook.serve import examples, openapi
 from bythebook.serve.contracts import agent, book, chat, envelope, openai, plain
-from bythebook.serve.contracts.wire import Call, is_ours, may_pass, retry_after
+from bythebook.serve.contracts.wire import Call, is_ours, may_pass, now, retry_after
 from bythebook.serve.stream import MEDIA_TYPE, Streams, bare
 from bythebook.talk.thread import no_such_thread
 
@@ -64,6 +64,7 @@ def contract_routers(
         _plain(library, ("/api/v1/query", *(shared if api_query == "plain" else ()))),
         _chat(library, streams),
         _threads(library),
+        _feedback(library),
         _openai(library, streams),
     ]
 
@@ -153,13 +154,14 @@ def _chat(library: Library, streams: Streams) -> APIRouter:
     )
     async def stream(body: chat.ChatRequest, who: Who, request: Request) -> Response:
         """The same, told as it is made: server-sent events, the last one `done` or `error`."""
-        call = call_of(request)
+        asked = replace(who, query=str(uuid.uuid4()))
+        call = replace(call_of(request), query=asked.query)
         seen = request.headers.get("last-event-id")
         if seen is not None:
             return streams.resume(seen, owner=who.owner)
         question = chat.read(body)
         return streams.begin(
-            chat.tell(question, library.ask(question, asker=who), call),
+            chat.tell(question, library.ask(question, asker=asked), call),
             fail=partial(chat.tell_failure, call=call),
             owner=who.owner,
         )
@@ -199,6 +201,21 @@ def _threads(library: Library) -> APIRouter:
         router.get(path, responses=thread)(read_thread)
     for path in ("/chat/threads/{thread_id}", "/session/{thread_id}"):
         router.delete(path, status_code=204)(delete_thread)
+    return router
+
+
+def _feedback(library: Library) -> APIRouter:
+    router = _router("S4", chat.ChatError, chat.fail)
+
+    kept = openapi.shown(200, kept=chat.FeedbackResponse(kept=True))
+
+    @router.post("/feedback", responses=kept)
+    async def give_feedback(body: chat.FeedbackRequest) -> chat.FeedbackResponse:
+        """Say what you think of an answer; your words are kept only if you agree."""
+        if library.feedback is not None:
+            await library.feedback.add(chat.read_feedback(body, at=now()))
+        return chat.FeedbackResponse(kept=library.feedback is not None)
+
     return router
 
 

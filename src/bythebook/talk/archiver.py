@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from bythebook.errors import DatabaseFailed
-from bythebook.ports import Attic, QueryLog
+from bythebook.ports import Attic, FeedbackStore, QueryLog
 from bythebook.talk.notebook import Clock, now
 
 _log = logging.getLogger(__name__)
@@ -46,12 +46,14 @@ class Archiver:
         attic: Attic,
         log: QueryLog,
         *,
+        feedback: FeedbackStore | None = None,
         retention: Retention | None = None,
         every: timedelta = timedelta(minutes=1),
         clock: Clock = now,
     ) -> None:
         self._attic = attic
         self._log = log
+        self._feedback = feedback
         self._retention = retention or Retention()
         self._every = every
         self._clock = clock
@@ -88,6 +90,8 @@ class Archiver:
             threads = await _in_batches(lambda: self._attic.purge(before=old, limit=BATCH))
         before = moment - keep.queries
         queries = await _in_batches(lambda: self._log.purge(before=before, limit=BATCH))
+        if (feedback := self._feedback) is not None:  # it goes with the questions it is about
+            await _in_batches(lambda: feedback.purge(before=before, limit=BATCH))
         return Swept(threads_purged=threads, queries_purged=queries)
 
 

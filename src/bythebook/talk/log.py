@@ -54,7 +54,7 @@ class Visit:
         selection, hits = self._question.selection, reply.evidence.considered if reply else ()
         refusal = reply.outcome if reply and isinstance(reply.outcome, Refusal) else None
         return LoggedQuery(
-            id=str(uuid.uuid4()),
+            id=asker.query or str(uuid.uuid4()),
             session=_uuid(asker.session),
             text=_storable(self._question.text),
             selection_length=None if selection is None else len(selection),

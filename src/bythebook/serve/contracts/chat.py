@@ -10,6 +10,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from datetime import datetime
+from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Any, Self
 
@@ -34,24 +36,30 @@ from bythebook.model import (
     Level,
     Question,
     Refusal,
+    RefusalType,
     Reply,
     Role,
     Sentence,
     Thread,
 )
-from bythebook.ports import ThreadSummary
+from bythebook.ports import Feedback, ThreadSummary
 from bythebook.serve.contracts.shape import citations_of
 from bythebook.serve.contracts.wire import (
     Call,
     Moment,
+    NearbyTopic,
+    PageUrl,
+    Selection,
     Share,
     Text,
     Writing,
     action_of,
     message_of,
+    nearby_topics,
     status_of,
     writing_of,
 )
+from bythebook.serve.html import said_html, to_html
 
 _LONGEST_CHUNK = 500  # Source.chunk_text: "max 500 chars for display"
 _LIVE_MESSAGES = 50
@@ -78,6 +86,9 @@ class ChatRequest(BaseModel):
     stream: bool = Field(False, strict=True)
     top_k: int = Field(5, ge=1, le=10, strict=True)
     similarity_threshold: Share = 0.7
+    # Beside S4's own fields: a selection, which then answers alone, and the page being read.
+    selected_text: Selection | None = None
+    page_url: PageUrl | None = None
 
 
 class Source(BaseModel):
@@ -237,6 +248,9 @@ def read(body: ChatRequest) -> Question:
         top_k=body.top_k,
         floor=body.similarity_threshold,
         needs=Level.LOW,
+        selection=body.selected_text,
+        selection_url=body.page_url if body.selected_text else None,
+        page=body.page_url,
     )
 
 
@@ -383,11 +397,26 @@ class SessionTold(BaseModel):
 
 class DeltaTold(BaseModel):
     text: str  # all of them together are the response
+    # The paragraph that it belongs to, counted from 0, as safe HTML so far: it replaces what was
+    # told of the same paragraph before.
+    paragraph: int = Field(0, ge=0)
+    html: str = ""
 
 
 class CitationTold(Source):
     number: int = Field(ge=1)  # as in the markers of the response
     link: str  # on to the quoted words, where a browser can find them
+
+
+class DoneTold(ChatResponse):
+    """The response, and what a page shows of it and beside it."""
+
+    html: str  # safe; with <sup data-cite="1"> for a marker and <mark> around the answer's words
+    disclaimer: str | None = None
+    refusal_type: RefusalType | None = None
+    nearby: list[NearbyTopic] = []
+    answered_offline: bool = False  # the language model failed, and another writer stood in
+    query_id: UUID4 | None = None  # what feedback is about
 
 
 Told = tuple[str, BaseModel]  # an event's name and what it says
@@ -398,6 +427,8 @@ async def tell(
 ) -> AsyncGenerator[Told, None]:
     """A question's events, in the words and the order of the contract."""
     citations: list[Citation] = []
+    sentences: list[Sentence] = []  # of the paragraph that is being written
+    paragraph = 0
     spoken = False
     yield "session", SessionTold(session_id=question.thread or "", request_id=call.request_id)
     async with aclosing(journey):
@@ -406,17 +437,100 @@ async def tell(
                 yield "retrieval", show_confidence(event.confidence)
             elif isinstance(event, Sentence):
                 lead = event.lead if spoken else ""
+                if spoken and lead == "\n\n":
+                    sentences, paragraph = [], paragraph + 1
+                sentences.append(event)
                 spoken = True
-                yield "delta", DeltaTold(text=lead + event.cited)
+                html = said_html(sentences)
+                yield "delta", DeltaTold(text=lead + event.cited, paragraph=paragraph, html=html)
             elif isinstance(event, Citation):
                 citations.append(event)
             elif isinstance(event, Reply):
                 if isinstance(event.outcome, Refusal):
-                    yield "delta", DeltaTold(text=event.outcome.text)
+                    said = event.outcome.text
+                    yield "delta", DeltaTold(text=said, html=to_html(said))
                 positions = _positions(event)
                 for citation in citations:
                     yield "citation", _citation(citation, positions)
-                yield "done", show(event, call)
+                yield "done", _done(event, call)
+
+
+def _done(reply: Reply, call: Call) -> DoneTold:
+    told = DoneTold(
+        **dict(show(reply, call)),
+        html="",
+        nearby=nearby_topics(reply.outcome),
+        answered_offline=reply.fallback is not None,
+        query_id=uuid.UUID(call.query) if call.query else None,
+    )
+    return told.model_copy(update=_outcome_told(reply.outcome))
+
+
+def _outcome_told(outcome: Answer | Refusal) -> dict[str, object]:
+    if isinstance(outcome, Refusal):
+        return {"html": to_html(outcome.text), "refusal_type": outcome.type}
+    html = said_html(outcome.sentences, mark=outcome.mark)
+    return {"html": html, "disclaimer": outcome.disclaimer}
+
+
+# --- what a reader thought of it ------------------------------------------------------------------
+
+
+class FeedbackVerdict(StrEnum):
+    UP = "up"
+    DOWN = "down"
+
+
+class FeedbackReason(StrEnum):
+    WRONG = "wrong"
+    INCOMPLETE = "incomplete"
+    UNRELATED = "unrelated"
+    UNCLEAR = "unclear"
+    SOURCE = "source"
+
+
+class FeedbackRequest(BaseModel):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "query_id": "3f2b8a52-6f0e-4f0a-9d3c-0c6f3a1b2c4d",
+                    "verdict": "down",
+                    "reason": "incomplete",
+                    "agreed": False,
+                }
+            ]
+        }
+    )
+
+    verdict: FeedbackVerdict
+    query_id: UUID4 | None = None  # as the stream's `done` told it
+    reason: FeedbackReason | None = None
+    text: Annotated[Text, StringConstraints(max_length=1000)] | None = None
+    agreed: bool = Field(False, strict=True)  # that the author may read the text
+
+    @model_validator(mode="after")
+    def _has_no_text_without_consent(self) -> Self:
+        if self.text is not None and not self.agreed:
+            raise ValueError("text is kept only where agreed is true")
+        return self
+
+
+class FeedbackResponse(BaseModel):
+    kept: bool
+
+
+def read_feedback(body: FeedbackRequest, *, at: datetime) -> Feedback:
+    """A second verdict on the same question takes the place of the first."""
+    query = str(body.query_id) if body.query_id else None
+    return Feedback(
+        id=query or str(uuid.uuid4()),
+        query=query,
+        verdict=body.verdict.value,
+        reason=body.reason.value if body.reason else None,
+        text=body.text,
+        given_at=at,
+    )
 
 
 def tell_failure(error: BookError, *, call: Call) -> Told:

@@ -135,6 +135,7 @@ class Call:
     at: datetime = field(default_factory=now)
     elapsed_ms: float = 0.0
     session: uuid.UUID | None = None
+    query: str | None = None  # the question's id in the query log
 
 
 # --- errors ---------------------------------------------------------------------------------------
