@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -260,6 +260,43 @@ class LoggedQuery:
     network: str | None = None  # of the client: its address without the last part
 
 
+@dataclass(frozen=True, slots=True)
+class DayTally:
+    """How the questions of a day (UTC) went."""
+
+    day: date
+    answered: int = 0
+    refused: int = 0
+    failed: int = 0
+
+
+SCORE_BINS = 20  # of equal width, from 0 to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What the log says in figures: no question's words are in it."""
+
+    days: tuple[DayTally, ...] = ()  # those with questions, the oldest first
+    scores: tuple[int, ...] = (0,) * SCORE_BINS  # questions by the score of their best passage
+    times_ms: Mapping[int, int] = field(default_factory=dict)  # milliseconds -> questions
+    refusals: Mapping[str, int] = field(default_factory=dict)  # by their reason
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A question to the whole book that it did not answer, or hardly."""
+
+    text: str
+    refused: int
+    unsure: int  # answered, from passages that scored low
+    last_at: datetime
+
+    @property
+    def count(self) -> int:
+        return self.refused + self.unsure
+
+
 class QueryLog(Protocol):
     """What was asked and how it went, for the author; it may fail, the answer may not."""
 
@@ -269,6 +306,20 @@ class QueryLog(Protocol):
 
     async def purge(self, *, before: datetime, limit: int) -> int:
         """Delete up to ``limit`` questions asked before; how many it was."""
+        ...
+
+    async def tally(self, *, since: datetime) -> Tally:
+        """The figures of what was asked since then."""
+        ...
+
+    async def unanswered(
+        self, *, since: datetime, below: float, limit: int
+    ) -> Sequence[Unanswered]:
+        """Refused since then, or answered though no passage scored ``below`` or more.
+
+        Word for word the same is one question; the commonest first, of these the latest. One
+        whose words were not kept is not among them, nor one about a selection.
+        """
         ...
 
     async def close(self) -> None: ...

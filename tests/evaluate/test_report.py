@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bythebook.draw.markup import element, text
 from bythebook.evaluate.bars import compare, read_bar
 from bythebook.evaluate.document import document
 from bythebook.evaluate.grade import Case
-from bythebook.evaluate.markup import element, text
 from bythebook.evaluate.measure import measure
 from bythebook.evaluate.report import report
 from bythebook.evaluate.worst import worst

@@ -3,13 +3,14 @@
 import sqlite3
 import uuid
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from bythebook.ports import LoggedQuery, QueryLog
+from bythebook.ports import DayTally, LoggedQuery, QueryLog, Tally
 from bythebook.providers.fake import MemoryQueryLog
 from bythebook.providers.sql import open_database
 from bythebook.providers.sql_log import SqlQueryLog
@@ -59,6 +60,67 @@ async def test_what_is_written_twice_is_there_once(log: QueryLog) -> None:
     await log.record(batch)
     await log.record([*batch, _query()])
     assert await log.purge(before=_NOW + timedelta(days=9), limit=9) == 3
+
+
+async def test_a_tally_counts_days_scores_times_and_reasons(log: QueryLog) -> None:
+    refused = {"status": "refused", "refusal": "low_relevance", "best_score": 0.3}
+    await log.record(
+        [
+            _query(0),
+            replace(_query(0), best_score=1.0, total_ms=30),
+            replace(_query(1), **refused),
+            replace(_query(1), **refused, asked_at=_NOW + timedelta(days=1, hours=20, minutes=55)),
+            replace(_query(1), status="error", best_score=None, total_ms=900),
+            replace(_query(-3), text="long ago"),
+        ]
+    )
+    tally = await log.tally(since=_NOW - timedelta(days=1))
+    first, second = _NOW.date(), _NOW.date() + timedelta(days=1)
+    assert tally.days == (DayTally(first, 2, 0, 0), DayTally(second, 0, 2, 1))
+    assert {place: n for place, n in enumerate(tally.scores) if n} == {6: 2, 15: 1, 19: 1}
+    assert dict(tally.times_ms) == {12: 3, 30: 1, 900: 1}
+    assert dict(tally.refusals) == {"low_relevance": 2}
+    assert await log.tally(since=_NOW + timedelta(days=9)) == Tally()
+
+
+async def test_a_day_ends_at_midnight_utc_wherever_the_asker_is(log: QueryLog) -> None:
+    tokyo = timezone(timedelta(hours=9))
+    asked = datetime(2026, 1, 2, 8, 30, tzinfo=tokyo)  # still the first of January, UTC
+    await log.record([replace(_query(0), asked_at=asked)])
+    tally = await log.tally(since=asked - timedelta(days=1))
+    assert [day.day for day in tally.days] == [date(2026, 1, 1)]
+
+
+async def test_unanswered_questions_come_with_the_commonest_first(log: QueryLog) -> None:
+    refused = replace(_query(0), status="refused", refusal="empty_retrieval", best_score=None)
+    unsure = replace(_query(1), text="Unsure?", best_score=0.55)
+
+    def again(query: LoggedQuery, **changes: object) -> LoggedQuery:
+        return replace(query, id=str(uuid.uuid4()), **changes)  # type: ignore[arg-type]
+
+    await log.record(
+        [
+            again(refused, text="Often?"),
+            again(refused, text="Often?", asked_at=_NOW + timedelta(days=2)),
+            again(unsure, text="Often?"),
+            again(unsure),
+            again(refused, text="Once?", asked_at=_NOW - timedelta(hours=1)),
+            again(refused, text=""),  # its words were not kept
+            again(refused, text="Long ago?", asked_at=_NOW - timedelta(days=5)),
+            again(refused, text="Of a selection?", mode="selected_text_only"),
+            again(unsure, text="Sure.", best_score=0.6),
+            again(refused, text="Broken", status="error"),
+        ]
+    )
+    since = _NOW - timedelta(days=1)
+    found = await log.unanswered(since=since, below=0.6, limit=9)
+    assert [(one.text, one.refused, one.unsure) for one in found] == [
+        ("Often?", 2, 1),
+        ("Unsure?", 0, 1),
+        ("Once?", 1, 0),
+    ]
+    assert found[0].last_at == _NOW + timedelta(days=2)
+    assert [one.text for one in await log.unanswered(since=since, below=0.6, limit=1)] == ["Often?"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", POSTGRES])

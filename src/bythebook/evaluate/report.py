@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 
+from bythebook.draw.markup import Markup, element, joined
 from bythebook.evaluate import plots
 from bythebook.evaluate.bars import Verdict
 from bythebook.evaluate.grade import Case
 from bythebook.evaluate.grids import Grid, grids, shown
-from bythebook.evaluate.markup import Markup, element, joined
 from bythebook.evaluate.measure import METRICS, Evaluation
 from bythebook.evaluate.stats import Bin, CurvePoint
 from bythebook.evaluate.worst import Failure

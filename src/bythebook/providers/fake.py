@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,9 @@ from bythebook.index.lexicon import terms_of
 from bythebook.model import Evidence, Message, Passage, Question, Thread
 from bythebook.ports import (
     ANYONE,
+    SCORE_BINS,
     Candidate,
+    DayTally,
     Entry,
     Feedback,
     Filters,
@@ -26,7 +28,9 @@ from bythebook.ports import (
     LoggedQuery,
     Owner,
     StoredVectors,
+    Tally,
     ThreadSummary,
+    Unanswered,
 )
 from bythebook.providers.points import to_payload
 from bythebook.talk.summary import summarise
@@ -280,6 +284,43 @@ class MemoryQueryLog:
         for name in old:
             del self.queries[name]
         return len(old)
+
+    async def tally(self, *, since: datetime) -> Tally:
+        asked = [query for query in self.queries.values() if query.asked_at >= since]
+        days: dict[date, Counter[str]] = defaultdict(Counter)
+        scores = [0] * SCORE_BINS
+        for query in asked:
+            days[query.asked_at.astimezone(UTC).date()][query.status] += 1
+            if query.best_score is not None:
+                scores[min(int(query.best_score * SCORE_BINS), SCORE_BINS - 1)] += 1
+        return Tally(
+            days=tuple(
+                DayTally(day, went["success"], went["refused"], went["error"])
+                for day, went in sorted(days.items())
+            ),
+            scores=tuple(scores),
+            times_ms=Counter(query.total_ms for query in asked),
+            refusals=Counter(query.refusal for query in asked if query.refusal),
+        )
+
+    async def unanswered(
+        self, *, since: datetime, below: float, limit: int
+    ) -> Sequence[Unanswered]:
+        found: dict[str, Unanswered] = {}
+        for query in self.queries.values():
+            unsure = query.status == "success" and (query.best_score or 0.0) < below
+            refused = query.status == "refused"
+            is_asked = query.asked_at >= since and query.text and query.mode == "standard_rag"
+            if is_asked and (refused or unsure):
+                one = found.get(query.text) or Unanswered(query.text, 0, 0, query.asked_at)
+                found[query.text] = Unanswered(
+                    query.text,
+                    one.refused + refused,
+                    one.unsure + unsure,
+                    max(one.last_at, query.asked_at),
+                )
+        order = sorted(found.values(), key=lambda one: (-one.count, -one.last_at.timestamp()))
+        return order[:limit]
 
     async def close(self) -> None:
         """Nothing is held open."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
 
-from bythebook.ports import LoggedQuery
+from bythebook.ports import SCORE_BINS, DayTally, LoggedQuery, Tally, Unanswered
 from bythebook.providers.hands import Hands
-from bythebook.providers.sql import insert_new, translated
+from bythebook.providers.sql import aware, insert_new, translated
 from bythebook.providers.tables import queries, query_sessions
+
+_READING = 60  # deadlines: whoever looks at the whole log is no reader who waits for an answer
 
 
 class SqlQueryLog:
@@ -27,6 +29,16 @@ class SqlQueryLog:
 
     async def purge(self, *, before: datetime, limit: int) -> int:
         return await self._hands.do(partial(self._purge, before, limit))
+
+    async def tally(self, *, since: datetime) -> Tally:
+        return await self._hands.do(partial(self._tally, since), patience=_READING)
+
+    async def unanswered(
+        self, *, since: datetime, below: float, limit: int
+    ) -> Sequence[Unanswered]:
+        return await self._hands.do(
+            partial(self._unanswered, since, below, limit), patience=_READING
+        )
 
     async def close(self) -> None:
         self._hands.close()
@@ -61,6 +73,76 @@ class SqlQueryLog:
             connection.execute(sessions)
             self._hands.check_wanted()
         return gone.rowcount
+
+    @translated
+    def _tally(self, since: datetime) -> Tally:
+        """Counted where the rows are: one row for each day, bin and millisecond comes back."""
+        column = queries.c
+        recent = column.created_at >= since.astimezone(UTC)
+        with self._engine.connect() as connection:
+
+            def count(key: sa.ColumnElement[Any], *where: sa.ColumnElement[bool]) -> dict[Any, int]:
+                counted = sa.select(key.label("key"), sa.func.count()).where(recent, *where)
+                rows = connection.execute(counted.group_by(sa.text("1"))).all()
+                return {row[0]: row[1] for row in rows}
+
+            day = _day(connection, column.created_at)
+            went = sa.select(day.label("day"), column.status, sa.func.count()).where(recent)
+            days: dict[date, dict[str, int]] = {}
+            for when, status, number in connection.execute(went.group_by(sa.text("1, 2"))):
+                days.setdefault(date.fromisoformat(str(when)), {})[status] = number
+            scores = count(_bin(column.top_chunk_score), column.top_chunk_score.is_not(None))
+            times = count(column.processing_time_ms, column.processing_time_ms.is_not(None))
+            refusals = count(column.refusal_reason, column.refusal_reason.is_not(None))
+        return Tally(
+            days=tuple(
+                DayTally(day, one.get("success", 0), one.get("refused", 0), one.get("error", 0))
+                for day, one in sorted(days.items())
+            ),
+            scores=tuple(scores.get(place, 0) for place in range(SCORE_BINS)),
+            times_ms=times,
+            refusals=refusals,
+        )
+
+    @translated
+    def _unanswered(self, since: datetime, below: float, limit: int) -> list[Unanswered]:
+        column = queries.c
+        refused = column.status == "refused"
+        score = sa.func.coalesce(column.top_chunk_score, 0.0)
+        unsure = sa.and_(column.status == "success", score < below)
+        last_at = sa.func.max(column.created_at, type_=column.created_at.type)
+        query = (
+            sa.select(
+                column.query_text, _sum_of(refused), _sum_of(unsure), last_at.label("last_at")
+            )
+            .where(column.created_at >= since.astimezone(UTC), column.mode == "standard_rag")
+            .where(column.query_text != "", sa.or_(refused, unsure))
+            .group_by(column.query_text)
+            .order_by(sa.func.count().desc(), last_at.desc())
+            .limit(limit)
+        )
+        with self._engine.connect() as connection:
+            return [
+                Unanswered(text, int(no), int(hardly), aware(last))
+                for text, no, hardly, last in connection.execute(query)
+            ]
+
+
+def _day(connection: sa.Connection, moment: sa.ColumnElement[datetime]) -> sa.ColumnElement[Any]:
+    """The day in UTC; PostgreSQL would take that of the session's time zone."""
+    if connection.dialect.name == "postgresql":
+        moment = sa.func.timezone("UTC", moment)
+    return sa.func.date(moment)
+
+
+def _bin(score: sa.ColumnElement[float]) -> sa.ColumnElement[int]:
+    """Which of the bins a score falls into; no function of SQL rounds alike on both databases."""
+    upper = [(score < (place + 1) / SCORE_BINS, place) for place in range(SCORE_BINS - 1)]
+    return sa.case(*upper, else_=SCORE_BINS - 1)
+
+
+def _sum_of(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+    return sa.func.sum(sa.case((condition, 1), else_=0))
 
 
 def _not_known(connection: sa.Connection, entries: Sequence[LoggedQuery]) -> list[LoggedQuery]:

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 
 from bythebook import __version__
 from bythebook.library import Library
+from bythebook.serve.admin.routes import admin_routes
 from bythebook.serve.door import Door, contracts_of, needs_keys, open_here
 from bythebook.serve.mcp import Endpoint, is_installed
 from bythebook.serve.openapi import describe
@@ -44,11 +45,13 @@ def create_app(
     routers = contract_routers(library, streams, api_query=settings.server.api_query)
     for router in routers:
         app.include_router(router)
-    reader = reader_routes(library)
-    app.include_router(reader)
+    reader, admin = reader_routes(library), admin_routes(library, needs_key=not private)
+    for router in (reader, admin):
+        app.include_router(router)
     contracts = [
         *contracts_of(routers),
         *contracts_of([reader], is_public=settings.server.page_key is not None),
+        *contracts_of([admin]),
         *([tools.contract] if tools else []),
     ]
     app.add_middleware(door.wrap, contracts=contracts)

@@ -107,6 +107,15 @@ class LogQueue:
     def waiting(self) -> int:
         return len(self._waiting)
 
+    @property
+    def kept(self) -> QueryLog:
+        """What has been written, to be read."""
+        return self._log
+
+    @property
+    def with_text(self) -> bool:
+        return self._with_text
+
     def put(self, query: LoggedQuery) -> None:
         if len(self._waiting) >= self._capacity:
             self.dropped += 1

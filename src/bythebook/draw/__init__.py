@@ -1,0 +1,1 @@
+"""Markup and pictures for the reports that people read: an evaluation's, and the admin's page."""
