@@ -18,6 +18,7 @@ from bythebook.serve.pages import page_routes
 from bythebook.serve.reader.routes import reader_routes
 from bythebook.serve.routes import contract_routers
 from bythebook.serve.stream import Streams
+from bythebook.serve.widget import widget_routes
 from bythebook.settings import Settings
 
 
@@ -57,6 +58,7 @@ def create_app(
     app.add_middleware(door.wrap, contracts=contracts)
     app.add_middleware(operations.around)  # outside of the door: what it refuses is counted, too
     app.include_router(operation_routes(library, operations))
+    app.include_router(widget_routes())
     if tools:
         app.router.routes.append(tools.contract.route)
     app.include_router(page_routes(settings, needs_key=not private))

@@ -43,6 +43,7 @@ from bythebook.model import (
     Thread,
 )
 from bythebook.ports import Feedback, ThreadSummary
+from bythebook.serve.contracts.envelope import LEAST_SCORE
 from bythebook.serve.contracts.shape import citations_of
 from bythebook.serve.contracts.wire import (
     Call,
@@ -242,11 +243,14 @@ _ERROR_CODES = {
 
 
 def read(body: ChatRequest) -> Question:
+    """Of a selection, which is S2's, only S2's floor is asked, unless the body names one."""
+    by_default = "similarity_threshold" not in body.model_fields_set
+    selected = body.selected_text is not None and by_default
     return Question(
         text=body.message,
         thread=str(body.session_id),
         top_k=body.top_k,
-        floor=body.similarity_threshold,
+        floor=LEAST_SCORE if selected else body.similarity_threshold,
         needs=Level.LOW,
         selection=body.selected_text,
         selection_url=body.page_url if body.selected_text else None,
@@ -395,17 +399,18 @@ class SessionTold(BaseModel):
     request_id: str
 
 
+class CitationTold(Source):
+    number: int = Field(ge=1)  # as in the markers of the response
+    link: str  # on to the quoted words, where a browser can find them
+
+
 class DeltaTold(BaseModel):
     text: str  # all of them together are the response
     # The paragraph that it belongs to, counted from 0, as safe HTML so far: it replaces what was
     # told of the same paragraph before.
     paragraph: int = Field(0, ge=0)
     html: str = ""
-
-
-class CitationTold(Source):
-    number: int = Field(ge=1)  # as in the markers of the response
-    link: str  # on to the quoted words, where a browser can find them
+    citations: list[CitationTold] = []  # those that it is the first to cite
 
 
 class DoneTold(ChatResponse):
@@ -427,22 +432,16 @@ async def tell(
 ) -> AsyncGenerator[Told, None]:
     """A question's events, in the words and the order of the contract."""
     citations: list[Citation] = []
-    sentences: list[Sentence] = []  # of the paragraph that is being written
-    paragraph = 0
-    spoken = False
+    speech, cited = _Speech(), 0
     yield "session", SessionTold(session_id=question.thread or "", request_id=call.request_id)
     async with aclosing(journey):
         async for event in journey:
             if isinstance(event, Evidence):
                 yield "retrieval", show_confidence(event.confidence)
             elif isinstance(event, Sentence):
-                lead = event.lead if spoken else ""
-                if spoken and lead == "\n\n":
-                    sentences, paragraph = [], paragraph + 1
-                sentences.append(event)
-                spoken = True
-                html = said_html(sentences)
-                yield "delta", DeltaTold(text=lead + event.cited, paragraph=paragraph, html=html)
+                new = [_citation(citation, positions) for citation in citations[cited:]]
+                cited = len(citations)
+                yield "delta", speech.tell(event, new)
             elif isinstance(event, Citation):
                 citations.append(event)
             elif isinstance(event, Reply):
@@ -453,6 +452,27 @@ async def tell(
                 for citation in citations:
                     yield "citation", _citation(citation, positions)
                 yield "done", _done(event, call)
+
+
+class _Speech:
+    """Sentences in, what is told of each out, with the paragraph that it goes on."""
+
+    def __init__(self) -> None:
+        self._paragraph: list[Sentence] = []
+        self._number = 0
+
+    def tell(self, sentence: Sentence, new: list[CitationTold]) -> DeltaTold:
+        lead = sentence.lead if self._paragraph else ""
+        if lead == "\n\n":
+            self._paragraph.clear()
+            self._number += 1
+        self._paragraph.append(sentence)
+        return DeltaTold(
+            text=lead + sentence.cited,
+            paragraph=self._number,
+            html=said_html(self._paragraph),
+            citations=new,
+        )
 
 
 def _done(reply: Reply, call: Call) -> DoneTold:

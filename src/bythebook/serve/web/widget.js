@@ -1,0 +1,901 @@
+// <by-the-book>: a reader's chat with the book, on the author's own pages.
+//
+//   <script src="https://books.example/widget.js" data-key="btp_…" async></script>
+//
+// The script makes the element, unless the page has one; every data-… option of the script is an
+// attribute of the element. Everything stands in a shadow root with a stylesheet of its own. What
+// the server tells as HTML was cleaned there and is cleaned once more here, by a list of what may
+// stand in an answer; everything else becomes text.
+
+(() => {
+  "use strict";
+  const NAME = "by-the-book";
+  if (customElements.get(NAME)) return;
+
+  const script = document.currentScript;
+  const HOME = script?.src ? new URL(".", script.src).href : `${location.origin}/`;
+  const STYLES = "{{styles}}";
+  const SILENCE_MS = 45_000; // the server says something every 15 s, if only that it is there
+  const KEPT_TURNS = 40;
+  const LEAST_SELECTED = 10;
+  const MOST_SELECTED = 5000;
+
+  // --- words ------------------------------------------------------------------------------------
+
+  // English travels with the script; every other language is a file of its own: words/ur.json.
+  const ENGLISH = "{{words}}";
+  const LANGUAGES = "{{languages}}";
+  const RIGHT_TO_LEFT = /^(ar|fa|he|ps|sd|ug|ur|yi)\b/;
+
+  // --- elements -----------------------------------------------------------------------------------
+
+  const ICONS = {
+    book: "M12 6.5C10 5 7 4.5 3.5 4.8v13.4c3.5-.3 6.5.2 8.5 1.7 2-1.5 5-2 8.5-1.7V4.8C17 4.5 14 5 12 6.5Zm0 0v13.4",
+    send: "M12 19V5m-6 6 6-6 6 6",
+    close: "m6 6 12 12M18 6 6 18",
+    fresh: "M12 5v14M5 12h14",
+    copy: "M9 9h10v11H9zM5 15V4h10",
+    done: "m5 13 4.5 4.5L19 7",
+    up: "M7 11v9H4v-9zm0 0 4-8c1.6 0 2.6 1 2.3 2.6L12.7 9H19c1.2 0 2 1 1.8 2.2l-1.2 7A2.2 2.2 0 0 1 17.4 20H7",
+    down: "M17 13V4h3v9zm0 0-4 8c-1.6 0-2.6-1-2.3-2.6l.6-3.4H5c-1.2 0-2-1-1.8-2.2l1.2-7A2.2 2.2 0 0 1 6.6 4H17",
+    retry: "M4 12a8 8 0 1 0 2.5-5.8M4 4v4h4",
+    quote: "M6 17c2 0 3-1.5 3-4V8H4v5h3M16 17c2 0 3-1.5 3-4V8h-5v5h3",
+    warn: "M12 4 2.5 20h19zm0 6v4m0 2.5v.1",
+    none: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18Zm-4 9h8",
+  };
+
+  /** make("p.note", { dir: "auto" }, …children): attributes, or only children. */
+  function make(what, ...children) {
+    const [tag, ...classes] = what.split(".");
+    const element = document.createElement(tag);
+    const plain = children[0]?.constructor === Object;
+    const options = plain ? children.shift() : {};
+    if (tag === "button") element.type = "button";
+    element.classList.add(...classes);
+    for (const [name, value] of Object.entries(options)) {
+      if (value === null || value === undefined) continue;
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else element.setAttribute(name, value);
+    }
+    element.append(...children.filter((child) => child));
+    return element;
+  }
+
+  function icon(name) {
+    const space = "http://www.w3.org/2000/svg";
+    const svg = document.createElementNS(space, "svg");
+    const path = document.createElementNS(space, "path");
+    svg.setAttribute("viewBox", "0 0 24 24");
+    svg.setAttribute("aria-hidden", "true");
+    path.setAttribute("d", ICONS[name]);
+    svg.append(path);
+    return svg;
+  }
+
+  const iconButton = (name, label, onclick, more = {}) =>
+    make("button.icon", { "aria-label": label, title: label, onclick, ...more }, icon(name));
+
+  const ALLOWED = new RegExp(
+    "^(a|blockquote|br|code|em|h[3-6]|hr|li|mark|ol|p|pre|s|span|strong|sup|table|tbody|td|th|thead|tr|ul|math|m[a-z]{1,13})$",
+  );
+  const KEPT_ATTRIBUTES = /^(class|data-cite|start|display|mathvariant|stretchy|fence|columnalign|notation|accent|displaystyle|width|height)$/;
+  const trusted = globalThis.trustedTypes?.createPolicy(NAME, { createHTML: (html) => html });
+
+  /** HTML of the server, as nodes that cannot do anything. */
+  function safe(html) {
+    const template = document.createElement("template");
+    template.innerHTML = trusted ? trusted.createHTML(html) : html;
+    for (const element of template.content.querySelectorAll("*")) {
+      if (!ALLOWED.test(element.localName)) element.replaceWith(element.textContent);
+      for (const { name, value } of [...element.attributes]) {
+        const leads = name === "href" && element.localName === "a" && address(value);
+        if (!leads && !KEPT_ATTRIBUTES.test(name)) element.removeAttribute(name);
+      }
+    }
+    return template.content;
+  }
+
+  /** A link that a page may have: of the web, or of its own site. */
+  const address = (url) => (/^(https?:\/\/|\/(?![/\\])|#)/.test(url ?? "") ? url : null);
+
+  const placeOf = ({ chapter, section }) =>
+    [...new Set([chapter, section].filter(Boolean))].join(" › ");
+
+  // --- asking -------------------------------------------------------------------------------------
+
+  class Failure extends Error {
+    constructor(kind, message = "", seconds = 0) {
+      super(message);
+      Object.assign(this, { kind, until: Date.now() + seconds * 1000 });
+    }
+  }
+
+  /** The events of a stream, until the one that ends it; a stream without an end has failed. */
+  async function* told(response, alive) {
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { done, value } = await reader.read();
+      alive();
+      if (done) throw new Failure("cut");
+      const events = (rest + value).split(/\r?\n\r?\n/);
+      rest = events.pop();
+      for (const event of events) {
+        const fields = { event: "message", data: "" };
+        for (const line of event.split(/\r?\n/)) {
+          const [, name, text] = /^(\w+): ?(.*)$/.exec(line) ?? [];
+          if (name in fields) fields[name] = name === "data" ? fields.data + text : text;
+        }
+        if (fields.data) yield [fields.event, JSON.parse(fields.data)];
+        if (/^(done|error)$/.test(fields.event)) return;
+      }
+    }
+  }
+
+  async function failureOf(response) {
+    const body = await response.json().catch(() => ({}));
+    const said = [body.message, body.suggested_action].filter(Boolean).join(" ");
+    const seconds = Number(response.headers.get("Retry-After")) || 10;
+    if (response.status === 429) return new Failure("busy", "", seconds);
+    if (response.status === 401) return new Failure("key");
+    return new Failure("broken", said);
+  }
+
+  // --- the element --------------------------------------------------------------------------------
+
+  class ByTheBook extends HTMLElement {
+    static observedAttributes = ["accent", "position", "theme"];
+
+    #root = this.attachShadow({ mode: "open" });
+    #sheet = new CSSStyleSheet();
+    #own = new CSSStyleSheet(); // the author's accent
+    #parts = {};
+    #words = ENGLISH;
+    #turns = [];
+    #thread; // the server names it
+    #asking = null; // what can be aborted
+    #selection = null;
+    #back = null; // where the focus was
+    #stop = null; // ends what listens beyond the element
+    #hiding = 0;
+
+    async connectedCallback() {
+      if (this.title) {
+        this.dataset.title = this.title; // not a tooltip over all of it
+        this.removeAttribute("title");
+      }
+      if (this.dataset.theme) this.setAttribute("theme", this.dataset.theme); // ours from here on
+      this.#stop = new AbortController();
+      this.#sheet.replaceSync(STYLES);
+      this.#root.adoptedStyleSheets = [this.#sheet, this.#own];
+      this.#recall();
+      await this.#learn();
+      if (!this.isConnected) return;
+      this.#build();
+      this.#listen();
+      this.#dress();
+      if (!this.#isPage && this.#session("open") && !this.#isSmall) this.open({ focus: false });
+    }
+
+    disconnectedCallback() {
+      this.#stop?.abort();
+      this.#asking?.abort();
+    }
+
+    attributeChangedCallback() {
+      if (this.#parts.panel) this.#dress();
+    }
+
+    option(name) {
+      const key = name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase());
+      return this.getAttribute(name) ?? this.dataset[key] ?? "";
+    }
+
+    get #isPage() {
+      return this.option("layout") === "page";
+    }
+
+    get #isSmall() {
+      return matchMedia("(max-width: 40rem)").matches;
+    }
+
+    get #server() {
+      return new URL(this.option("server") || HOME, location.href);
+    }
+
+    get #language() {
+      const asked = (this.option("language") || document.documentElement.lang).toLowerCase();
+      return LANGUAGES.find((name) => asked.startsWith(name)) ?? "en";
+    }
+
+    /** Every other language is fetched; where that fails, English is better than nothing. */
+    async #learn() {
+      if (this.#language === "en") return;
+      const words = await fetch(new URL(`widget/${this.#language}.json`, this.#server)).catch(() => null);
+      if (words?.ok) this.#words = await words.json();
+    }
+
+    get #heading() {
+      return this.option("title") || this.#words.ask;
+    }
+
+    // --- what is kept ---
+
+    get #shelf() {
+      return `${NAME}:${this.#server.href}`;
+    }
+
+    #recall() {
+      try {
+        const kept = JSON.parse(localStorage.getItem(this.#shelf)) ?? {};
+        this.#turns = kept.turns ?? [];
+        this.#thread = kept.thread;
+      } catch {
+        this.#turns = []; // a page without storage, or one that others wrote to
+      }
+      for (const turn of this.#turns) if (turn.state === "writing") turn.state = "stopped";
+    }
+
+    #keep() {
+      const turns = this.#turns.slice(-KEPT_TURNS);
+      try {
+        localStorage.setItem(this.#shelf, JSON.stringify({ thread: this.#thread, turns }));
+      } catch {
+        // then it lasts as long as the page
+      }
+    }
+
+    #session(name, value) {
+      try {
+        if (value === undefined) return sessionStorage.getItem(`${this.#shelf}:${name}`);
+        sessionStorage.setItem(`${this.#shelf}:${name}`, value);
+      } catch {
+        // nothing depends on it
+      }
+      return "";
+    }
+
+    // --- how it looks ---
+
+    #build() {
+      const words = this.#words;
+      const parts = this.#parts;
+      parts.launcher = make(
+        "button.launcher",
+        { "aria-expanded": "false", "aria-haspopup": "dialog", onclick: () => this.toggle() },
+        icon("book"),
+        make("span", this.#heading),
+      );
+      parts.scrim = make("div.scrim", { onclick: () => this.close() });
+      parts.log = make("div.log", { role: "log", "aria-live": "off", "aria-label": this.#heading, tabindex: "0" });
+      parts.status = make("div.unseen", { role: "status" });
+      parts.card = make("div.card", { id: "card", role: "tooltip", hidden: "" });
+      parts.quote = make("div.chosen", { hidden: "" });
+      parts.input = make("textarea", { rows: "1", maxlength: "1000", dir: "auto", "aria-label": words.question, placeholder: words.placeholder, enterkeyhint: "send" });
+      parts.send = make("button.send", { type: "submit", "aria-label": words.send, title: words.send }, icon("send"));
+      parts.form = make("form.composer", { novalidate: "" }, parts.quote, make("div.line", parts.input, parts.send));
+      parts.panel = make(
+        "div.panel",
+        this.#isPage ? {} : { role: "dialog", "aria-label": this.#heading, hidden: "" },
+        make(
+          "header",
+          make("span.badge", icon("book")),
+          make("h2", this.#heading),
+          iconButton("fresh", words.fresh, () => this.clear()),
+          this.#isPage ? null : iconButton("close", words.close, () => this.close()),
+        ),
+        parts.log,
+        parts.form,
+        make("p.promise", words.promise),
+        parts.card,
+        parts.status,
+      );
+      parts.about = make("button.about", { hidden: "", onclick: () => this.#askAboutSelection() }, icon("quote"), words.about);
+      parts.scrim.hidden = true;
+      const shown = this.#isPage ? [parts.panel] : [parts.launcher, parts.scrim, parts.panel];
+      parts.frame = make("section.frame", { "aria-label": this.#heading, lang: this.#language }, ...shown, parts.about);
+      parts.frame.dir = RIGHT_TO_LEFT.test(this.#language) ? "rtl" : "ltr";
+      this.#root.replaceChildren(parts.frame);
+      this.#showAll();
+    }
+
+    /** The theme of the page around it, and the author's accent where it can be read. */
+    #dress() {
+      this.dataset.theme = this.#theme();
+      this.#parts.frame.classList.toggle("start", /left|start/.test(this.option("position")));
+      const accent = this.option("accent");
+      if (CSS.supports("color", accent)) this.#own.replaceSync(`:host { --author: ${accent} }`);
+    }
+
+    #theme() {
+      const asked = this.getAttribute("theme") || document.documentElement.dataset.theme;
+      if (/^(light|dark)$/.test(asked)) return asked;
+      for (const element of [document.body, document.documentElement]) {
+        const [red, green, blue, alpha] = getComputedStyle(element).backgroundColor.match(/[\d.]+/g) ?? [];
+        if (red && alpha !== "0") return 2 * red + 5 * green + +blue < 800 ? "dark" : "light";
+      }
+      return "light"; // a page without a colour is as white as paper
+    }
+
+    // --- what it listens to ---
+
+    #listen() {
+      const { signal } = this.#stop;
+      const parts = this.#parts;
+      const on = (target, name, work) => target.addEventListener(name, work, { signal });
+      on(parts.form, "submit", (event) => {
+        event.preventDefault();
+        if (this.#asking) this.stop();
+        else this.#submit();
+      });
+      on(parts.input, "keydown", (event) => {
+        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+        event.preventDefault();
+        if (!this.#asking) this.#submit();
+      });
+      on(parts.input, "input", () => this.#grow());
+      on(parts.panel, "keydown", (event) => this.#keyInPanel(event));
+      for (const name of ["pointerover", "focusin"]) on(parts.panel, name, (event) => this.#pointAt(event));
+      for (const name of ["pointerout", "focusout"]) on(parts.panel, name, () => this.#hideCardSoon());
+      on(parts.log, "scroll", () => this.#hideCard());
+      on(document, "keydown", (event) => this.#shortcut(event));
+      on(document, "selectionchange", () => this.#offerSelection());
+      on(document, "scroll", () => this.#offerSelection());
+      on(window, "resize", () => this.#hideCard());
+      on(window, "online", () => this.#showAll());
+      on(parts.about, "pointerdown", (event) => event.preventDefault()); // the selection stays
+      on(matchMedia("(prefers-color-scheme: dark)"), "change", () => this.#dress());
+      const themes = new MutationObserver(() => {
+        this.#dress();
+        setTimeout(() => this.isConnected && this.#dress(), 400); // a theme that fades over
+      });
+      const attributes = ["class", "style", "data-theme", "data-md-color-scheme"];
+      for (const root of [document.documentElement, document.body]) themes.observe(root, { attributes: true, attributeFilter: attributes });
+      signal.addEventListener("abort", () => themes.disconnect());
+    }
+
+    #shortcut(event) {
+      const keys = (this.option("shortcut") || "alt+q").toLowerCase().split("+");
+      const wanted = keys.pop();
+      const pressed = event.key.toLowerCase() === wanted || event.code.toLowerCase() === `key${wanted}`;
+      const held = ["alt", "ctrl", "meta", "shift"].every((name) => event[`${name}Key`] === keys.includes(name));
+      if (!pressed || !held) return;
+      event.preventDefault();
+      if (this.#selected()) this.#askAboutSelection();
+      else if (this.#isPage) this.#parts.input.focus();
+      else this.toggle();
+    }
+
+    #keyInPanel(event) {
+      if (event.key === "Escape") {
+        event.stopPropagation();
+        if (!this.#parts.card.hidden) this.#hideCard();
+        else if (!this.#isPage) this.close();
+      } else if (event.key === "Tab" && !this.#isPage) {
+        const stops = [...this.#parts.panel.querySelectorAll("a[href], button, textarea, input, summary, [tabindex]")];
+        const open = stops.filter((stop) => !stop.disabled && stop.offsetParent !== null);
+        const edge = event.shiftKey ? open[0] : open.at(-1);
+        if (this.#root.activeElement !== edge) return;
+        event.preventDefault();
+        (event.shiftKey ? open.at(-1) : open[0]).focus();
+      }
+    }
+
+    // --- opening and closing ---
+
+    toggle() {
+      if (this.#parts.panel.hidden) this.open();
+      else this.close();
+    }
+
+    open({ focus = true } = {}) {
+      const { panel, scrim, launcher, input, log } = this.#parts;
+      if (panel.hidden) this.#back = document.activeElement === this ? launcher : document.activeElement;
+      panel.hidden = scrim.hidden = false;
+      panel.setAttribute("aria-modal", String(this.#isSmall));
+      launcher.setAttribute("aria-expanded", "true");
+      this.#session("open", "1");
+      log.scrollTop = log.scrollHeight;
+      this.#grow();
+      if (focus) input.focus({ preventScroll: true });
+    }
+
+    close() {
+      const { panel, scrim, launcher } = this.#parts;
+      panel.hidden = scrim.hidden = true;
+      launcher.setAttribute("aria-expanded", "false");
+      this.#session("open", "");
+      this.#hideCard();
+      const back = this.#back?.isConnected && this.#back !== document.body ? this.#back : launcher;
+      back.focus({ preventScroll: true });
+    }
+
+    /** A new chat: nothing of the old one is kept here. */
+    clear() {
+      this.#asking?.abort();
+      this.#turns = [];
+      this.#thread = undefined;
+      this.#choose(null);
+      this.#keep();
+      this.#showAll();
+      this.#parts.input.focus();
+    }
+
+    // --- selections ---
+
+    #selected() {
+      const selection = getSelection();
+      const text = selection?.toString().trim() ?? "";
+      if (text.length < LEAST_SELECTED || !selection.rangeCount) return null;
+      const around = selection.getRangeAt(0).commonAncestorContainer;
+      if (this.contains(around) || around.parentElement?.closest("input, textarea, [contenteditable]")) return null;
+      return { text: text.slice(0, MOST_SELECTED), range: selection.getRangeAt(0) };
+    }
+
+    #offerSelection() {
+      const { about } = this.#parts;
+      const selected = this.#selected();
+      about.hidden = !selected;
+      if (!selected) return;
+      const boxes = [...selected.range.getClientRects()].filter((box) => box.width);
+      const end = boxes.at(-1) ?? selected.range.getBoundingClientRect();
+      const { width, height } = about.getBoundingClientRect();
+      const below = end.bottom + 8 + height < innerHeight;
+      about.style.left = `${clamp(end.right - width / 2, 8, innerWidth - width - 8)}px`;
+      about.style.top = `${clamp(below ? end.bottom + 8 : end.top - height - 8, 8, innerHeight - height - 8)}px`;
+    }
+
+    #askAboutSelection() {
+      const selected = this.#selected();
+      if (!selected) return;
+      this.#parts.about.hidden = true;
+      if (!this.#isPage) this.open({ focus: false });
+      this.#choose(selected.text);
+      this.#parts.input.focus({ preventScroll: true });
+      getSelection().removeAllRanges();
+    }
+
+    #choose(text) {
+      const { quote } = this.#parts;
+      const words = this.#words;
+      this.#selection = text;
+      quote.hidden = !text;
+      quote.replaceChildren(
+        make("blockquote", { dir: "auto" }, text ?? ""),
+        make("small", words.quoted),
+        iconButton("close", words.unquote, () => {
+          this.#choose(null);
+          this.#parts.input.focus();
+        }),
+      );
+    }
+
+    // --- asking ---
+
+    #submit() {
+      const { input } = this.#parts;
+      const text = input.value.trim();
+      if (!text) return;
+      input.value = "";
+      this.#grow();
+      const selection = this.#selection;
+      this.#choose(null);
+      this.ask(text, selection);
+    }
+
+    async ask(text, selection = null) {
+      if (this.#asking) this.stop();
+      const asked = { by: "reader", text, selection, page: this.#page };
+      const answer = { by: "book", state: "writing", text: "", html: [], citations: [] };
+      this.#turns.push(asked, answer);
+      this.#showAll();
+      await this.#write(asked, answer);
+    }
+
+    stop() {
+      this.#asking?.abort("stopped");
+    }
+
+    get #page() {
+      const page = this.option("page") || location.href.split("#")[0];
+      return /^(https?:|\/)/.test(page) ? page.slice(0, 2000) : undefined;
+    }
+
+    async #write(asked, answer) {
+      const asking = (this.#asking = new AbortController());
+      let timer = 0;
+      const alive = () => {
+        clearTimeout(timer);
+        timer = setTimeout(() => asking.abort("silent"), SILENCE_MS);
+      };
+      this.#showComposer();
+      this.#say(this.#words.looking);
+      alive();
+      try {
+        if (!navigator.onLine) throw new Failure("offline");
+        const response = await this.#post("chat/stream", this.#request(asked), asking.signal);
+        for await (const [name, data] of told(response, alive)) this.#hear(answer, name, data);
+      } catch (error) {
+        this.#fail(answer, error, asking.signal.reason);
+      } finally {
+        clearTimeout(timer);
+        if (this.#asking === asking) this.#asking = null;
+        if (this.#turns.includes(answer)) this.#keep();
+        this.#show(answer);
+        this.#showComposer();
+      }
+    }
+
+    #request({ text, selection, page }) {
+      const body = { message: text, session_id: this.#thread };
+      if (page) body.page_url = page;
+      if (selection) body.selected_text = selection;
+      return body;
+    }
+
+    async #post(path, body, signal) {
+      const headers = { "Content-Type": "application/json" };
+      const key = this.option("key");
+      if (key) headers["X-API-Key"] = key;
+      const url = new URL(path, this.#server);
+      const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body), signal, credentials: "omit" });
+      if (!response.ok) throw await failureOf(response);
+      return response;
+    }
+
+    #hear(answer, name, data) {
+      if (name === "session") {
+        this.#thread = data.session_id;
+      } else if (name === "delta") {
+        for (const citation of data.citations ?? []) answer.citations.push(citationOf(citation));
+        answer.text += data.text;
+        answer.html[data.paragraph] = data.html;
+        this.#say(data.text.replace(/\s*(\[\d+\])+/g, ""));
+        this.#showWords(answer, data.paragraph);
+      } else if (name === "citation") {
+        if (!answer.citations.some(({ number }) => number === data.number)) answer.citations.push(citationOf(data));
+      } else if (name === "done") {
+        Object.assign(answer, {
+          state: "done",
+          html: [data.html],
+          level: data.confidence_level,
+          refused: !data.should_answer && (data.refusal_type ?? "low_relevance"),
+          nearby: data.nearby ?? [],
+          low: Boolean(data.disclaimer),
+          offlineWriter: Boolean(data.answered_offline),
+          query: data.query_id,
+        });
+        if (answer.refused) this.#say(this.#refusal(answer));
+      } else if (name === "error") {
+        throw new Failure("broken", [data.message, data.suggested_action].filter(Boolean).join(" "));
+      }
+    }
+
+    #fail(answer, error, reason) {
+      if (reason === "stopped") answer.state = "stopped";
+      else {
+        const gone = navigator.onLine ? (answer.text ? "cut" : "unreachable") : "offline";
+        const known = error instanceof Failure ? error : new Failure(reason === "silent" ? "cut" : gone);
+        answer.state = "failed";
+        answer.failure = { kind: known.kind, message: known.message, until: known.until };
+      }
+      this.#say(this.#trouble(answer));
+    }
+
+    #retry(answer) {
+      const at = this.#turns.indexOf(answer);
+      const asked = this.#turns[at - 1];
+      this.#turns.splice(at - 1, 2);
+      this.ask(asked.text, asked.selection);
+    }
+
+    // --- showing ---
+
+    #say(text) {
+      this.#parts.status.textContent = text;
+    }
+
+    #grow() {
+      const { input } = this.#parts;
+      input.style.height = "auto";
+      input.style.height = `${Math.min(input.scrollHeight, 160)}px`;
+    }
+
+    #showComposer() {
+      const { send } = this.#parts;
+      const name = this.#asking ? "stop" : "send";
+      send.classList.toggle("stop", Boolean(this.#asking));
+      send.setAttribute("aria-label", this.#words[name]);
+      send.title = this.#words[name];
+    }
+
+    #showAll() {
+      const { log } = this.#parts;
+      const shown = this.#turns.map((turn) => (turn.by === "reader" ? this.#asked(turn) : this.#answered(turn)));
+      log.replaceChildren(...(shown.length ? shown : [this.#welcome()]));
+      log.scrollTop = log.scrollHeight;
+    }
+
+    #show(answer) {
+      const { log } = this.#parts;
+      const at = this.#turns.indexOf(answer);
+      const old = log.children[at];
+      if (at < 0 || !old) return;
+      const stuck = this.#isAtEnd;
+      const inside = old.contains(this.#root.activeElement);
+      old.replaceWith(this.#answered(answer));
+      if (stuck) log.scrollTop = log.scrollHeight;
+      if (inside) this.#parts.input.focus({ preventScroll: true });
+    }
+
+    get #isAtEnd() {
+      const { log } = this.#parts;
+      return log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+    }
+
+    #showWords(answer, paragraph) {
+      const { log } = this.#parts;
+      const said = log.children[this.#turns.indexOf(answer)]?.querySelector(".said");
+      if (!said) return;
+      const stuck = this.#isAtEnd;
+      said.parentElement.querySelector(".looking")?.remove();
+      while (said.children.length <= paragraph) said.append(make("div"));
+      said.children[paragraph].replaceChildren(this.#marked(answer, answer.html[paragraph]));
+      if (stuck) log.scrollTop = log.scrollHeight;
+    }
+
+    #welcome() {
+      const words = this.#words;
+      const ideas = this.option("suggestions").split("|").map((idea) => idea.trim()).filter(Boolean);
+      return make("div.welcome", make("span.badge", icon("book")),
+        make("h3", words.welcome),
+        make("p", words.intro),
+        ideas.length ? null : make("p.hint", words.hint),
+        ...ideas.map((idea) => make("button.idea", { dir: "auto", onclick: () => this.ask(idea) }, idea)),
+      );
+    }
+
+    #asked({ text, selection }) {
+      return make("div.asked", make("span.unseen", this.#words.you),
+        selection ? make("blockquote", { dir: "auto" }, selection) : null,
+        make("p", { dir: "auto" }, text),
+      );
+    }
+
+    #answered(answer) {
+      const words = this.#words;
+      const said = make("div.said");
+      const turn = make(`article.answered.${answer.state}`, { "aria-busy": String(answer.state === "writing") }, said);
+      if (answer.state === "writing" && !answer.html.length) turn.append(make("p.looking", make("i"), words.looking));
+      if (answer.refused) {
+        said.append(make("p.refusal", icon("none"), this.#refusal(answer)));
+        if (answer.nearby.length) turn.append(this.#nearby(answer));
+      } else for (const html of answer.html) said.append(make("div", this.#marked(answer, html ?? "")));
+      if (answer.low) turn.append(make("p.note.warn", icon("warn"), words.low));
+      if (answer.offlineWriter) turn.append(make("p.note", words.offlineWriter));
+      if (answer.state === "done" && !answer.refused) turn.append(this.#sources(answer));
+      if (answer.state === "done") turn.append(this.#fromSelection(answer), this.#actions(answer));
+      if (/stopped|failed/.test(answer.state)) turn.append(this.#troubled(answer));
+      return turn;
+    }
+
+    #refusal({ refused, text }) {
+      const kind = refused === "selected_text_missing" ? "unselected" : "refused";
+      return this.#language === "en" && text ? `${text.replace(/\.$/, "")}.` : this.#words[kind];
+    }
+
+    /** The words of an answer, with links in the place of its markers. */
+    #marked(answer, html) {
+      const nodes = safe(html);
+      for (const place of nodes.querySelectorAll("sup[data-cite]")) {
+        const number = Number(place.dataset.cite);
+        const citation = answer.citations.find((known) => known.number === number);
+        const label = citation ? `${this.#words.source} ${number}: ${placeOf(citation)}` : `${this.#words.source} ${number}`;
+        const marker = this.#link("a.marker", citation, { "aria-label": label, "aria-describedby": "card" }, String(number));
+        if (!marker.href) marker.tabIndex = 0;
+        marker.citation = citation;
+        place.replaceChildren(marker);
+      }
+      for (const table of nodes.querySelectorAll("table, pre, math[display=block]")) table.tabIndex = 0;
+      return nodes;
+    }
+
+    /** A plain link into the book, which the page may follow in its own way. */
+    #link(what, citation, options, ...children) {
+      const href = address(citation?.link) ?? address(citation?.url);
+      const link = make(what, { ...options, href, rel: "noopener" }, ...children);
+      if (!href) link.setAttribute("role", "button");
+      link.addEventListener("click", (event) => {
+        if (event.pointerType === "touch" && link.citation && this.#parts.card.hidden) {
+          event.preventDefault(); // the first touch shows what stands there
+          this.#showCard(link);
+          return;
+        }
+        if (!citation || event.ctrlKey || event.metaKey || event.shiftKey) return;
+        const detail = { url: citation.url, link: citation.link, quote: citation.quote ?? "", citation };
+        const follow = this.dispatchEvent(new CustomEvent("bythebook:open", { detail, bubbles: true, composed: true, cancelable: true }));
+        if (!follow) event.preventDefault();
+        if (!this.#isPage && this.#isSmall) this.close();
+      });
+      return link;
+    }
+
+    #sources(answer) {
+      const words = this.#words;
+      const items = answer.citations.map((citation) => {
+        const link = this.#link("a.source", citation, {}, make("b", String(citation.number)), make("span", { dir: "auto" }, placeOf(citation) || words.source));
+        link.citation = citation;
+        return make("li", link);
+      });
+      return make("div.sources", make("h4", words.sources), make("ol", ...items));
+    }
+
+    #nearby({ nearby }) {
+      const items = nearby.map(({ title, url }) => make("li", this.#link("a.topic", { url, link: url }, { dir: "auto" }, title)));
+      return make("div.sources", make("h4", this.#words.nearby), make("ul", ...items));
+    }
+
+    #fromSelection(answer) {
+      const asked = this.#turns[this.#turns.indexOf(answer) - 1];
+      if (!asked?.selection) return "";
+      const words = this.#words;
+      const whole = make("button.plain", { onclick: () => this.ask(asked.text) }, words.whole);
+      return make("p.note", answer.refused ? "" : words.alone, " ", whole);
+    }
+
+    #actions(answer) {
+      const words = this.#words;
+      const vote = (verdict) =>
+        iconButton(verdict, words[verdict], () => this.#vote(answer, verdict), { "aria-pressed": String(answer.verdict === verdict) });
+      const copy = iconButton("copy", words.copy, async () => {
+        await navigator.clipboard.writeText(this.#citedText(answer));
+        copy.replaceChildren(icon("done"));
+        this.#say(words.copied);
+      });
+      const level = answer.refused ? null : make(`span.level.${answer.level}`, words.levels[answer.level] ?? "");
+      return make("div.actions", copy, vote("up"), vote("down"), level);
+    }
+
+    #citedText(answer) {
+      if (answer.refused) return this.#refusal(answer);
+      const lines = answer.citations.map((citation) => {
+        const link = address(citation.link) ?? address(citation.url);
+        const where = link && new URL(link, location.href);
+        return [`[${citation.number}]`, placeOf(citation), where].filter(Boolean).join(" ");
+      });
+      return `${answer.text}\n\n${lines.join("\n")}\n`;
+    }
+
+    #trouble({ state, failure }) {
+      const words = this.#words;
+      if (state === "stopped") return words.stopped;
+      if (failure.kind === "broken") return failure.message || words.broken;
+      if (failure.kind !== "busy") return words[failure.kind];
+      const seconds = Math.ceil((failure.until - Date.now()) / 1000);
+      return seconds > 0 ? words.busy.replace("{n}", String(seconds)) : words.ready;
+    }
+
+    #troubled(answer) {
+      const words = this.#words;
+      const text = make("span", this.#trouble(answer));
+      const again = make("button.plain", { onclick: () => this.#retry(answer) }, icon("retry"), words.retry);
+      const waiting = () => answer.failure?.kind === "busy" && answer.failure.until > Date.now();
+      const tick = () => {
+        again.disabled = waiting();
+        text.textContent = this.#trouble(answer);
+        if (waiting() && this.isConnected) setTimeout(tick, 500);
+      };
+      tick();
+      const stopped = answer.state === "stopped";
+      return make(stopped ? "div.note" : "div.note.bad", stopped ? null : icon("warn"), text, " ", again);
+    }
+
+    // --- what the reader thinks ---
+
+    #vote(answer, verdict) {
+      answer.verdict = verdict;
+      this.#sendVote({ query_id: answer.query, verdict });
+      this.#keep();
+      const turn = this.#parts.log.children[this.#turns.indexOf(answer)];
+      const [, up, down] = turn.querySelectorAll(".actions .icon");
+      up.setAttribute("aria-pressed", String(verdict === "up"));
+      down.setAttribute("aria-pressed", String(verdict === "down"));
+      turn.querySelector(".why")?.remove();
+      if (verdict === "up") this.#say(this.#words.thanks);
+      else turn.append(this.#why(answer));
+      turn.querySelector(".why input")?.focus();
+      turn.querySelector(".why")?.scrollIntoView({ block: "nearest" });
+    }
+
+    #why(answer) {
+      const words = this.#words;
+      const reasons = Object.entries(words.reasons).map(([value, label]) =>
+        make("label.reason", make("input", { type: "radio", name: "reason", value }), make("span", label)),
+      );
+      const more = make("textarea", { rows: "2", maxlength: "1000", dir: "auto", "aria-label": words.more, placeholder: words.more });
+      const agree = make("input", { type: "checkbox" });
+      const form = make("form.why", make("fieldset", make("legend", words.why), ...reasons),
+        more,
+        make("label.agree", agree, words.agree),
+        make("button.plain", { type: "submit" }, words.give),
+      );
+      form.addEventListener("submit", (event) => {
+        event.preventDefault();
+        const reason = form.querySelector("input[name=reason]:checked")?.value;
+        const text = agree.checked ? more.value.trim() : ""; // no word without consent
+        this.#sendVote({ query_id: answer.query, verdict: "down", reason, ...(text && { text, agreed: true }) });
+        form.replaceWith(make("p.note", words.thanks));
+        this.#say(words.thanks);
+        this.#parts.input.focus();
+      });
+      return form;
+    }
+
+    async #sendVote(body) {
+      try {
+        await this.#post("feedback", body);
+      } catch {
+        // an opinion that was lost is no reader's trouble
+      }
+    }
+
+    // --- the card of a marker ---
+
+    #pointAt(event) {
+      const marker = event.target.closest?.(".marker, .source");
+      if (marker?.citation) this.#showCard(marker);
+      else if (event.target.closest?.(".card")) clearTimeout(this.#hiding);
+    }
+
+    #showCard(marker) {
+      clearTimeout(this.#hiding);
+      const { card, panel } = this.#parts;
+      const { citation } = marker;
+      const words = this.#words;
+      const percent = Math.round(citation.score * 100);
+      const meter = make("span.meter", { "aria-hidden": "true" }, make("i"));
+      meter.firstChild.style.width = `${percent}%`;
+      card.replaceChildren(
+        make("p.where", { dir: "auto" }, placeOf(citation) || words.source),
+        make("blockquote", { dir: "auto" }, citation.quote),
+        make("p.match", meter, `${words.match} ${percent} %`),
+        address(citation.link) ? this.#link("a.plain", citation, { tabindex: "-1" }, words.open) : "",
+      );
+      card.hidden = false;
+      const frame = panel.getBoundingClientRect();
+      const at = marker.getBoundingClientRect();
+      const { width, height } = card.getBoundingClientRect();
+      const above = at.top - frame.top > height + 12;
+      card.style.left = `${clamp(at.left + at.width / 2 - width / 2 - frame.left, 12, frame.width - width - 12)}px`;
+      card.style.top = `${(above ? at.top - height - 8 : at.bottom + 8) - frame.top}px`;
+    }
+
+    #hideCardSoon() {
+      clearTimeout(this.#hiding);
+      this.#hiding = setTimeout(() => this.#hideCard(), 150);
+    }
+
+    #hideCard() {
+      clearTimeout(this.#hiding);
+      this.#parts.card.hidden = true;
+    }
+  }
+
+  const citationOf = ({ number, chunk_text, similarity_score, chapter, section, url, link }) => ({ number, quote: chunk_text, score: similarity_score, chapter, section, url, link });
+
+  const clamp = (value, least, most) => Math.max(least, Math.min(value, most));
+
+  // --- the one line ---
+
+  customElements.define(NAME, ByTheBook);
+
+  function embed() {
+    if (!script || document.querySelector(NAME)) return;
+    const element = document.createElement(NAME);
+    Object.assign(element.dataset, script.dataset);
+    document.body.append(element);
+  }
+
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", embed);
+  else embed();
+})();

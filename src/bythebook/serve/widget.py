@@ -1,0 +1,107 @@
+"""The widget's files in, one script at ``/widget.js`` out, for pages of any origin.
+
+Its styles travel within it, as a stylesheet that the script constructs: so one line embeds it,
+and a page's content security policy has nothing else to allow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from fastapi import APIRouter, Request, Response
+
+_STYLES = ("palette.css", "widget.css")
+_CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_SPACE = re.compile(r"\s+")
+_TIGHT = re.compile(r" ?([{};,>]) ?|(:) ")
+_LAST_STOP = re.compile(r";(?=})")
+# Only what stands on a line of its own, or after a space at its end: no string has that.
+_JS_COMMENT = re.compile(r"^\s*(?://|/\*\*).*|\s+// [^\"`]*$")
+# Strings, templates (none within another) and regular expressions stay as they are.
+_JS_LITERAL = re.compile(
+    r'"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`'
+    r"|(?<=[(=,:?!&|] )/(?! ).+?/(?=[\s.,;)])|(?<=[(!])/.+?/(?=[\s.,;)])|(?<=return )/.+?/(?=\.)"
+)
+_JS_TIGHT = re.compile(r" ?([=*<>{}()?:&|,;!]+) ?")
+_HEADERS = {
+    "Access-Control-Allow-Origin": "*",  # the same for everybody, and nobody's secret
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "Cache-Control": "public, max-age=300, stale-while-revalidate=86400",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def widget_script() -> bytes:
+    """The file as it is read in the house, but for what only its readers need."""
+    lines = [_JS_COMMENT.sub("", line).strip() for line in _read("widget.js").splitlines()]
+    script = "\n".join(_tight(line) for line in lines if line)
+    parts = {
+        "styles": _styles(),
+        "words": json.loads(_read("words/en.json")),
+        "languages": languages(),
+    }
+    for name, part in parts.items():
+        place = f'"{{{{{name}}}}}"'
+        assert script.count(place) == 1, name
+        script = script.replace(place, _compact(part))
+    return script.encode()
+
+
+def _tight(line: str) -> str:
+    """A line without the blanks that only eyes need."""
+    parts, end = [], 0
+    for literal in _JS_LITERAL.finditer(line):
+        parts += [_JS_TIGHT.sub(r"\1", line[end : literal.start()]), literal[0]]
+        end = literal.end()
+    return "".join(parts) + _JS_TIGHT.sub(r"\1", line[end:])
+
+
+def languages() -> list[str]:
+    """Those the widget can speak: a file of words for each."""
+    return sorted(file.name.removesuffix(".json") for file in _folder("words").iterdir())
+
+
+def _styles() -> str:
+    text = "".join(map(_read, _STYLES))
+    text = _SPACE.sub(" ", _CSS_COMMENT.sub("", text)).strip()
+    return _LAST_STOP.sub("", _TIGHT.sub(r"\1\2", text))
+
+
+def _compact(part: object) -> str:
+    return json.dumps(part, ensure_ascii=False, separators=(",", ":"))
+
+
+def _folder(name: str) -> Traversable:
+    return resources.files("bythebook.serve").joinpath("web", name)
+
+
+def _read(name: str) -> str:
+    return resources.files("bythebook.serve").joinpath("web", name).read_text("utf-8")
+
+
+def widget_routes() -> APIRouter:
+    router = APIRouter()
+    files = {"/widget.js": ("text/javascript", widget_script())}
+    for name in languages():
+        words = _compact(json.loads(_read(f"words/{name}.json"))).encode()
+        files[f"/widget/{name}.json"] = ("application/json", words)
+    for path, (media_type, content) in files.items():
+        router.add_api_route(path, _file(content, media_type), include_in_schema=False)
+    return router
+
+
+def _file(content: bytes, media_type: str) -> Callable[[Request], Response]:
+    headers = {**_HEADERS, "ETag": f'"{hashlib.sha256(content).hexdigest()[:32]}"'}
+
+    def file(request: Request) -> Response:
+        known = request.headers.get("if-none-match", "").split(",")
+        if headers["ETag"] in (tag.strip().removeprefix("W/") for tag in known):
+            return Response(status_code=304, headers=headers)
+        return Response(content, media_type=f"{media_type}; charset=utf-8", headers=headers)
+
+    return file
