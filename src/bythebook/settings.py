@@ -46,6 +46,7 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "BYTHEBOOK_HOST": ("server", "host"),
     "BYTHEBOOK_PORT": ("server", "port"),
     "BYTHEBOOK_WORKERS": ("server", "workers"),
+    "BYTHEBOOK_PAGE_KEY": ("server", "page_key"),
     "BYTHEBOOK_LOG_QUESTIONS": ("log", "questions"),
     "BYTHEBOOK_KEYS": ("door", "keys"),
     "BYTHEBOOK_PEPPER": ("door", "pepper"),

@@ -1,7 +1,7 @@
 """The page in a real browser, on a real server with the real book."""
 
+import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -13,7 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from bythebook.book.fragments import folded
+from bythebook.book.site import read_book
+from bythebook.model import Passage, Unit, UnitKind
+from tests.samples import SAMPLE_BOOK
 
 pytestmark = pytest.mark.real
 
@@ -21,18 +26,44 @@ _FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 ]
+_AXE = Path(os.environ.get("BYTHEBOOK_AXE", Path.home() / ".cache" / "bythebook" / "axe"))
+_PAGE = "/read/physical-ai-book/docs/ros2/nodes-and-topics"
+_URDU = "/read/physical-ai-book/ur/docs/ros2/nodes-and-topics"
+_PROGRAM = str(Path(sys.executable).with_name("bythebook"))
+
+# What is marked, and whether a reader sees the beginning of it.
+_CITED = """() => {
+  const cited = [...document.querySelectorAll(".cited")];
+  if (!cited.length) return { words: "", seen: false };
+  const box = cited[0].getBoundingClientRect();
+  const pane = document.querySelector("#page").getBoundingClientRect();
+  const words = cited.map((unit) => unit.dataset.words ?? unit.textContent).join(" ");
+  return { words, seen: box.height > 0 && box.top >= pane.top - 1 && box.top < pane.bottom - 10 };
+}"""
+_OPEN = """(detail) => {
+  const event = new CustomEvent("bythebook:open", { detail, bubbles: true, cancelable: true });
+  return !document.querySelector("by-the-book").dispatchEvent(event);
+}"""
 
 
 @pytest.fixture(scope="module")
 def server(sample_home: Path) -> Iterator[str]:
+    yield from _serve(sample_home)
+
+
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [str(Path(sys.executable).with_name("bythebook")), "serve", "--port", str(port)]
-    process = subprocess.Popen([*command, "--home", str(sample_home)], env={**os.environ})
+        return int(probe.getsockname()[1])
+
+
+def _serve(home: Path, *, port: int | None = None, **environ: str) -> Iterator[str]:
+    port = port or _free_port()
+    command = [_PROGRAM, "serve", "--port", str(port), "--home", str(home)]
+    process = subprocess.Popen(command, env={**os.environ, **environ})
     address = f"http://127.0.0.1:{port}"
     try:
-        _wait_for(f"{address}/health")
+        _wait_for(f"{address}/ready")
         yield address
     finally:
         process.send_signal(signal.SIGTERM)
@@ -52,54 +83,293 @@ def _wait_for(url: str, seconds: float = 30) -> None:
 
 
 @pytest.fixture(scope="module")
-def browser_page(server: str) -> Iterator[Page]:
+def browser() -> Iterator[Browser]:
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("needs Debian's Chromium: sh .ci/install")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=_FLAGS)
-        page = browser.new_page()
-        page.problems = []  # type: ignore[attr-defined]
-        page.on("console", lambda message: page.problems.append(message.text))  # type: ignore[attr-defined]
-        page.on("pageerror", lambda error: page.problems.append(str(error)))  # type: ignore[attr-defined]
-        page.goto(server)
-        yield page
-        browser.close()
+        opened = playwright.chromium.launch(executable_path=chromium, args=_FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def problems() -> Iterator[list[str]]:
+    """What the console said: nothing, where a test has ended well."""
+    found: list[str] = []
+    yield found
+    assert found == []
+
+
+@pytest.fixture
+def page(browser: Browser, server: str, problems: list[str]) -> Iterator[Page]:
+    yield from _page(browser, server, problems)
+
+
+def _page(browser: Browser, server: str, problems: list[str], **options: object) -> Iterator[Page]:
+    context = browser.new_context(base_url=server, **options)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    yield page
+    context.close()
+
+
+def _open(page: Page, path: str = "/") -> None:
+    page.goto(path)
+    page.wait_for_selector("#article h1")
 
 
 def _ask(page: Page, question: str) -> None:
-    page.fill("#question", question)
+    page.locator("by-the-book textarea").fill(question)
     page.keyboard.press("Enter")
-    page.wait_for_selector("#reply[aria-busy=false] .meta")
+    page.wait_for_selector("by-the-book article.answered.done")
 
 
-def test_a_question_gets_a_cited_answer(browser_page: Page) -> None:
-    _ask(browser_page, "How do ROS 2 nodes exchange messages?")
-    expect(browser_page.locator(".answer")).to_contain_text("exchange messages over topics")
-    browser_page.click(".marker >> nth=0")
-    assert browser_page.url.endswith("#source-1")
-    source = browser_page.locator("#source-1 a")
-    expect(source).to_have_attribute(
-        "href", re.compile(r"/docs/ros2/nodes-and-topics#topics:~:text=")
-    )
-    assert browser_page.problems == []  # type: ignore[attr-defined]
+def _check_marked(page: Page, words: str) -> None:
+    page.wait_for_selector(".cited")
+    cited = page.evaluate(_CITED)
+    assert cited["seen"], words
+    assert folded(words).replace(" ", "") in folded(cited["words"]).replace(" ", "")
 
 
-def test_a_refusal_names_what_is_nearby(browser_page: Page) -> None:
-    _ask(browser_page, "How do I train GPT-4?")
-    expect(browser_page.locator(".refusal")).to_contain_text("does not contain sufficient")
-    assert browser_page.locator("#reply li a").count() > 0
+# --- reading and asking ---------------------------------------------------------------------------
 
 
-def test_a_selection_answers_alone(browser_page: Page) -> None:
-    browser_page.click("summary")
-    browser_page.fill("#selection", "A topic is a named channel that carries messages.")
-    _ask(browser_page, "What is the capital of France?")
-    expect(browser_page.locator(".refusal")).to_contain_text("The selected text does not contain")
-    browser_page.click("summary")
+def test_an_answer_leads_to_its_sentence_in_the_book(page: Page) -> None:
+    _open(page)
+    expect(page.locator("by-the-book .idea")).to_have_count(4)
+    _ask(page, "How do ROS 2 nodes exchange messages?")
+    page.locator("by-the-book .marker").first.click()
+    _check_marked(page, "ROS 2 nodes exchange messages over topics.")
+    assert page.url.endswith(f"{_PAGE}#topics")
+    page.go_back()
+    expect(page.locator("#article.cover h1")).to_be_visible()
+    page.go_forward()
+    _check_marked(page, "ROS 2 nodes exchange messages over topics.")
 
 
-def test_a_hostile_question_stays_text(browser_page: Page) -> None:
-    _ask(browser_page, "<img src=x onerror=alert(1)> what is a topic?")
-    assert browser_page.locator("#reply img").count() == 0
-    assert browser_page.problems == []  # type: ignore[attr-defined]
+def test_a_suggested_question_is_answered(page: Page) -> None:
+    _open(page)
+    page.locator("by-the-book .idea").first.click()
+    page.wait_for_selector("by-the-book article.answered.done .sources")
+    assert page.locator("by-the-book .refusal").count() == 0
+
+
+def _citations() -> list[tuple[Passage, Unit]]:
+    """Units of every kind, from all over the book."""
+    found = [(p, u) for p in read_book(SAMPLE_BOOK / "docs").passages for u in p.units]
+    chosen: list[tuple[Passage, Unit]] = []
+    for kind in UnitKind:
+        same = [each for each in found if each[1].kind is kind]
+        chosen += same[:: max(1, len(same) // 10)][:10]
+    return chosen
+
+
+def test_every_citation_finds_its_sentence(page: Page) -> None:
+    _open(page)
+    cases = _citations()
+    assert len(cases) >= 30
+    missed = []
+    for passage, unit in cases:
+        quote = passage.unit_text(unit)
+        page.evaluate("() => document.querySelector('.cited')?.classList.remove('cited')")
+        detail = {"url": passage.place.url, "link": passage.place.url, "quote": quote[:500]}
+        assert page.evaluate(_OPEN, detail)
+        page.wait_for_selector(".cited", state="attached")
+        cited = page.evaluate(_CITED)
+        wanted = folded(_bare(quote[:500])).replace(" ", "")
+        if not cited["seen"] or wanted not in folded(cited["words"]).replace(" ", ""):
+            missed.append((passage.place.url, quote, cited))
+    assert missed == []
+
+
+def _bare(quote: str) -> str:
+    """Code without its fences: what a page shows of it."""
+    return "\n".join(quote.split("\n")[1:]).rstrip("`\n") if quote.startswith("```") else quote
+
+
+def test_a_link_to_a_sentence_can_be_shared(page: Page) -> None:
+    passage = next(p for p in read_book(SAMPLE_BOOK / "docs").passages if "#topics" in p.place.url)
+    _open(page, f"{_PAGE}#u{passage.id[:10]}-2")
+    _check_marked(page, passage.unit_text(passage.units[2]))
+
+
+def test_an_unknown_page_says_so(page: Page, problems: list[str]) -> None:
+    _open(page, "/read/no/such/page")
+    expect(page.locator("#article .failure")).to_contain_text("no such page")
+    problems.clear()  # the browser tells of the 404
+
+
+def test_search_as_you_type_by_keyboard_alone(page: Page) -> None:
+    _open(page, _PAGE)
+    page.keyboard.press("/")
+    page.keyboard.type("domain random")
+    expect(page.locator("#found [role=option]").first).to_contain_text("Domain randomisation")
+    page.keyboard.type("isation in simulation")
+    page.wait_for_selector("#found .snippet mark")
+    at = page.locator("#found [role=option].text").first.get_attribute("id")
+    for _ in range(20):
+        page.keyboard.press("ArrowDown")
+        if page.locator("#search-box").get_attribute("aria-activedescendant") == at:
+            break
+    snippet = page.locator(f"#{at} .snippet").inner_text()
+    page.keyboard.press("Enter")
+    _check_marked(page, snippet.rstrip("…"))
+    page.keyboard.press("/")
+    expect(page.locator("#search-box")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#found")).to_be_hidden()
+
+
+def test_the_book_can_be_read_by_keyboard_alone(page: Page) -> None:
+    _open(page, _PAGE)
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#page")).to_be_focused()
+    page.locator("#contents a", has_text="Physics engines").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#article h1")).to_have_text("Physics engines")
+    expect(page.locator("#contents [aria-current=page]")).to_have_text("Physics engines")
+    page.locator(".turns .next").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#article h1")).to_have_text("Sensors in simulation")
+    page.locator("by-the-book textarea").focus()
+    page.keyboard.type("What is a topic?")
+    page.keyboard.press("Enter")
+    marker = page.locator("by-the-book article.done .marker").first
+    marker.focus()
+    page.keyboard.press("Enter")
+    _check_marked(page, "A topic is a named channel")
+
+
+def test_an_urdu_page_reads_from_the_right(page: Page) -> None:
+    _open(page, _URDU)
+    article = page.locator("#article")
+    expect(article).to_have_attribute("dir", "rtl")
+    expect(article).to_have_attribute("lang", "ur")
+    side = "element => getComputedStyle(element).direction"
+    assert page.locator("#article p").first.evaluate(side) == "rtl"
+    assert page.locator("#article pre").first.evaluate(side) == "ltr"
+
+
+def test_the_page_is_dark_where_the_reader_is(
+    browser: Browser, server: str, problems: list[str]
+) -> None:
+    for page in _page(browser, server, problems, color_scheme="dark"):
+        _open(page, _PAGE)
+        colour = "getComputedStyle(document.body).backgroundColor"
+        red, green, blue = json.loads(page.evaluate(colour).replace("rgb(", "[").replace(")", "]"))
+        assert max(red, green, blue) < 60
+
+
+def test_a_telephone_shows_one_thing_at_a_time(
+    browser: Browser, server: str, problems: list[str]
+) -> None:
+    size = {"width": 390, "height": 800}
+    for page in _page(browser, server, problems, viewport=size, has_touch=True):
+        _open(page)
+        page.locator("#article .questions button").first.click()
+        page.wait_for_selector("by-the-book article.answered.done .marker")
+        expect(page.locator("#page")).to_be_hidden()
+        page.locator("#tabs button", has_text="Contents").click()
+        page.locator("#contents a", has_text="Nodes and topics").first.click()
+        expect(page.locator("#article h1")).to_have_text("Nodes and topics")
+        expect(page.locator("#chat")).to_be_hidden()
+        wide = "document.documentElement.scrollWidth - innerWidth"
+        assert page.evaluate(wide) <= 0
+
+
+def test_a_hostile_question_stays_text(page: Page) -> None:
+    _open(page)
+    _ask(page, "<img src=x onerror=alert(1)> what is a topic?")
+    assert page.locator("img").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/", _PAGE, _URDU, "/admin"])
+def test_nothing_is_in_the_way_of_anyone(
+    browser: Browser, server: str, problems: list[str], path: str, scheme: str
+) -> None:
+    axe = next(_AXE.glob("axe-*.js"), None)
+    if axe is None:
+        pytest.skip("needs axe-core: sh .ci/install")
+    for page in _page(browser, server, problems, color_scheme=scheme, bypass_csp=True):
+        page.goto(path)
+        page.wait_for_selector("#article h1, #report .panel")
+        page.wait_for_timeout(200)
+        page.add_script_tag(path=axe)
+        found = page.evaluate("async () => (await axe.run()).violations")
+        told = [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found]
+        assert told == []
+
+
+# --- the author's page ----------------------------------------------------------------------------
+
+
+def test_the_author_sees_what_was_asked_at_home_without_a_key(page: Page) -> None:
+    _open(page)
+    _ask(page, "How do I prune an apple tree?")
+    _ask(page, "What is a topic?")
+    page.goto("/admin")
+    expect(page.locator(".figures dd").first).not_to_have_text("0")
+    expect(page.locator("svg .bar.answered").first).to_be_attached()
+    expect(page.locator(".topics")).to_contain_text("prune an apple tree")
+    with page.expect_download() as download:
+        page.locator("#export").click()
+    assert "prune an apple tree" in Path(download.value.path()).read_text("utf-8-sig")
+
+
+# --- where keys are asked for ---------------------------------------------------------------------
+
+
+def _key(home: Path, *options: str) -> str:
+    command = [_PROGRAM, "keys", "create", "--home", str(home), "--json", *options]
+    made = subprocess.run(command, check=True, capture_output=True, text=True)
+    return str(json.loads(made.stdout)["key"])
+
+
+def test_a_page_behind_a_door_asks_for_a_key(
+    browser: Browser, sample_home: Path, problems: list[str]
+) -> None:
+    secret = _key(sample_home)
+    for server in _serve(sample_home, BYTHEBOOK_KEYS="required"):
+        public = _key(sample_home, "--publishable", "--origin", server)
+        for page in _page(browser, server, problems):
+            page.goto("/")
+            page.fill("#key", "btk_wrong")
+            page.click("#key-form button")
+            expect(page.locator("#key-error")).to_contain_text("not known")
+            page.fill("#key", secret)
+            page.click("#key-form button")
+            expect(page.locator("#article h1")).to_be_visible()
+            _ask(page, "What is a topic?")
+            page.reload()
+            expect(page.locator("#article h1")).to_be_visible()
+            problems.clear()  # the browser tells of every 401
+            page.goto("/admin")
+            for wrong in ("btk_wrong", public):
+                page.fill("#key", wrong)
+                page.click("#key-form button")
+                expect(page.locator("#said")).not_to_be_empty()
+                assert page.locator(".panel").count() == 0
+            page.fill("#key", secret)
+            page.click("#key-form button")
+            expect(page.locator(".panel").first).to_be_visible()
+            problems.clear()
+
+
+def test_a_publishable_key_in_the_settings_opens_the_page_to_everyone(
+    browser: Browser, sample_home: Path, problems: list[str]
+) -> None:
+    port = _free_port()
+    key = _key(sample_home, "--publishable", "--origin", f"http://127.0.0.1:{port}")
+    environ = {"BYTHEBOOK_KEYS": "required", "BYTHEBOOK_PAGE_KEY": key}
+    for server in _serve(sample_home, port=port, **environ):
+        for page in _page(browser, server, problems):
+            _open(page, _PAGE)
+            _ask(page, "What is a topic?")
+            assert page.locator("by-the-book .marker").count() > 0
+            answer = page.request.get("/admin/report.json")
+            assert answer.status == 401

@@ -23,7 +23,7 @@ _HEADERS = {
 }
 _KINDS = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
 _FILES = (
-    *("palette.css", "page.css", "page.js", "reader.js", "search.js", "chat.js", "dom.js"),
+    *("palette.css", "page.css", "page.js", "reader.js", "search.js", "dom.js"),
     *("admin.css", "admin.js"),
 )
 

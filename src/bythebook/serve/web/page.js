@@ -1,7 +1,6 @@
 // The page at /: contents, the reader and the chat beside it, and the addresses of all of it.
 // What the server tells as HTML was made and cleaned there; everything else becomes text.
 
-import { openChat } from "./chat.js";
 import { make } from "./dom.js";
 import { Reader, isAlone } from "./reader.js";
 import { openSearch } from "./search.js";
@@ -14,12 +13,12 @@ const nav = document.querySelector("#contents");
 
 class Refused extends Error {}
 
-function key() {
+function ownKey() {
   return sessionStorage.getItem(KEY) ?? "";
 }
 
 async function get(path, body) {
-  const headers = key() ? { Authorization: `Bearer ${key()}` } : {};
+  const headers = ownKey() ? { Authorization: `Bearer ${ownKey()}` } : {};
   if (body) headers["Content-Type"] = "application/json";
   const request = { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) };
   const response = await fetch(new URL(path, root), request).catch(() => {
@@ -36,6 +35,7 @@ async function get(path, body) {
 const reader = new Reader(article);
 let shown = null; // the path of the page that is open; "" is the cover
 let book = null;
+let questions = []; // that the book answers
 
 function here() {
   const below = location.pathname.slice(root.pathname.length);
@@ -75,11 +75,13 @@ async function openPage(path) {
   const page = await get(`reader/page?path=${encodeURIComponent(path)}`);
   reader.show(page, address);
   document.title = `${page.title} · ${book.title}`;
+  chat.setAttribute("page", page.url); // of what is alike, the page being read comes first
 }
 
 async function openCover() {
   document.title = book.title;
-  reader.cover(book, address, await firstQuestions());
+  chat.removeAttribute("page");
+  reader.cover(book, address, questions);
 }
 
 function fail(error) {
@@ -111,17 +113,27 @@ function mark(path, at) {
     link.parentElement.querySelector("ul")?.remove();
     if (!current) continue;
     link.parentElement.append(reader.headings(address, path));
-    link.scrollIntoView({ block: "nearest" });
+    link.parentElement.scrollIntoView({ block: "nearest" });
   }
   reader.markHeading(nav, at);
 }
 
-// --- the first questions --------------------------------------------------------------------------
+// --- the chat -------------------------------------------------------------------------------------
 
-async function firstQuestions() {
-  const { questions } = await get("reader/suggestions").catch(() => ({ questions: [] }));
-  return questions;
+const chat = make("by-the-book", { layout: "page", server: root.href });
+
+async function openChat() {
+  const key = ownKey() || document.body.dataset.key;
+  if (key) chat.setAttribute("key", key);
+  chat.setAttribute("suggestions", questions.join("|"));
+  await import(new URL("widget.js", root));
+  document.querySelector("#chat").replaceChildren(chat);
 }
+
+document.addEventListener("bythebook:ask", (event) => {
+  tab("ask");
+  chat.ask(event.detail.text);
+});
 
 // --- a key, where one is needed -------------------------------------------------------------------
 
@@ -184,8 +196,9 @@ function isOurs(path) {
 document.addEventListener("bythebook:open", (event) => {
   const { url, link, quote } = event.detail;
   const target = new URL(url || link, location.href);
-  event.preventDefault();
   const path = decodeURI(target.pathname).replace(/^\/|\/$/g, "");
+  if (!book.parts.some((part) => part.pages.some((page) => page.path === path))) return;
+  event.preventDefault();
   go(path, decodeURIComponent(target.hash.slice(1).split(":~:")[0]), { quote });
 });
 
@@ -195,13 +208,14 @@ window.addEventListener("popstate", show);
 
 async function open() {
   book = await get("reader/contents");
+  ({ questions } = await get("reader/suggestions").catch(() => ({ questions: [] })));
   document.body.classList.remove("locked");
   door.hidden = true;
   document.querySelector("#title").textContent = book.title;
   document.documentElement.lang = book.language;
   listContents();
+  await openChat();
   await show();
-  await openChat(document.querySelector("#chat"), { root, key: key() || document.body.dataset.key, firstQuestions, title: book.title });
 }
 
 openSearch(document.querySelector("#search"), {
