@@ -1,4 +1,4 @@
-"""What a widget needs to be seen: a book's server, an author's site of another origin, a browser."""
+"""What a widget needs to be seen: a server, an author's site of another origin, a browser."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
@@ -24,7 +25,7 @@ from bythebook.book.site import read_book
 from tests.samples import SAMPLE_BOOK
 from tests.web.test_page import _FLAGS, _wait_for
 
-Pages = Callable[[str], str | None]  # a path -> the page that stands there
+Pages = Callable[[str], tuple[str, bytes] | None]  # a path -> what stands there, and its type
 
 
 def free_port() -> int:
@@ -55,12 +56,11 @@ def site(pages: Pages, headers: Mapping[str, str], port: int) -> Iterator[str]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            page = pages(self.path)
-            body = (page or "").encode()
-            self.send_response(404 if page is None else 200)
+            media_type, body = pages(self.path) or ("text/html", b"")
+            self.send_response(200 if body else 404)
             for name, value in headers.items():
                 self.send_header(name, value)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Type", media_type)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -76,7 +76,7 @@ def site(pages: Pages, headers: Mapping[str, str], port: int) -> Iterator[str]:
 
 @functools.cache
 def book_pages() -> dict[str, str]:
-    """The sample book as plain pages: its sections, with their anchors."""
+    """The sample book as plain pages, by their paths: its sections, with their anchors."""
     passages = read_book(SAMPLE_BOOK / "docs").passages
     pages: dict[str, str] = {}
     for url, found in groupby(passages, key=lambda passage: passage.place.page_url):
@@ -88,7 +88,8 @@ def book_pages() -> dict[str, str]:
                 f"<p>{html.escape(passage.unit_text(unit))}</p>" for unit in passage.units
             )
             parts.append(f'<section id="{anchor}"><h2>{heading}</h2>{text}</section>')
-        pages[url] = pages.get(url, "") + "".join(parts)
+        path = urlsplit(url).path
+        pages[path] = pages.get(path, "") + "".join(parts)
     return pages
 
 

@@ -19,7 +19,7 @@ _STYLES = ("palette.css", "widget.css")
 _CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SPACE = re.compile(r"\s+")
 _TIGHT = re.compile(r" ?([{};,>]) ?|(:) ")
-_LAST_STOP = re.compile(r";(?=})")
+_NEEDLESS = re.compile(r";(?=})|(?<=[ :,(])0(?=\.\d)")
 # Only what stands on a line of its own, or after a space at its end: no string has that.
 _JS_COMMENT = re.compile(r"^\s*(?://|/\*\*).*|\s+// [^\"`]*$")
 # Strings, templates (none within another) and regular expressions stay as they are.
@@ -69,7 +69,7 @@ def languages() -> list[str]:
 def _styles() -> str:
     text = "".join(map(_read, _STYLES))
     text = _SPACE.sub(" ", _CSS_COMMENT.sub("", text)).strip()
-    return _LAST_STOP.sub("", _TIGHT.sub(r"\1\2", text))
+    return _NEEDLESS.sub("", _TIGHT.sub(r"\1\2", text))
 
 
 def _compact(part: object) -> str:

@@ -17,6 +17,7 @@
   const STYLES = "{{styles}}";
   const SILENCE_MS = 45_000; // the server says something every 15 s, if only that it is there
   const KEPT_TURNS = 40;
+  const SITE_COLOURS = ["--ifm-color-primary", "--md-primary-fg-color"]; // Docusaurus, MkDocs
   const LEAST_SELECTED = 10;
   const MOST_SELECTED = 5000;
 
@@ -25,7 +26,7 @@
   // English travels with the script; every other language is a file of its own: words/ur.json.
   const ENGLISH = "{{words}}";
   const LANGUAGES = "{{languages}}";
-  const RIGHT_TO_LEFT = /^(ar|fa|he|ps|sd|ug|ur|yi)\b/;
+  const RIGHT_TO_LEFT = /^(ar|fa|he|ur)/;
 
   // --- elements -----------------------------------------------------------------------------------
 
@@ -75,10 +76,9 @@
   const iconButton = (name, label, onclick, more = {}) =>
     make("button.icon", { "aria-label": label, title: label, onclick, ...more }, icon(name));
 
-  const ALLOWED = new RegExp(
-    "^(a|blockquote|br|code|em|h[3-6]|hr|li|mark|ol|p|pre|s|span|strong|sup|table|tbody|td|th|thead|tr|ul|math|m[a-z]{1,13})$",
-  );
-  const KEPT_ATTRIBUTES = /^(class|data-cite|start|display|mathvariant|stretchy|fence|columnalign|notation|accent|displaystyle|width|height)$/;
+  // The "m…" are MathML's; nothing that does anything begins so and is not named here as not meant.
+  const ALLOWED = /^(a|blockquote|br|code|em|h[3-6r]|li|ol|p|pre|s|span|strong|sup|t(able|body|d|h|head|r)|ul|m(?!eta|arquee|enu|glyph|action)[a-z]+)$/;
+  const KEPT_ATTRIBUTES = /^(class|data-cite|start|display|mathvariant|stretchy|columnalign|notation)$/;
   const trusted = globalThis.trustedTypes?.createPolicy(NAME, { createHTML: (html) => html });
 
   /** HTML of the server, as nodes that cannot do anything. */
@@ -95,8 +95,13 @@
     return template.content;
   }
 
-  /** A link that a page may have: of the web, or of its own site. */
-  const address = (url) => (/^(https?:\/\/|\/(?![/\\])|#)/.test(url ?? "") ? url : null);
+  /** A link that a page may have: of the web, or of its own site, wherever that is shown now. */
+  function address(url) {
+    if (!/^(https?:\/\/|\/(?![/\\])|#)/.test(url ?? "")) return null;
+    const published = document.querySelector("link[rel=canonical]")?.href;
+    const origin = published && new URL(published).origin;
+    return origin && url.startsWith(`${origin}/`) ? location.origin + url.slice(origin.length) : url;
+  }
 
   const placeOf = ({ chapter, section }) =>
     [...new Set([chapter, section].filter(Boolean))].join(" › ");
@@ -303,8 +308,9 @@
     #dress() {
       this.dataset.theme = this.#theme();
       this.#parts.frame.classList.toggle("start", /left|start/.test(this.option("position")));
-      const accent = this.option("accent");
-      if (CSS.supports("color", accent)) this.#own.replaceSync(`:host { --author: ${accent} }`);
+      const site = getComputedStyle(document.documentElement);
+      const accent = this.option("accent") || SITE_COLOURS.map((name) => site.getPropertyValue(name)).find(Boolean);
+      if (accent && CSS.supports("color", accent)) this.#own.replaceSync(`:host { --author: ${accent} }`);
     }
 
     #theme() {
@@ -373,7 +379,7 @@
         else if (!this.#isPage) this.close();
       } else if (event.key === "Tab" && !this.#isPage) {
         const stops = [...this.#parts.panel.querySelectorAll("a[href], button, textarea, input, summary, [tabindex]")];
-        const open = stops.filter((stop) => !stop.disabled && stop.offsetParent !== null);
+        const open = stops.filter((stop) => !stop.disabled && stop.tabIndex >= 0 && stop.offsetParent);
         const edge = event.shiftKey ? open[0] : open.at(-1);
         if (this.#root.activeElement !== edge) return;
         event.preventDefault();
@@ -412,7 +418,7 @@
 
     /** A new chat: nothing of the old one is kept here. */
     clear() {
-      this.#asking?.abort();
+      this.stop();
       this.#turns = [];
       this.#thread = undefined;
       this.#choose(null);

@@ -1,0 +1,115 @@
+"""A book's server in which everything goes wrong that can, and that says whatever it is told to."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Event = tuple[str, dict[str, Any]]
+Telling = Callable[[dict[str, Any]], Iterator[Event]]  # a request's body -> what the stream tells
+
+SESSION: Event = (
+    "session",
+    {"session_id": "550e8400-e29b-41d4-a716-446655440000", "request_id": "r"},
+)
+
+
+def delta(text: str, *, html: str = "", citations: list[dict[str, Any]] | None = None) -> Event:
+    told = {"text": text, "paragraph": 0, "html": html or f"<p>{text}</p>"}
+    return "delta", {**told, "citations": citations or []}
+
+
+def done(html: str, **more: Any) -> Event:
+    told = {"response": "x", "should_answer": True, "confidence_level": "high", "html": html}
+    return "done", {**told, "nearby": [], "query_id": None, **more}
+
+
+def _cut(_: dict[str, Any]) -> Iterator[Event]:
+    yield SESSION
+    yield delta("This is only the beginning.")
+
+
+def _hang(_: dict[str, Any]) -> Iterator[Event]:
+    yield SESSION
+    yield delta("The first sentence.")
+    time.sleep(20)
+
+
+def _broken(_: dict[str, Any]) -> Iterator[Event]:
+    yield SESSION
+    yield "error", {"message": "The search service is away.", "suggested_action": "Wait a little."}
+
+
+def _fallback(_: dict[str, Any]) -> Iterator[Event]:
+    yield SESSION
+    yield done("<p>Offline.</p>", answered_offline=True, disclaimer="Little.")
+
+
+TELLINGS: dict[str, Telling] = {
+    "cut": _cut,
+    "hang": _hang,
+    "broken": _broken,
+    "fallback": _fallback,
+}
+
+
+@contextmanager
+def crooked_server(tellings: dict[str, Telling], seen: list[dict[str, Any]]) -> Iterator[str]:
+    """Answers a question by the first telling whose name the question begins with."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_OPTIONS(self) -> None:
+            self._head(204)
+
+        def do_POST(self) -> None:
+            size = int(self.headers["Content-Length"])
+            body = json.loads(self.rfile.read(size))
+            seen.append({"path": self.path, "key": self.headers.get("X-API-Key"), **body})
+            asked = str(body.get("message", ""))
+            if asked.startswith("busy"):
+                self._refuse(429, **{"Retry-After": "2"})
+            elif asked.startswith("key"):
+                self._refuse(401)
+            else:
+                self._tell(
+                    next((t for name, t in tellings.items() if asked.startswith(name)), _cut)(body)
+                )
+
+        def _refuse(self, status: int, **headers: str) -> None:
+            self._head(status, **headers)
+            self.wfile.write(b'{"message": "No.", "suggested_action": "Do not."}')
+
+        def _tell(self, events: Iterator[Event]) -> None:
+            self._head(200, **{"Content-Type": "text/event-stream"})
+            try:
+                for name, data in events:
+                    self.wfile.write(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
+                    self.wfile.flush()
+            except OSError:
+                return  # the reader has left
+
+        def _head(self, status: int, **headers: str) -> None:
+            allowed = {
+                "Access-Control-Allow-Origin": "*",
+                "Access-Control-Allow-Headers": "Content-Type, X-API-Key",
+                "Access-Control-Expose-Headers": "Retry-After",
+                "Connection": "close",
+            }
+            self.send_response(status)
+            for name, value in {**allowed, **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()

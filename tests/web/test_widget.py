@@ -1,0 +1,466 @@
+"""The widget in a real browser: on an author's site, with the book's server at another origin."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from bythebook.serve.contracts.chat import FeedbackReason
+from tests.web.crooked import TELLINGS, crooked_server
+from tests.web.stage import book_pages, book_server, free_port, open_browser, site
+
+pytestmark = pytest.mark.real
+
+_AXE = Path(os.environ.get("BYTHEBOOK_AXE", Path.home() / ".cache" / "bythebook" / "axe"))
+_PUBLISHED = "https://physical-ai.example"
+_PAGE = "/physical-ai-book/docs/ros2/nodes-and-topics"
+_ASKS = "How do ROS 2 nodes exchange messages?"
+
+
+@dataclass
+class Stage:
+    server: str
+    crooked: str
+    site: str
+    seen: list[dict[str, Any]] = field(default_factory=list)  # by the crooked server
+
+    def url(self, path: str = _PAGE, **options: str) -> str:
+        return f"{self.site}{path}?{urlencode(options)}"
+
+
+def _page(server: str, path: str) -> tuple[str, bytes] | None:
+    """A page of the book; what the address asks for become options of the script."""
+    parts = urlsplit(path)
+    body = book_pages().get(parts.path)
+    options = dict(parse_qsl(parts.query))
+    theme = f' data-theme="{options.pop("page-theme")}"' if "page-theme" in options else ""
+    data = "".join(f' data-{name}="{html.escape(value)}"' for name, value in options.items())
+    if body is None:
+        return None
+    page = (
+        f'<!doctype html><html lang="en"{theme}><title>Book</title>'
+        f'<link rel="canonical" href="{_PUBLISHED}{parts.path}"><main><h1>Book</h1>{body}</main>'
+        f'<script src="{server}/widget.js"{data} async></script></html>'
+    )
+    return "text/html; charset=utf-8", page.encode()
+
+
+@pytest.fixture(scope="module")
+def stage(sample_home: Path) -> Iterator[Stage]:
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    seen: list[dict[str, Any]] = []
+    with ExitStack() as opened:
+        server = opened.enter_context(book_server(sample_home, origins=address))
+        crooked = opened.enter_context(crooked_server(TELLINGS, seen))
+        policy = f"default-src 'none'; script-src {server}; connect-src {server} {crooked}"
+        opened.enter_context(
+            site(lambda path: _page(server, path), {"Content-Security-Policy": policy}, port)
+        )
+        yield Stage(server, crooked, address, seen)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Browser, stage: Stage) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1100, "height": 760})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opened = context.new_page()
+    problems: list[str] = []
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.on(
+        "console",
+        lambda message: (
+            problems.append(message.text) if "Content Security" in message.text else None
+        ),
+    )
+    opened.on("dialog", lambda dialog: problems.append(dialog.message))
+    yield opened
+    context.close()
+    assert problems == []
+
+
+def _open(page: Page, url: str) -> None:
+    page.goto(url)
+    page.locator("by-the-book .launcher").click()
+    expect(page.locator("by-the-book .panel")).to_be_visible()
+
+
+def _ask(page: Page, question: str, state: str = "done") -> Locator:
+    page.locator("by-the-book .composer textarea").fill(question)
+    page.keyboard.press("Enter")
+    turn = page.locator("by-the-book .answered").last
+    expect(turn).to_have_class(re.compile(state))
+    return turn
+
+
+def _select(page: Page, words: str) -> None:
+    page.evaluate(
+        """(words) => {
+          const p = [...document.querySelectorAll("p")].find((p) => p.textContent.includes(words));
+          p.scrollIntoView();
+          getSelection().selectAllChildren(p);
+        }""",
+        words,
+    )
+
+
+def _focused(page: Page) -> str:
+    return str(
+        page.evaluate(
+            """() => {
+              const inner = document.querySelector("by-the-book")?.shadowRoot.activeElement;
+              const focused = inner ?? document.activeElement;
+              return focused.className || focused.localName;
+            }"""
+        )
+    )
+
+
+def _violations(page: Page) -> list[str]:
+    file = next(_AXE.glob("axe-*.js"), None)
+    if file is None:
+        pytest.skip("needs axe-core from npm: sh .ci/install")
+    page.wait_for_timeout(250)  # what fades in is not yet what is read
+    page.evaluate(file.read_text())
+    found = page.evaluate("() => axe.run(document).then((result) => result.violations)")
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
+
+
+# --- asking -------------------------------------------------------------------------------------
+
+
+def test_an_answer_comes_with_markers_cards_and_sources(page: Page, stage: Stage) -> None:
+    _open(page, stage.url())
+    turn = _ask(page, _ASKS)
+    expect(turn.locator(".said")).to_contain_text("exchange messages over topics")
+    turn.locator(".marker").first.hover()
+    card = page.locator("by-the-book .card")
+    expect(card).to_be_visible()
+    expect(card.locator("blockquote")).to_contain_text("exchange messages over topics")
+    expect(card.locator(".where")).to_contain_text(" › ")
+    expect(card).to_contain_text(re.compile(r"Confidence \d+ %"))
+    expect(turn.locator(".source").first).to_have_attribute("href", re.compile("#.*:~:text="))
+    expect(turn.locator(".level")).to_contain_text("confidence")
+
+
+def test_a_citation_opens_the_page_at_its_sentence_and_the_chat_goes_on(
+    page: Page, stage: Stage
+) -> None:
+    _open(page, stage.url("/physical-ai-book/docs/perception/slam"))
+    turn = _ask(page, _ASKS)
+    turn.locator(".marker").first.click()
+    page.wait_for_url(re.compile(_PAGE))
+    sentence = page.locator("p", has_text="exchange messages over topics").first
+    expect(sentence).to_be_in_viewport()
+    expect(page.locator("by-the-book .panel")).to_be_visible()
+    expect(page.locator("by-the-book .said")).to_contain_text("exchange messages over topics")
+
+
+def test_a_page_may_follow_a_citation_in_its_own_way(page: Page, stage: Stage) -> None:
+    _open(page, stage.url())
+    page.evaluate(
+        """() => document.addEventListener("bythebook:open", (event) => {
+          event.preventDefault();
+          document.title = JSON.stringify(event.detail);
+        })"""
+    )
+    before = page.url
+    _ask(page, _ASKS).locator(".source").first.click()
+    assert page.url == before
+    told = page.evaluate("() => JSON.parse(document.title)")
+    assert set(told) == {"url", "link", "quote", "citation"}
+    assert "exchange messages" in told["quote"]
+    assert told["link"].startswith(told["url"])
+
+
+def test_a_refusal_names_what_is_nearby(page: Page, stage: Stage) -> None:
+    _open(page, stage.url())
+    turn = _ask(page, "How do I train GPT-4?")
+    expect(turn.locator(".refusal")).to_contain_text("does not contain sufficient information")
+    assert turn.locator(".topic").count() > 0
+    assert turn.locator(".source").count() == 0
+
+
+def test_a_follow_up_stays_in_its_thread_and_a_reload_keeps_it(page: Page, stage: Stage) -> None:
+    asked: list[dict[str, Any]] = []
+    page.on(
+        "request",
+        lambda request: (
+            asked.append(request.post_data_json) if "chat/stream" in request.url else None
+        ),
+    )
+    _open(page, stage.url())
+    _ask(page, "What is a topic?")
+    _ask(page, "How is it found?")
+    page.reload()
+    expect(page.locator("by-the-book .panel")).to_be_visible()
+    assert page.locator("by-the-book .answered").count() == 2
+    _ask(page, "And a node?")
+    assert "session_id" not in asked[0]
+    assert asked[1]["session_id"] == asked[2]["session_id"]
+    assert {body["page_url"] for body in asked} == {stage.url()}
+    page.locator("by-the-book header .icon").first.click()
+    expect(page.locator("by-the-book .welcome")).to_be_visible()
+    page.reload()
+    assert page.locator("by-the-book .answered").count() == 0
+
+
+def test_an_answer_is_copied_with_its_sources(page: Page, stage: Stage) -> None:
+    _open(page, stage.url())
+    _ask(page, _ASKS).locator(".actions .icon").first.click()
+    expect(page.locator("by-the-book [role=status]")).to_have_text("Copied")
+    copied = page.evaluate("() => navigator.clipboard.readText()")
+    assert re.search(r"topics\. \[1\]", copied)
+    assert re.search(rf"\[1\] .+ › .+ {stage.site}/physical-ai-book/docs/", copied)
+
+
+# --- selections ---------------------------------------------------------------------------------
+
+
+def test_a_selection_answers_alone_until_the_whole_book_is_asked(page: Page, stage: Stage) -> None:
+    page.goto(stage.url())
+    page.wait_for_selector("by-the-book .launcher")
+    _select(page, "exchange messages over topics")
+    page.locator("by-the-book .about").click()
+    expect(page.locator("by-the-book .chosen")).to_contain_text("exchange messages over topics")
+    turn = _ask(page, "What is the Jacobian of an arm?")
+    expect(turn.locator(".refusal")).to_contain_text("The selected text does not contain")
+    expect(page.locator("by-the-book .asked blockquote")).to_contain_text("over topics")
+    turn.get_by_role("button", name="Ask the whole book").click()
+    expect(page.locator("by-the-book .answered").last).to_have_class(re.compile("done"))
+    assert page.locator("by-the-book .asked blockquote").count() == 1
+
+
+def test_the_shortcut_asks_about_a_selection_and_opens_and_closes(page: Page, stage: Stage) -> None:
+    page.goto(stage.url())
+    page.wait_for_selector("by-the-book .launcher")
+    panel = page.locator("by-the-book .panel")
+    page.keyboard.press("Alt+q")
+    expect(panel).to_be_visible()
+    page.keyboard.press("Alt+q")
+    expect(panel).to_be_hidden()
+    _select(page, "exchange messages over topics")
+    page.keyboard.press("Alt+q")
+    expect(page.locator("by-the-book .chosen")).to_be_visible()
+    turn = _ask(page, "How do nodes exchange messages?")
+    expect(turn.locator(".said")).to_contain_text("over topics")
+    expect(turn).to_contain_text("Answered from your selection alone.")
+
+
+# --- what goes wrong ----------------------------------------------------------------------------
+
+
+def test_a_stream_without_an_end_is_an_error_with_another_try(page: Page, stage: Stage) -> None:
+    _open(page, stage.url(server=stage.crooked))
+    turn = _ask(page, "cut it", state="failed")
+    expect(turn).to_contain_text("This is only the beginning.")
+    expect(turn).to_contain_text("The answer broke off before its end.")
+    turn.get_by_role("button", name="Try again").click()
+    expect(page.locator("by-the-book .asked")).to_have_count(1)
+    expect(page.locator("by-the-book .answered").last).to_contain_text("broke off")
+
+
+def test_an_answer_can_be_stopped(page: Page, stage: Stage) -> None:
+    _open(page, stage.url(server=stage.crooked))
+    turn = _ask(page, "hang on", state="writing")
+    expect(turn).to_contain_text("The first sentence.")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("by-the-book .answered").last).to_contain_text("Stopped.")
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+
+
+def test_a_reader_who_asks_too_often_is_told_when_to_ask_again(page: Page, stage: Stage) -> None:
+    _open(page, stage.url(server=stage.crooked))
+    turn = _ask(page, "busy", state="failed")
+    expect(turn).to_contain_text(re.compile(r"You can ask again in [12] s"))
+    again = turn.get_by_role("button", name="Try again")
+    expect(again).to_be_disabled()
+    expect(again).to_be_enabled()
+    expect(turn).to_contain_text("You can ask again now.")
+
+
+def test_a_key_is_sent_and_its_lack_is_explained(page: Page, stage: Stage) -> None:
+    _open(page, stage.url(server=stage.crooked, key="btp_abc"))
+    expect(_ask(page, "key?", state="failed")).to_contain_text("publishable key for this site")
+    assert stage.seen[-1]["key"] == "btp_abc"
+
+
+def test_an_error_says_what_the_server_says(page: Page, stage: Stage) -> None:
+    _open(page, stage.url(server=stage.crooked))
+    turn = _ask(page, "broken", state="failed")
+    expect(turn).to_contain_text("The search service is away. Wait a little.")
+    turn = _ask(page, "fallback")
+    expect(turn).to_contain_text("The language model did not answer")
+    expect(turn.locator(".warn")).to_contain_text("The book says little about this")
+
+
+def test_who_is_offline_is_told_so_and_can_try_again(page: Page, stage: Stage) -> None:
+    _open(page, stage.url())
+    page.context.set_offline(True)
+    turn = _ask(page, _ASKS, state="failed")
+    expect(turn).to_contain_text("You are offline.")
+    page.context.set_offline(False)
+    turn.get_by_role("button", name="Try again").click()
+    expect(page.locator("by-the-book .answered.done")).to_contain_text("over topics")
+
+
+# --- what readers think -------------------------------------------------------------------------
+
+
+def test_words_are_sent_only_with_consent(page: Page, stage: Stage) -> None:
+    _open(page, stage.url())
+    given: list[dict[str, Any]] = []
+    page.on(
+        "request",
+        lambda request: given.append(request.post_data_json) if "feedback" in request.url else None,
+    )
+    turn = _ask(page, _ASKS)
+    for agree in (False, True):
+        turn.get_by_role("button", name="Not helpful").click()
+        form = turn.locator(".why")
+        assert form.locator("input[type=radio]").count() == len(FeedbackReason)
+        form.get_by_text("Something is missing").click()
+        form.locator("textarea").fill("Who sends first?")
+        if agree:
+            form.get_by_text("The author may read my words").click()
+        with page.expect_response("**/feedback") as response:
+            form.get_by_role("button", name="Send feedback").click()
+        assert response.value.json() == {"kept": True}
+    assert [body.get("text") for body in given] == [None, None, None, "Who sends first?"]
+    assert {body["query_id"] for body in given} == {given[0]["query_id"]}
+    assert given[-1]["reason"] == "incomplete"
+
+
+# --- how it looks -------------------------------------------------------------------------------
+
+
+def test_it_follows_the_theme_of_the_site(page: Page, stage: Stage) -> None:
+    page.goto(stage.url(**{"page-theme": "dark"}))
+    widget = page.locator("by-the-book")
+    expect(widget).to_have_attribute("data-theme", "dark")
+    page.evaluate("() => document.documentElement.dataset.theme = 'light'")
+    expect(widget).to_have_attribute("data-theme", "light")
+
+
+def test_it_speaks_urdu_from_right_to_left(page: Page, stage: Stage) -> None:
+    _open(page, stage.url(language="ur", position="left"))
+    expect(page.locator("by-the-book .frame")).to_have_attribute("dir", "rtl")
+    expect(page.get_by_role("textbox", name="آپ کا سوال")).to_be_visible()
+    expect(_ask(page, "How do I train GPT-4?")).to_contain_text("کافی معلومات نہیں")
+    box = page.locator("by-the-book .panel").bounding_box()
+    assert box is not None
+    assert box["x"] < 100
+
+
+def test_on_a_small_screen_it_is_a_sheet(page: Page, stage: Stage) -> None:
+    page.set_viewport_size({"width": 390, "height": 760})
+    _open(page, stage.url())
+    panel = page.locator("by-the-book .panel")
+    expect(panel).to_have_attribute("aria-modal", "true")
+    page.wait_for_timeout(250)
+    box = panel.bounding_box()
+    assert box is not None
+    assert (box["x"], box["width"], round(box["y"] + box["height"])) == (0, 390, 760)
+    page.mouse.click(190, 20)
+    expect(panel).to_be_hidden()
+
+
+def test_it_can_be_a_part_of_a_page(page: Page, stage: Stage) -> None:
+    page.goto(stage.url(layout="page"))
+    expect(page.locator("by-the-book .panel")).to_be_visible()
+    assert page.locator("by-the-book .launcher").count() == 0
+    assert page.locator("by-the-book [role=dialog]").count() == 0
+    expect(_ask(page, _ASKS)).to_contain_text("over topics")
+
+
+def test_the_authors_options_hold(page: Page, stage: Stage) -> None:
+    _open(page, stage.url(title="Frag das Buch", accent="#ffd000", suggestions="One?|Two?"))
+    expect(page.get_by_role("dialog", name="Frag das Buch")).to_be_visible()
+    assert page.locator("by-the-book .idea").all_inner_texts() == ["One?", "Two?"]
+    assert _violations(page) == []  # whatever the colour, it can be read
+    fill = page.locator("by-the-book .send").evaluate("(e) => getComputedStyle(e).backgroundColor")
+    assert fill == "rgb(255, 208, 0)"
+
+
+def test_the_page_around_it_does_not_move(page: Page, stage: Stage) -> None:
+    page.goto(stage.url())
+    page.evaluate(
+        """() => {
+          window.moved = 0;
+          new PerformanceObserver((list) => {
+            for (const entry of list.getEntries()) window.moved += entry.value;
+          }).observe({ type: "layout-shift", buffered: true });
+        }"""
+    )
+    before = page.evaluate("() => [document.body.scrollHeight, document.body.scrollWidth]")
+    page.locator("by-the-book .launcher").click()
+    _ask(page, _ASKS)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    after = page.evaluate("() => [document.body.scrollHeight, document.body.scrollWidth]")
+    assert before == after
+    assert page.evaluate("() => window.moved") == 0
+
+
+# --- for everybody ------------------------------------------------------------------------------
+
+
+def test_everything_can_be_done_by_keyboard(page: Page, stage: Stage) -> None:
+    page.goto(stage.url())
+    page.wait_for_selector("by-the-book .launcher")
+    page.keyboard.press("Tab")
+    assert _focused(page) == "launcher"
+    page.keyboard.press("Enter")
+    page.keyboard.type(_ASKS)
+    page.keyboard.press("Enter")
+    expect(page.locator("by-the-book .answered")).to_have_class(re.compile("done"))
+    expect(page.locator("by-the-book [role=status]")).to_contain_text("over topics")
+    stops = []
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        stops.append(_focused(page))
+        if stops[-1] == "marker":
+            break
+    assert stops[-1] == "marker", stops
+    card = page.locator("by-the-book .card")
+    expect(card).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(card).to_be_hidden()
+    for _ in range(30):  # around and around: it does not leave the panel
+        page.keyboard.press("Tab")
+        assert _focused(page) not in ("body", "launcher")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(page.locator("by-the-book .panel")).to_be_hidden()
+    assert _focused(page) == "launcher"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_stands_in_anybodys_way(page: Page, stage: Stage, theme: str) -> None:
+    page.goto(stage.url(theme=theme))
+    page.evaluate("(theme) => { document.documentElement.style.colorScheme = theme; }", theme)
+    page.wait_for_selector("by-the-book .launcher")
+    assert _violations(page) == []
+    page.locator("by-the-book .launcher").click()
+    assert _violations(page) == []
+    _ask(page, "How do I train GPT-4?")
+    turn = _ask(page, _ASKS)
+    turn.get_by_role("button", name="Not helpful").click()
+    turn.locator(".marker").first.hover()
+    assert _violations(page) == []
