@@ -149,8 +149,6 @@
   // --- the element --------------------------------------------------------------------------------
 
   class ByTheBook extends HTMLElement {
-    static observedAttributes = ["accent", "position", "theme"];
-
     #root = this.attachShadow({ mode: "open" });
     #sheet = new CSSStyleSheet();
     #own = new CSSStyleSheet(); // the author's accent
@@ -187,13 +185,8 @@
       this.#asking?.abort();
     }
 
-    attributeChangedCallback() {
-      if (this.#parts.panel) this.#dress();
-    }
-
     option(name) {
-      const key = name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase());
-      return this.getAttribute(name) ?? this.dataset[key] ?? "";
+      return this.getAttribute(name) ?? this.dataset[name] ?? "";
     }
 
     get #isPage() {
