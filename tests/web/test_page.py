@@ -250,7 +250,7 @@ def test_an_urdu_page_reads_from_the_right(page: Page) -> None:
     expect(article).to_have_attribute("dir", "rtl")
     expect(article).to_have_attribute("lang", "ur")
     side = "element => getComputedStyle(element).direction"
-    assert page.locator("#article p").first.evaluate(side) == "rtl"
+    assert page.locator("#article .body p").first.evaluate(side) == "rtl"
     assert page.locator("#article pre").first.evaluate(side) == "ltr"
 
 

@@ -11,22 +11,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from bythebook.errors import BookError, NotAllowed
+from bythebook.errors import NotAllowed
 from bythebook.library import Library
 from bythebook.serve.addresses import is_loopback
 from bythebook.serve.admin.page import to_html
 from bythebook.serve.admin.report import Report, Reporter
 from bythebook.serve.admin.tables import to_csv, to_json
-from bythebook.serve.contracts.wire import Call, sentence_of, status_of
-from bythebook.serve.reader.routes import ReaderError
+from bythebook.serve.reader.routes import fail
 from bythebook.serve.routes import contract_route
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 Days = Annotated[int, Query(ge=1, le=366)]
-
-
-def fail(error: BookError, _: Call | None = None, /) -> tuple[int, ReaderError]:
-    return status_of(error), ReaderError(message=sentence_of(error))
 
 
 def admin_routes(library: Library, *, needs_key: bool) -> APIRouter:

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import Annotated, Any
@@ -31,8 +31,10 @@ from bythebook.serve.reader.suggest import suggestions
 from bythebook.serve.routes import contract_route
 from bythebook.serve.stations import READER
 
-_KEPT_PAGES = 256
+_KEPT = 256  # pages and the like
 _TITLES, _TEXTS = 5, 7  # of what a search finds
+
+Make = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class ReaderError(BaseModel):
@@ -54,23 +56,32 @@ def reader_routes(library: Library) -> APIRouter:
     @router.get("/reader/contents")
     async def contents(request: Request) -> Response:
         book = await library.contents()
-        return await made.once(request, book, "contents", lambda: _contents(book))
+
+        async def make() -> dict[str, Any]:
+            return _contents(book)
+
+        return await made.once(request, book, "contents", make)
 
     @router.get("/reader/page")
     async def page(request: Request, path: str = "") -> Response:
         book = await library.contents()
         number = _find_page(book.pages, path)
         url = book.pages[number].url
-        _, passages = await library.section(url)
-        return await made.once(
-            request, book, f"page {url}", lambda: _page(book.pages, number, passages)
-        )
+
+        async def make() -> dict[str, Any]:
+            _, passages = await library.section(url)
+            return await asyncio.to_thread(_page, book.pages, number, passages)
+
+        return await made.once(request, book, f"page {url}", make)
 
     @router.get("/reader/suggestions")
     async def first_questions(request: Request) -> Response:
         book = await library.contents()
-        found = await made.suggestions(book)
-        return await made.once(request, book, "suggestions", lambda: {"questions": found})
+
+        async def make() -> dict[str, Any]:
+            return {"questions": await made.suggestions(book)}
+
+        return await made.once(request, book, "suggestions", make)
 
     @router.post("/reader/search")
     async def search(body: Search) -> dict[str, Any]:
@@ -89,44 +100,40 @@ def path_of(url: str) -> str:
 
 
 class _Made:
-    """What was made of a generation, kept until another is served."""
+    """What was made of a generation, by the tag under which a browser keeps it too."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._generation = ""
         self._kept: OrderedDict[str, bytes] = OrderedDict()
-        self._suggested: asyncio.Task[list[str]] | None = None
+        self._suggested: tuple[str, asyncio.Task[list[str]]] | None = None  # with the generation
 
-    async def once(self, request: Request, book: Contents, name: str, make: Any) -> Response:
-        self._turn_to(book.generation)
+    async def once(self, request: Request, book: Contents, name: str, make: Make) -> Response:
         tag = f'"{_digest(f"{book.generation} {__version__} {name}")}"'
         headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Authorization"}
         if tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
-        body = self._kept.get(name)
+        body = self._kept.get(tag)
         if body is None:
-            body = await asyncio.to_thread(lambda: json.dumps(make()).encode())
-            self._kept[name] = body
-            if len(self._kept) > _KEPT_PAGES:
+            body = self._kept[tag] = json.dumps(await make()).encode()
+            if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return Response(body, media_type="application/json", headers=headers)
 
     async def suggestions(self, book: Contents) -> list[str]:
         """One task for all who wait: each question is tried on the book."""
-        self._turn_to(book.generation)
-        if self._suggested is None or (self._suggested.done() and self._suggested.exception()):
-            self._suggested = asyncio.create_task(suggestions(book.pages, self._is_answered))
-        return await asyncio.shield(self._suggested)
+        generation, task = self._suggested or ("", None)
+        if task is None or generation != book.generation or _has_failed(task):
+            task = asyncio.create_task(suggestions(book.pages, self._is_answered))
+            self._suggested = book.generation, task
+        return await asyncio.shield(task)
 
     async def _is_answered(self, question: str) -> bool:
         reply = await self._library.reply(Question(question))
         return isinstance(reply.outcome, Answer)
 
-    def _turn_to(self, generation: str) -> None:
-        if generation != self._generation:
-            self._generation = generation
-            self._kept.clear()
-            self._suggested = None
+
+def _has_failed(task: asyncio.Task[list[str]]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 def _digest(text: str) -> str:
