@@ -9,6 +9,7 @@ from bythebook.book.outline import Leaf, outline
 from bythebook.library import Library
 from bythebook.serve.app import create_app
 from bythebook.serve.reader.find import by_title
+from bythebook.serve.reader.routes import path_of
 from bythebook.serve.reader.suggest import candidates, suggestions
 from bythebook.settings import Door, Server, Settings
 from tests.samples import read
@@ -81,6 +82,19 @@ def test_titles_are_found_in_any_script(book_folder: Path) -> None:
     urdu = Leaf("/ur", "نوڈز اور ٹاپکس", "", "", "ur", (), 1, 9)
     assert [found.url for found in by_title("ٹاپ", [*pages, urdu], limit=5)] == ["/ur"]
     assert by_title("?!", pages, limit=5) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("https://book.example/docs/a/", "docs/a"),
+        ("/docs/%E7%AC%AC%E4%B8%80", "docs/第一"),
+        ("/docs/第一", "docs/第一"),
+        ("notes/a.md", "notes/a.md"),
+    ],
+)
+def test_a_page_is_known_by_its_path(url: str, path: str) -> None:
+    assert path_of(url) == path
 
 
 async def test_suggestions_are_only_what_the_book_answers(book_folder: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import Annotated, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, StringConstraints
@@ -96,7 +96,7 @@ def reader_routes(library: Library) -> APIRouter:
 
 def path_of(url: str) -> str:
     """The part of a page's address that names it within the reader: /read/<path>."""
-    return urlsplit(url).path.strip("/")
+    return unquote(urlsplit(url).path).strip("/")
 
 
 class _Made:
@@ -162,7 +162,7 @@ def _entry(page: Leaf) -> dict[str, Any]:
 
 def _find_page(pages: Sequence[Leaf], path: str) -> int:
     """By its path within the reader; without one, the first page."""
-    wanted = path_of(path)
+    wanted = path.strip("/")
     for number, page in enumerate(pages):
         if not wanted or path_of(page.url) == wanted:
             return number

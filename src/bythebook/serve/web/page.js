@@ -39,11 +39,11 @@ let questions = []; // that the book answers
 
 function here() {
   const below = location.pathname.slice(root.pathname.length);
-  return below.startsWith("read/") ? decodeURI(below.slice(5)).replace(/\/$/, "") : "";
+  return below.startsWith("read/") ? decodeURIComponent(below.slice(5)).replace(/\/$/, "") : "";
 }
 
 function address(path, at = "") {
-  const page = path ? `read/${encodeURI(path)}` : "";
+  const page = path ? `read/${path.split("/").map(encodeURIComponent).join("/")}` : "";
   return new URL(page + (at ? `#${encodeURIComponent(at)}` : ""), root).href;
 }
 
@@ -196,7 +196,7 @@ function isOurs(path) {
 document.addEventListener("bythebook:open", (event) => {
   const { url, link, quote } = event.detail;
   const target = new URL(url || link, location.href);
-  const path = decodeURI(target.pathname).replace(/^\/|\/$/g, "");
+  const path = decodeURIComponent(target.pathname).replace(/^\/|\/$/g, "");
   if (!book.parts.some((part) => part.pages.some((page) => page.path === path))) return;
   event.preventDefault();
   go(path, decodeURIComponent(target.hash.slice(1).split(":~:")[0]), { quote });
