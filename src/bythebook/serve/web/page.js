@@ -10,6 +10,7 @@ const KEY = "bythebook key";
 const article = document.querySelector("#article");
 const door = document.querySelector("#door");
 const nav = document.querySelector("#contents");
+const main = document.querySelector("#page");
 
 class Refused extends Error {}
 
@@ -47,47 +48,53 @@ function address(path, at = "") {
   return new URL(page + (at ? `#${encodeURIComponent(at)}` : ""), root).href;
 }
 
-async function go(path, at = "", { replace = false, quote = "" } = {}) {
+async function go(path, at = "", quote = "") {
   const url = address(path, at);
-  history[replace || url === location.href ? "replaceState" : "pushState"]({ quote }, "", url);
+  history[url === location.href ? "replaceState" : "pushState"]({ quote }, "", url);
   await show();
 }
 
+let showing = 0; // of several that are on their way, the last one wins
+
 async function show() {
   const path = here();
-  const at = decodeURIComponent(location.hash.slice(1));
-  const quote = history.state?.quote ?? "";
+  const mine = (showing += 1);
   tab("read");
   if (path !== shown) {
     try {
-      await (path ? openPage(path) : openCover());
+      const page = path && (await get(`reader/page?path=${encodeURIComponent(path)}`));
+      if (mine !== showing) return;
+      if (page) openPage(page);
+      else openCover();
     } catch (error) {
-      return fail(error);
+      if (mine === showing) fail(error);
+      return;
     }
     shown = path;
+    if (document.activeElement === document.body) main.focus({ preventScroll: true });
   }
+  const at = reader.goTo(decodeURIComponent(location.hash.slice(1)), history.state?.quote);
+  // What is marked has an address of its own, which can be given to others.
+  if (at) history.replaceState(history.state, "", address(path, at));
   mark(path, at);
-  if (quote) reader.highlight(quote, at);
-  else reader.goTo(at);
 }
 
-async function openPage(path) {
-  const page = await get(`reader/page?path=${encodeURIComponent(path)}`);
+function openPage(page) {
   reader.show(page, address);
   document.title = `${page.title} · ${book.title}`;
   chat.setAttribute("page", page.url); // of what is alike, the page being read comes first
 }
 
-async function openCover() {
+function openCover() {
   document.title = book.title;
   chat.removeAttribute("page");
   reader.cover(book, address, questions);
 }
 
 function fail(error) {
-  if (error instanceof Refused) return askForKey();
-  reader.say(error.message);
-  return undefined;
+  if (error instanceof Refused) askForKey();
+  else reader.say(error.message);
+  shown = null;
 }
 
 // --- contents -------------------------------------------------------------------------------------
@@ -125,7 +132,9 @@ const chat = make("by-the-book", { layout: "page", server: root.href });
 async function openChat() {
   const key = ownKey() || document.body.dataset.key;
   if (key) chat.setAttribute("key", key);
+  ({ questions } = await get("reader/suggestions").catch(() => ({ questions: [] })));
   chat.setAttribute("suggestions", questions.join("|"));
+  if (shown === "") openCover(); // now with the questions
   await import(new URL("widget.js", root));
   document.querySelector("#chat").replaceChildren(chat);
 }
@@ -199,7 +208,7 @@ document.addEventListener("bythebook:open", (event) => {
   const path = decodeURIComponent(target.pathname).replace(/^\/|\/$/g, "");
   if (!book.parts.some((part) => part.pages.some((page) => page.path === path))) return;
   event.preventDefault();
-  go(path, decodeURIComponent(target.hash.slice(1).split(":~:")[0]), { quote });
+  go(path, decodeURIComponent(target.hash.slice(1).split(":~:")[0]), quote);
 });
 
 window.addEventListener("popstate", show);
@@ -208,18 +217,17 @@ window.addEventListener("popstate", show);
 
 async function open() {
   book = await get("reader/contents");
-  ({ questions } = await get("reader/suggestions").catch(() => ({ questions: [] })));
   document.body.classList.remove("locked");
   door.hidden = true;
   document.querySelector("#title").textContent = book.title;
   document.documentElement.lang = book.language;
   listContents();
-  await openChat();
   await show();
+  await openChat();
 }
 
 openSearch(document.querySelector("#search"), {
   find: (text) => get("reader/search", { text }),
-  go: (found) => go(found.path, found.at),
+  go: (found) => go(found.path, found.at, found.snippet.replace(/…$/, "")),
 });
 open().catch(fail);

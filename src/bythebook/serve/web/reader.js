@@ -96,25 +96,23 @@ export class Reader {
 
   // --- to a place ---------------------------------------------------------------------------------
 
-  goTo(at) {
+  // The unit `at`, or those that hold the quoted words, below the heading `at` where they stand
+  // there; else the heading, or the top. Where a unit is marked, its id comes back.
+  goTo(at, quote = "") {
     this.#clear();
-    const target = at && document.getElementById(at);
-    if (!target || !this.article.contains(target)) return this.#toTop();
-    if (target.hasAttribute("data-unit")) return this.#reveal([target]);
-    target.scrollIntoView({ block: "start" });
-    return undefined;
+    const named = at && document.getElementById(at);
+    const target = named && this.article.contains(named) ? named : null;
+    const units = target?.hasAttribute("data-unit") ? [target] : this.#unitsOf(quote, target);
+    if (units) this.#reveal(units);
+    else if (target) target.scrollIntoView({ block: "start" });
+    else this.#toTop();
+    return units?.[0].id ?? at;
   }
 
-  // The units that hold the quoted words: below the heading `at`, where they are there.
-  highlight(quote, at = "") {
-    this.#clear();
+  #unitsOf(quote, heading) {
     const units = [...this.article.querySelectorAll("[data-unit]")];
-    const heading = at && document.getElementById(at);
-    const below = heading ? units.filter((unit) => heading.compareDocumentPosition(unit) & Node.DOCUMENT_POSITION_FOLLOWING) : units;
-    const found = unitsOf(quote, below) ?? unitsOf(quote, units);
-    if (!found) return this.goTo(at);
-    this.#reveal(found);
-    return undefined;
+    const isBelow = (unit) => heading.compareDocumentPosition(unit) & Node.DOCUMENT_POSITION_FOLLOWING;
+    return (heading && unitsOf(quote, units.filter(isBelow))) ?? unitsOf(quote, units);
   }
 
   #reveal(units) {
@@ -139,7 +137,7 @@ export class Reader {
 }
 
 // Which neighbouring units hold the words, as few as there are; null where none do.
-export function unitsOf(quote, units) {
+function unitsOf(quote, units) {
   const wanted = letters(quote);
   if (!wanted) return null;
   let text = "";
