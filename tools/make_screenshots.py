@@ -71,7 +71,6 @@ class Shot:
     act: Act = _rest
     size: tuple[int, int] = WIDE
     scheme: str = "light"
-    whole: bool = False
 
 
 _ASKED = "Why is a map published with transient local durability?"
@@ -83,7 +82,7 @@ SHOTS = {
     "search.png": Shot(f"{_READ}ros2/nodes-and-topics", search("quality of service")),
     "urdu.png": Shot("read/physical-ai-book/ur/docs/ros2/nodes-and-topics"),
     "mobile.png": Shot(f"{_READ}ros2/nodes-and-topics#discovery", size=NARROW),
-    "admin.png": Shot("admin", size=(1200, 900), whole=True),
+    "admin.png": Shot("admin", size=(1200, 1500)),
 }
 
 
@@ -132,7 +131,7 @@ def shoot(browser: Browser, address: str, shot: Shot, file: Path) -> None:
     page.wait_for_selector("#article h1, #report .panel")
     shot.act(page)
     _rest(page)
-    page.screenshot(path=file, full_page=shot.whole)
+    page.screenshot(path=file)
     context.close()
 
 

@@ -113,6 +113,7 @@ def test_what_readers_wrote_stays_text(author: TestClient) -> None:
     assert "<script" not in html
     assert "<b>" not in html
     assert "<svg" in html
+    assert 'href="read/docs/workshop/building"' in html
 
 
 def test_no_cell_of_the_csv_is_a_formula(author: TestClient) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from urllib.parse import quote
 
 from bythebook.draw.markup import Markup, element, joined
 from bythebook.draw.plane import LEFT, Plane, axis, bars, label, picture
 from bythebook.ports import SCORE_BINS, DayTally
 from bythebook.serve.admin.report import UNSURE, Gap, Report, percentiles
+from bythebook.serve.reader.routes import path_of
 
+_FIRST = 10  # topics that are shown at once
 _EXAMPLES = 5  # of a topic's questions
 _HEIGHT = 190.0
 _OUTCOMES = ("answered", "refused", "failed")
@@ -129,12 +132,22 @@ def _gaps(report: Report) -> Markup:
         "Questions that were refused or hardly answered, by topic: what readers look for and do "
         "not find."
     )
+    rows = [_gap(gap, most) for gap in report.gaps]
     return _panel(
         title,
         element("button", "Export as CSV", type="button", id="export"),
         element("p", lead, class_="lead"),
-        element("ol", *(_gap(gap, most) for gap in report.gaps), class_="topics"),
+        element("ol", *rows[:_FIRST], class_="topics"),
+        _more(rows[_FIRST:]),
         name="gaps",
+    )
+
+
+def _more(rows: Sequence[Markup]) -> Markup:
+    if not rows:
+        return _NOTHING
+    return element(
+        "details", element("summary", f"{len(rows)} more"), element("ol", *rows, class_="topics")
     )
 
 
@@ -173,8 +186,12 @@ def _examples(gap: Gap) -> Markup:
 def _nearest(gap: Gap) -> Markup:
     if not gap.nearest:
         return _NOTHING
-    links = (element("a", page.title, href=page.url or None, dir="auto") for page in gap.nearest)
+    links = (element("a", page.title, href=_read(page.url), dir="auto") for page in gap.nearest)
     return element("p", "Nearest: ", *_between(links, ", "), class_="nearest")
+
+
+def _read(url: str) -> str:
+    return f"read/{quote(path_of(url))}"  # beside /admin
 
 
 def _between(parts: Iterable[Markup], gap: str) -> list[str]:

@@ -275,19 +275,15 @@ def _nested(items: list[_Item]) -> str:
     """Lists within lists, by how far their items are indented."""
     html = ""
     while items:
-        first, *rest = items
-        inner = []
-        while rest and rest[0].indent > first.indent:
-            inner.append(rest.pop(0))
-        same = [(first, inner)]
-        while rest and rest[0].indent == first.indent and _alike(rest[0], first):
-            item = rest.pop(0)
-            below = []
-            while rest and rest[0].indent > item.indent:
-                below.append(rest.pop(0))
-            same.append((item, below))
+        first = items[0]
+        same: list[tuple[_Item, list[_Item]]] = []
+        while items and items[0].indent == first.indent and _alike(items[0], first):
+            item, rest = items[0], items[1:]
+            outside = (n for n, other in enumerate(rest) if other.indent <= item.indent)
+            end = next(outside, len(rest))
+            same.append((item, rest[:end]))
+            items = rest[end:]
         html += _list_html(same)
-        items = rest
     return html
 
 
