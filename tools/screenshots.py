@@ -30,7 +30,7 @@ from bythebook.settings import load_settings
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 BASE = "/physical-ai-book"
 READING = f"{BASE}/docs/ros2/nodes-and-topics"
-WIDE, SMALL = (1180, 760), (390, 780)
+WIDE, SMALL = (1040, 720), (390, 780)
 
 
 def ingest(home: Path) -> None:
@@ -116,7 +116,7 @@ def feedback(page: Page) -> None:
 
 def code(page: Page) -> None:
     start(page)
-    ask(page, "How do I write a publisher in Python?")
+    ask(page, "Show me a node that publishes")
 
 
 SHOTS: dict[str, tuple[Callable[[Page], None], tuple[int, int], str, str]] = {

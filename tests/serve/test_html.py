@@ -90,7 +90,7 @@ def test_a_fence_may_hold_what_looks_like_a_table() -> None:
 def test_markers_stand_after_their_sentences() -> None:
     sentences = [Sentence("One.", (1,)), Sentence("```\nx\n```", (2,), "\n\n")]
     made = said_html(sentences)
-    assert '<p>One. <sup data-cite="1">1</sup></p>' in made
+    assert '<p>One.&nbsp;<sup data-cite="1">1</sup></p>' in made
     assert made.endswith('<p><sup data-cite="2">2</sup></p>\n')
 
 

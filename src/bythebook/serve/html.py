@@ -130,7 +130,8 @@ def _with_mark(text: str, mark: Mark | None) -> str:
 
 
 def _gap(sentence: Sentence) -> str:
-    return "\n" if "\n" in sentence.text else " "
+    """A marker does not begin a line without its sentence."""
+    return "\n" if "\n" in sentence.text else "\xa0"
 
 
 def _markers(sentence: Sentence) -> str:

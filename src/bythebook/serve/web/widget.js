@@ -108,12 +108,8 @@
 
   // --- asking -------------------------------------------------------------------------------------
 
-  class Failure extends Error {
-    constructor(kind, message = "", seconds = 0) {
-      super(message);
-      Object.assign(this, { kind, until: Date.now() + seconds * 1000 });
-    }
-  }
+  const failure = (kind, message = "", seconds = 0) =>
+    Object.assign(new Error(message), { kind, until: Date.now() + seconds * 1000 });
 
   /** The events of a stream, until the one that ends it; a stream without an end has failed. */
   async function* told(response, alive) {
@@ -122,7 +118,7 @@
     for (;;) {
       const { done, value } = await reader.read();
       alive();
-      if (done) throw new Failure("cut");
+      if (done) throw failure("cut");
       const events = (rest + value).split(/\r?\n\r?\n/);
       rest = events.pop();
       for (const event of events) {
@@ -141,9 +137,9 @@
     const body = await response.json().catch(() => ({}));
     const said = [body.message, body.suggested_action].filter(Boolean).join(" ");
     const seconds = Number(response.headers.get("Retry-After")) || 10;
-    if (response.status === 429) return new Failure("busy", "", seconds);
-    if (response.status === 401) return new Failure("key");
-    return new Failure("broken", said);
+    if (response.status === 429) return failure("busy", "", seconds);
+    if (response.status === 401) return failure("key");
+    return failure("broken", said);
   }
 
   // --- the element --------------------------------------------------------------------------------
@@ -161,6 +157,7 @@
     #back = null; // where the focus was
     #stop = null; // ends what listens beyond the element
     #hiding = 0;
+    #follows = true; // until the reader scrolls
 
     async connectedCallback() {
       if (this.title) {
@@ -264,14 +261,14 @@
         icon("book"),
         make("span", this.#heading),
       );
-      parts.scrim = make("div.scrim", { onclick: () => this.close() });
+      parts.scrim = make("div.scrim", { hidden: "", onclick: () => this.close() });
       parts.log = make("div.log", { role: "log", "aria-live": "off", "aria-label": this.#heading, tabindex: "0" });
       parts.status = make("div.unseen", { role: "status" });
       parts.card = make("div.card", { id: "card", role: "tooltip", hidden: "" });
       parts.quote = make("div.chosen", { hidden: "" });
-      parts.input = make("textarea", { rows: "1", maxlength: "1000", dir: "auto", "aria-label": words.question, placeholder: words.placeholder, enterkeyhint: "send" });
+      parts.input = make("textarea", { rows: "1", maxlength: "1000", dir: "auto", "aria-label": words.question, placeholder: words.placeholder });
       parts.send = make("button.send", { type: "submit", "aria-label": words.send, title: words.send }, icon("send"));
-      parts.form = make("form.composer", { novalidate: "" }, parts.quote, make("div.line", parts.input, parts.send));
+      parts.form = make("form.composer", parts.quote, make("div.line", parts.input, parts.send));
       parts.panel = make(
         "div.panel",
         this.#isPage ? {} : { role: "dialog", "aria-label": this.#heading, hidden: "" },
@@ -289,7 +286,6 @@
         parts.status,
       );
       parts.about = make("button.about", { hidden: "", onclick: () => this.#askAboutSelection() }, icon("quote"), words.about);
-      parts.scrim.hidden = true;
       const shown = this.#isPage ? [parts.panel] : [parts.launcher, parts.scrim, parts.panel];
       parts.frame = make("section.frame", { "aria-label": this.#heading, lang: this.#language }, ...shown, parts.about);
       parts.frame.dir = RIGHT_TO_LEFT.test(this.#language) ? "rtl" : "ltr";
@@ -337,6 +333,7 @@
       for (const name of ["pointerover", "focusin"]) on(parts.panel, name, (event) => this.#pointAt(event));
       for (const name of ["pointerout", "focusout"]) on(parts.panel, name, () => this.#hideCardSoon());
       on(parts.log, "scroll", () => this.#hideCard());
+      for (const name of ["wheel", "touchmove"]) on(parts.log, name, () => (this.#follows = false));
       on(document, "keydown", (event) => this.#shortcut(event));
       on(document, "selectionchange", () => this.#offerSelection());
       on(document, "scroll", () => this.#offerSelection());
@@ -388,13 +385,13 @@
     }
 
     open({ focus = true } = {}) {
-      const { panel, scrim, launcher, input, log } = this.#parts;
+      const { panel, scrim, launcher, input } = this.#parts;
       if (panel.hidden) this.#back = document.activeElement === this ? launcher : document.activeElement;
       panel.hidden = scrim.hidden = false;
       panel.setAttribute("aria-modal", String(this.#isSmall));
       launcher.setAttribute("aria-expanded", "true");
       this.#session("open", "1");
-      log.scrollTop = log.scrollHeight;
+      this.#follow();
       this.#grow();
       if (focus) input.focus({ preventScroll: true });
     }
@@ -487,6 +484,7 @@
       const asked = { by: "reader", text, selection, page: this.#page };
       const answer = { by: "book", state: "writing", text: "", html: [], citations: [] };
       this.#turns.push(asked, answer);
+      this.#follows = true;
       this.#showAll();
       await this.#write(asked, answer);
     }
@@ -511,7 +509,7 @@
       this.#say(this.#words.looking);
       alive();
       try {
-        if (!navigator.onLine) throw new Failure("offline");
+        if (!navigator.onLine) throw failure("offline");
         const response = await this.#post("chat/stream", this.#request(asked), asking.signal);
         for await (const [name, data] of told(response, alive)) this.#hear(answer, name, data);
       } catch (error) {
@@ -566,7 +564,7 @@
         });
         if (answer.refused) this.#say(this.#refusal(answer));
       } else if (name === "error") {
-        throw new Failure("broken", [data.message, data.suggested_action].filter(Boolean).join(" "));
+        throw failure("broken", [data.message, data.suggested_action].filter(Boolean).join(" "));
       }
     }
 
@@ -574,7 +572,7 @@
       if (reason === "stopped") answer.state = "stopped";
       else {
         const gone = navigator.onLine ? (answer.text ? "cut" : "unreachable") : "offline";
-        const known = error instanceof Failure ? error : new Failure(reason === "silent" ? "cut" : gone);
+        const known = error.kind ? error : failure(reason === "silent" ? "cut" : gone);
         answer.state = "failed";
         answer.failure = { kind: known.kind, message: known.message, until: known.until };
       }
@@ -612,7 +610,7 @@
       const { log } = this.#parts;
       const shown = this.#turns.map((turn) => (turn.by === "reader" ? this.#asked(turn) : this.#answered(turn)));
       log.replaceChildren(...(shown.length ? shown : [this.#welcome()]));
-      log.scrollTop = log.scrollHeight;
+      this.#follow();
     }
 
     #show(answer) {
@@ -620,27 +618,27 @@
       const at = this.#turns.indexOf(answer);
       const old = log.children[at];
       if (at < 0 || !old) return;
-      const stuck = this.#isAtEnd;
       const inside = old.contains(this.#root.activeElement);
       old.replaceWith(this.#answered(answer));
-      if (stuck) log.scrollTop = log.scrollHeight;
+      this.#follow();
       if (inside) this.#parts.input.focus({ preventScroll: true });
     }
 
-    get #isAtEnd() {
+    /** The last question moves up to the top, and what is said stays readable from its beginning. */
+    #follow() {
       const { log } = this.#parts;
-      return log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+      const last = [...log.querySelectorAll(".asked")].at(-1);
+      if (this.#follows && last) log.scrollTop = last.offsetTop - 14;
     }
 
     #showWords(answer, paragraph) {
       const { log } = this.#parts;
       const said = log.children[this.#turns.indexOf(answer)]?.querySelector(".said");
       if (!said) return;
-      const stuck = this.#isAtEnd;
       said.parentElement.querySelector(".looking")?.remove();
-      while (said.children.length <= paragraph) said.append(make("div"));
+      while (said.children.length <= paragraph) said.append(make("div", { dir: "auto" }));
       said.children[paragraph].replaceChildren(this.#marked(answer, answer.html[paragraph]));
-      if (stuck) log.scrollTop = log.scrollHeight;
+      this.#follow();
     }
 
     #welcome() {
@@ -649,7 +647,7 @@
       return make("div.welcome", make("span.badge", icon("book")),
         make("h3", words.welcome),
         make("p", words.intro),
-        ideas.length ? null : make("p.hint", words.hint),
+        ideas.length ? null : make("p", words.hint),
         ...ideas.map((idea) => make("button.idea", { dir: "auto", onclick: () => this.ask(idea) }, idea)),
       );
     }
@@ -669,7 +667,7 @@
       if (answer.refused) {
         said.append(make("p.refusal", icon("none"), this.#refusal(answer)));
         if (answer.nearby.length) turn.append(this.#nearby(answer));
-      } else for (const html of answer.html) said.append(make("div", this.#marked(answer, html ?? "")));
+      } else for (const html of answer.html) said.append(make("div", { dir: "auto" }, this.#marked(answer, html ?? "")));
       if (answer.low) turn.append(make("p.note.warn", icon("warn"), words.low));
       if (answer.offlineWriter) turn.append(make("p.note", words.offlineWriter));
       if (answer.state === "done" && !answer.refused) turn.append(this.#sources(answer));
@@ -719,10 +717,16 @@
       return link;
     }
 
-    #sources(answer) {
+    /** One line for each section, however many of its sentences are quoted. */
+    #sources({ citations }) {
       const words = this.#words;
-      const items = answer.citations.map((citation) => {
-        const link = this.#link("a.source", citation, {}, make("b", String(citation.number)), make("span", { dir: "auto" }, placeOf(citation) || words.source));
+      const places = Map.groupBy(citations, ({ url }) => url);
+      const items = [...places.values()].map((same) => {
+        const [citation] = same;
+        const all = same.map(({ number }) => number);
+        const range = all[2] && all.at(-1) - all[0] < all.length;
+        const numbers = range ? `${all[0]}–${all.at(-1)}` : all.join(" ");
+        const link = this.#link("a.source", citation, {}, make("b", { dir: "ltr" }, numbers), make("span", { dir: "auto" }, placeOf(citation) || words.source));
         link.citation = citation;
         return make("li", link);
       });
