@@ -30,7 +30,7 @@ from bythebook.settings import load_settings
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 BASE = "/physical-ai-book"
 READING = f"{BASE}/docs/ros2/nodes-and-topics"
-WIDE, SMALL = (1040, 720), (390, 780)
+WIDE, SMALL = (980, 660), (390, 780)
 
 
 def ingest(home: Path) -> None:

@@ -267,7 +267,7 @@
       parts.card = make("div.card", { id: "card", role: "tooltip", hidden: "" });
       parts.quote = make("div.chosen", { hidden: "" });
       parts.input = make("textarea", { rows: "1", maxlength: "1000", dir: "auto", "aria-label": words.question, placeholder: words.placeholder });
-      parts.send = make("button.send", { type: "submit", "aria-label": words.send, title: words.send }, icon("send"));
+      parts.send = make("button.send", { type: "submit" }, icon("send"));
       parts.form = make("form.composer", parts.quote, make("div.line", parts.input, parts.send));
       parts.panel = make(
         "div.panel",
@@ -290,6 +290,7 @@
       parts.frame = make("section.frame", { "aria-label": this.#heading, lang: this.#language }, ...shown, parts.about);
       parts.frame.dir = RIGHT_TO_LEFT.test(this.#language) ? "rtl" : "ltr";
       this.#root.replaceChildren(parts.frame);
+      this.#showComposer();
       this.#showAll();
     }
 
