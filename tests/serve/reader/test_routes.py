@@ -13,6 +13,7 @@ from bythebook.serve.reader.routes import path_of
 from bythebook.serve.reader.suggest import candidates, suggestions
 from bythebook.settings import Door, Server, Settings
 from tests.samples import read
+from tests.serve.conftest import FragileEmbedder
 
 
 def test_contents_are_in_the_order_of_reading(client: TestClient) -> None:
@@ -68,6 +69,15 @@ def test_a_search_finds_headings_by_begun_words_and_sentences_by_their_own(
     assert told[0]["snippet"] == "It switches itself off by means of a bimetal strip."
     page = client.get(f"/reader/page?path={told[0]['path']}").json()
     assert f'id="{told[0]["at"]}"' in page["html"]
+
+
+def test_titles_are_found_while_the_embedder_is_away(
+    client: TestClient, embedder: FragileEmbedder
+) -> None:
+    embedder.broken = True
+    told = client.post("/reader/search", json={"text": "kettles"}).json()["results"]
+    assert [found["title"] for found in told] == ["Kettles"]
+    assert client.post("/reader/search", json={"text": "bimetal"}).status_code == 503
 
 
 @pytest.mark.parametrize(

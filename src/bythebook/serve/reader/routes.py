@@ -21,7 +21,7 @@ from pydantic import BaseModel, StringConstraints
 
 from bythebook import __version__
 from bythebook.book.outline import Leaf
-from bythebook.errors import BookError, NotFound
+from bythebook.errors import BookError, NotFound, ServiceError
 from bythebook.library import Contents, Library
 from bythebook.model import Answer, Passage, Question
 from bythebook.serve.contracts.wire import Call, sentence_of, status_of
@@ -86,9 +86,13 @@ def reader_routes(library: Library) -> APIRouter:
     @router.post("/reader/search")
     async def search(body: Search) -> dict[str, Any]:
         book = await library.contents()
-        named = by_title(body.text, book.pages, limit=_TITLES)
-        found = await library.search(Question(body.text, top_k=_TEXTS))
-        places = [*named, *by_meaning(body.text, found.hits)]
+        places = by_title(body.text, book.pages, limit=_TITLES)
+        try:
+            found = await library.search(Question(body.text, top_k=_TEXTS))
+            places += by_meaning(body.text, found.hits)
+        except ServiceError:
+            if not places:  # the titles are better than nothing
+                raise
         return {"results": [asdict(each) | {"path": path_of(each.url)} for each in places]}
 
     return router
