@@ -117,7 +117,7 @@ def _legend() -> Markup:
 
 
 def _edge() -> Markup:
-    return element("p", f"Below {UNSURE:g} an answer carries a disclaimer.", class_="legend")
+    return element("p", f"Paler, below {UNSURE:g}: the book was unsure.", class_="legend")
 
 
 # --- gaps -----------------------------------------------------------------------------------------

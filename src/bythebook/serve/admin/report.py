@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bythebook.model import Vectors
     from bythebook.ports import Embedder
 
-UNSURE = 0.6  # S4's lowest band: an answer from less has a disclaimer
+UNSURE = 0.6  # S4's lowest band of confidence
 PERCENTILES = (50, 90, 95, 99)
 _QUESTIONS = 400  # different ones that are sorted into topics
 _TITLES = 32  # of pages, to know by what is not alike
