@@ -333,8 +333,11 @@
       on(parts.panel, "keydown", (event) => this.#keyInPanel(event));
       for (const name of ["pointerover", "focusin"]) on(parts.panel, name, (event) => this.#pointAt(event));
       for (const name of ["pointerout", "focusout"]) on(parts.panel, name, () => this.#hideCardSoon());
-      on(parts.log, "scroll", () => this.#hideCard());
-      for (const name of ["wheel", "touchmove"]) on(parts.log, name, () => (this.#follows = false));
+      const scrolled = () => {
+        this.#follows = false;
+        this.#hideCard();
+      };
+      for (const name of ["wheel", "touchmove"]) on(parts.log, name, scrolled);
       on(document, "keydown", (event) => this.#shortcut(event));
       on(document, "selectionchange", () => this.#offerSelection());
       on(document, "scroll", () => this.#offerSelection());
