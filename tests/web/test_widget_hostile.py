@@ -169,7 +169,8 @@ def _touch_everything(page: Page) -> None:
           document.addEventListener("bythebook:open", (event) => event.preventDefault());
           for (const link of root.querySelectorAll(".log *")) {
             link.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
-            if (!link.closest(".actions, .note")) link.click();
+            if (link.closest(".actions, .note")) continue;
+            link.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }));
           }
         }"""
     )

@@ -734,12 +734,12 @@
         link.citation = citation;
         return make("li", link);
       });
-      return make("div.sources", make("h4", words.sources), make("ol", ...items));
+      return make("div.sources", make("h3", words.sources), make("ol", ...items));
     }
 
     #nearby({ nearby }) {
       const items = nearby.map(({ title, url }) => make("li", this.#link("a.topic", { url, link: url }, { dir: "auto" }, title)));
-      return make("div.sources", make("h4", this.#words.nearby), make("ul", ...items));
+      return make("div.sources", make("h3", this.#words.nearby), make("ul", ...items));
     }
 
     #fromSelection(answer) {
