@@ -225,6 +225,7 @@ class Citation:
     url: str  # of the page, with the heading's anchor
     link: str  # the same, and on to the quoted words where a browser can find them
     score: float
+    position: int = 0  # of the passage, within its page
 
 
 @dataclass(frozen=True, slots=True)

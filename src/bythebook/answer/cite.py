@@ -29,6 +29,7 @@ class Citations:
                 url=passage.place.url,
                 link=deep_link(passage, supported.quote),
                 score=supported.hit.score,
+                position=passage.position,
             )
         citation = self._known[key]
         sentence = Sentence(supported.text, (citation.number,), supported.lead)

@@ -260,11 +260,10 @@ def read(body: ChatRequest) -> Question:
 
 def show(reply: Reply, call: Call | None = None) -> ChatResponse:
     outcome, confidence = reply.outcome, reply.evidence.confidence
-    positions = _positions(reply)
     return ChatResponse(
         response=_said(outcome) if isinstance(outcome, Answer) else outcome.text,
         confidence=confidence.average if isinstance(outcome, Answer) else 0.0,
-        sources=[_source(citation, positions) for citation in citations_of(reply)],
+        sources=[_source(citation) for citation in citations_of(reply)],
         session_id=uuid.UUID(reply.question.thread) if reply.question.thread else uuid.uuid4(),
         timestamp=(call or Call()).at,
         confidence_level=confidence.level,
@@ -359,24 +358,19 @@ def fail(error: BookError, call: Call | None = None) -> tuple[int, ChatError]:
     )
 
 
-def _positions(reply: Reply) -> dict[str, int]:
-    """Of every passage that may be cited: a writer may have looked up some by itself."""
-    return {hit.passage.id: hit.passage.position for hit in reply.evidence.hits}
-
-
 def _said(answer: Answer) -> str:
     """S4 has no field for the disclaimer of a low confidence: it stands below the answer."""
     return "\n\n".join(filter(None, (answer.text, answer.disclaimer)))
 
 
-def _source(citation: Citation, positions: dict[str, int]) -> Source:
+def _source(citation: Citation) -> Source:
     return Source(
         chunk_text=citation.quote[:_LONGEST_CHUNK],
         similarity_score=citation.score,
         chapter=citation.place.chapter,
         section=citation.place.heading,
         url=citation.url,
-        chunk_index=positions[citation.passage_id],
+        chunk_index=citation.position,
     )
 
 
@@ -419,7 +413,7 @@ class DoneTold(ChatResponse):
     html: str  # safe; with <sup data-cite="1"> for a marker and <mark> around the answer's words
     disclaimer: str | None = None
     refusal_type: RefusalType | None = None
-    nearby: list[NearbyTopic] = []
+    nearby: list[NearbyTopic] = Field(default_factory=list)
     answered_offline: bool = False  # the language model failed, and another writer stood in
     query_id: UUID4 | None = None  # what feedback is about
 
@@ -439,7 +433,7 @@ async def tell(
             if isinstance(event, Evidence):
                 yield "retrieval", show_confidence(event.confidence)
             elif isinstance(event, Sentence):
-                new = [_citation(citation, positions) for citation in citations[cited:]]
+                new = [_citation(citation) for citation in citations[cited:]]
                 cited = len(citations)
                 yield "delta", speech.tell(event, new)
             elif isinstance(event, Citation):
@@ -448,9 +442,8 @@ async def tell(
                 if isinstance(event.outcome, Refusal):
                     said = event.outcome.text
                     yield "delta", DeltaTold(text=said, html=to_html(said))
-                positions = _positions(event)
                 for citation in citations:
-                    yield "citation", _citation(citation, positions)
+                    yield "citation", _citation(citation)
                 yield "done", _done(event, call)
 
 
@@ -559,6 +552,6 @@ def tell_failure(error: BookError, *, call: Call) -> Told:
     return "error", body.model_copy(update={"error_code": code})
 
 
-def _citation(citation: Citation, positions: dict[str, int]) -> CitationTold:
-    source = _source(citation, positions)
+def _citation(citation: Citation) -> CitationTold:
+    source = _source(citation)
     return CitationTold(**source.model_dump(), number=citation.number, link=citation.link)
