@@ -20,18 +20,12 @@ from bythebook.serve.html import to_html
 _ITEM = re.compile(r"( *)(?:([-*•])|([0-9]{1,9})[.)])[ \t]+")
 _RULE_ROW = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*")
 _CELL = re.compile(r"(?<!\\)\|")
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})(\S*)[^\n]*\n")
 _STOPS = (".", "!", "?", ":", ";", "…", "。", "؟", "۔", "।")
 _LONGEST_TITLE = 80  # characters
 _MOST_TITLES = 3
 _ADMONITION = re.compile(rf"({'|'.join(sorted(ADMONITIONS))})(?: — (.+))?", re.IGNORECASE)
-# Names of programs: the catalog keeps their words, not how the page set them apart.
-_NAME = re.compile(
-    r"(?<![\w/.@<-])(?:--[a-z][\w-]+|~?/?(?:[A-Za-z][\w.-]*/)*[A-Za-z]\w*_\w[\w./]*\w(?:\(\))?"
-    r"|/[a-z][\w-]*(?:/[\w.-]*\w)*|[A-Za-z_][\w.]*\(\))(?![\w/])"
-)
+_WORD = re.compile(r"[\w./~-]+(?:\(\))?")
 _ID_DIGITS = 10
-_PARAGRAPH = re.compile(r"<p>(.*)</p>\s*", re.DOTALL)
 
 
 def unit_id(passage_id: str, number: int) -> str:
@@ -114,8 +108,7 @@ class _Section:
         if unit.kind is UnitKind.MATHS:
             letters = escape(source.strip("$\n "))
             return f'<div class="maths" {mark} data-words="{letters}">{to_html(source)}</div>'
-        fence = _FENCE.match(source)
-        language = fence[2] if fence else ""
+        language = source.partition("\n")[0].strip("`~ \t").partition(" ")[0]
         named = f'<span class="language">{escape(language)}</span>' if language else ""
         caption = f"<figcaption>{titles}{named}</figcaption>" if titles or named else ""
         code = _scroll("Code", to_html(source))
@@ -256,14 +249,31 @@ def _are_titles(lines: list[_Line]) -> bool:
 
 def _inline(text: str) -> str:
     if text.count("$") > 1:
-        made = _PARAGRAPH.fullmatch(to_html(text.strip()))
-        if made and "<math" in made[1]:
-            return _spaces_around(text, made[1])
+        made = to_html(text.strip()).strip()
+        if "<math" in made and made.startswith("<p>") and made.endswith("</p>"):
+            return _spaces_around(text, made[3:-4])
     parts, place = [], 0
-    for name in _NAME.finditer(text):
-        parts += [escape(text[place : name.start()]), f"<code>{escape(name[0])}</code>"]
-        place = name.end()
+    for start, end in _names(text):
+        parts += [escape(text[place:start]), f"<code>{escape(text[start:end])}</code>"]
+        place = end
     return "".join([*parts, escape(text[place:])])
+
+
+def _names(text: str) -> Iterator[tuple[int, int]]:
+    """Names of programs: the catalog keeps their words, not how the page set them apart."""
+    for word in _WORD.finditer(text):
+        start, end = word.start(), word.start() + len(word[0].rstrip("."))
+        beside = text[start - 1 : start] + text[end : end + 1]
+        if not set(beside) & set("<@") and _is_name(text[start:end]):
+            yield start, end
+
+
+def _is_name(word: str) -> bool:
+    """``snake_case``, ``/a/path``, ``--option`` or ``call()``."""
+    if not word.isascii() or not word.lstrip("/~-.")[:1].isalpha():
+        return False
+    is_path = word[0] == "/" and word[1:2].isalpha()
+    return is_path or word.startswith("--") or word.endswith("()") or "_" in word.strip("_")
 
 
 def _spaces_around(text: str, made: str) -> str:
