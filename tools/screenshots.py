@@ -34,6 +34,7 @@ WIDE, SMALL = (980, 660), (390, 780)
 
 
 def ingest(home: Path) -> None:
+    """Before there is a browser: it has an event loop of its own."""
     library = open_library(load_settings({"home": home}, environ={}), new=True)
     asyncio.run(library.ingest(read_book(SAMPLE_BOOK)))
 
@@ -138,11 +139,12 @@ def main(folder: Path = FOLDER) -> None:
     built = docusaurus.build("sample", {".": SAMPLE_BOOK}) / "build"
     port = free_port()
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as draft, open_browser() as browser:
+    with tempfile.TemporaryDirectory() as draft:
         home = Path(draft) / "home"
         ingest(home)
         address = f"http://127.0.0.1:{port}"
         with (
+            open_browser() as browser,
             book_server(home, origins=address) as server,
             site(lambda path: file_of(built, server, path), {}, port),
         ):
