@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from tests.databases import postgres
 from tests.samples import SAMPLE_BOOK, small_book
@@ -17,6 +18,10 @@ from tests.servers import qdrant_cluster, qdrant_server
 __all__ = ["postgres", "qdrant_cluster", "qdrant_server"]  # fixtures of every test
 
 _guard = {"closed": False}
+
+# A busy machine is no counterexample; what must be fast is measured by tests/clock.py.
+hypothesis_settings.register_profile("unhurried", deadline=None)
+hypothesis_settings.load_profile("unhurried")
 
 
 def _audit(event: str, args: tuple[object, ...]) -> None:

@@ -85,6 +85,7 @@ ANSWERED = Reply(
                 url=_PLACE.url,
                 link=f"{_PLACE.url}:~:text=ROS%202%20nodes%20exchange",
                 score=0.98,
+                position=_PASSAGE.position,
             ),
         ),
         writer="extractive",
