@@ -114,7 +114,7 @@ def _split(pieces: Iterable[str]) -> list[tuple[str, str]]:
 
 
 _DRAFT = (
-    "First one. [1] Second, e.g. this. [2]\n- item one [1]\n- item two. More of it. [1]\n\n"
+    "First one. [1] Second, e.g. this. [2]\n- item one [1]\n- item number two. More of it. [1]\n\n"
     "````md\n```sh\nls\n```\n\n````\n[3]\nLast"
 )
 
@@ -124,7 +124,7 @@ def test_the_layout_of_a_draft_survives() -> None:
         ("", "First one. [1]"),
         (" ", "Second, e.g. this. [2]"),
         ("\n", "- item one [1]"),
-        ("\n", "- item two."),
+        ("\n", "- item number two."),
         (" ", "More of it. [1]"),
         ("\n\n", "````md\n```sh\nls\n```\n\n````"),
         ("\n", "[3]"),

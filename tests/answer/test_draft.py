@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.answer.draft import claim_of
+from bythebook.answer.draft import Splitter, claim_of
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,17 @@ def test_the_books_own_file_names_are_no_addresses() -> None:
 @given(st.text(max_size=80))
 def test_no_address_survives(text: str) -> None:
     assert "://" not in claim_of(f"{text} http://evil.example/{text}").text
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("- History. Keep last stores ten. Full.", ["- History. Keep last stores ten.", "Full."]),
+        ("Yes. [1] A kite flies. [2]", ["Yes. [1]", "A kite flies. [2]"]),
+    ],
+)
+def test_a_label_belongs_to_the_sentence_after_it(line: str, said: list[str]) -> None:
+    for pieces in ([line], list(line)):
+        splitter = Splitter()
+        claims = [claim for piece in pieces for claim in splitter.feed(piece)]
+        assert [text for _, text in (*claims, *splitter.finish())] == said

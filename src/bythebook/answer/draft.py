@@ -46,6 +46,7 @@ _DOTTED = re.compile(
     r"(?<![\w/])[\w-]+(?:(?:\[?[.。．｡]\]?)[\w-]+)*\[?[.。．｡]\]?[^\W\d_]{2,24}(?:[:/][^\s()<>]*)?"
 )
 _SPACES = re.compile(r"[ \t]{2,}")
+_LONGEST_LABEL = 2  # words
 _LOOSE = re.compile(r"\(\s*\)|\[\s*\]|\s+(?=[.,;:!?)])")
 
 
@@ -208,7 +209,7 @@ def _sentences(line: str) -> list[str]:
     if line.startswith("|"):
         return [line.strip()]
     sentences: list[str] = []
-    for start, end in split_sentences(line):
+    for start, end in _with_labels(line):
         sentence = line[start:end].strip()
         leading = _MARKERS.match(sentence)
         if sentences and leading:
@@ -217,3 +218,14 @@ def _sentences(line: str) -> list[str]:
         if sentence:
             sentences.append(sentence)
     return sentences
+
+
+def _with_labels(line: str) -> Iterator[tuple[int, int]]:
+    """A word or two at the beginning, as of a list item, belong to the sentence after them."""
+    spans = split_sentences(line)
+    if len(spans) > 1:
+        (start, middle), (_, end), *others = spans
+        label = without_line_mark(line[start:middle])
+        if len(label.split()) <= _LONGEST_LABEL and not _MARKERS.search(line[middle:end]):
+            spans = [(start, end), *others]
+    yield from spans
