@@ -25,8 +25,9 @@ import httpx
 from tests.providers.loopback import DONE, LAST, STREAM, Loopback, Request, Step, delta, usage
 
 from bythebook.assemble import open_library
+from bythebook.book.sentences import split_sentences
 from bythebook.library import Library
-from bythebook.model import Question, Sentence
+from bythebook.model import Question, Sentence, UnitKind
 from bythebook.settings import load_settings
 
 TOKEN_S = 0.02
@@ -69,12 +70,18 @@ async def ours(library: Library) -> float:
 
 
 async def sentences(home: Path) -> tuple[str, str]:
-    """Two neighbours of the passage that the question finds first."""
+    """Two of the best passage that has two, each by itself."""
     library = open_library(load_settings({"home": home}, environ={}))
-    passage = (await library.search(ASKED)).hits[0].passage
+    hits = (await library.search(ASKED)).hits
     await library.close()
-    first, second = (passage.unit_text(unit) for unit in passage.units[:2])
-    return first, second
+    for passage in (hit.passage for hit in hits):
+        units = [unit for unit in passage.units if unit.kind is UnitKind.SENTENCE]
+        texts = [
+            text for unit in units if len(split_sentences(text := passage.unit_text(unit))) == 1
+        ]
+        if len(texts) > 1:
+            return texts[0], texts[1]
+    raise AssertionError("no passage of this book has two sentences")
 
 
 async def measured(home: Path, rounds: int) -> AsyncIterator[tuple[str, list[float], list[float]]]:
