@@ -2,17 +2,20 @@
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from rich.console import Console
+from typer.testing import CliRunner
 
 from bythebook.cli.lines import printable, shortened
+from bythebook.cli.main import app
 from bythebook.cli.printer import Page
+from bythebook.errors import NotFound, NotIngested
 from bythebook.model import (
     Answer,
     Citation,
@@ -27,7 +30,6 @@ from bythebook.model import (
     Topic,
 )
 from tests.cli.terminal import Terminal, terminal
-from tests.cli.test_cli import run
 from tests.samples import ROOT, small_book
 
 PROGRAM = str(Path(sys.executable).with_name("bythebook"))
@@ -36,27 +38,19 @@ WHEN = "At how many degrees does a kettle boil water?"
 THREAD = re.compile(r"bythebook chat --thread (\S+)")
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("chat")
-    done = run("ingest", str(small_book(folder / "docs")), "--home", str(folder / "home"))
-    assert done.returncode == 0, done.stderr
-    return folder / "home"
-
-
-def pipe(
-    home: Path, *lines: str, options: tuple[str, ...] = ()
-) -> subprocess.CompletedProcess[str]:
-    return run("chat", "--home", str(home), *options, stdin="".join(f"{line}\n" for line in lines))
+def pipe(home: Path, *lines: str, options: tuple[str, ...] = ()) -> Result:
+    """Standard input and output that are no terminal."""
+    given = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+    return CliRunner().invoke(app, ["chat", "--home", str(home), *options], input=given)
 
 
 # --- at a terminal --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def talked(home: Path) -> Iterator[Terminal]:
+def talked(small_home: Path) -> Iterator[Terminal]:
     """A whole conversation, command by command."""
-    with terminal([PROGRAM, "chat", "--home", str(home)]) as screen:
+    with terminal([PROGRAM, "chat", "--home", str(small_home)]) as screen:
         screen.wait_for("› ")
         for line, answer in (
             (WHEN, "confidence"),
@@ -102,9 +96,11 @@ def test_a_pasted_passage_is_asked_about_alone_and_is_no_line_of_history(talked:
     assert "Selected text\n" in about
 
 
-def test_what_is_told_when_leaving_goes_on_with_the_thread(home: Path, talked: Terminal) -> None:
+def test_what_is_told_when_leaving_goes_on_with_the_thread(
+    small_home: Path, talked: Terminal
+) -> None:
     thread = THREAD.findall(talked.text)[-1]
-    with terminal([PROGRAM, "chat", "--home", str(home), "--thread", thread]) as screen:
+    with terminal([PROGRAM, "chat", "--home", str(small_home), "--thread", thread]) as screen:
         screen.wait_for("Last you asked: How do I train GPT-4?")
         screen.wait_for("› ")
         screen.type("\x1b[A")  # the arrow brings the last question back, as if typed here
@@ -141,36 +137,28 @@ def test_ctrl_c_stops_an_answer_and_not_the_chat(tmp_path: Path) -> None:
 # --- from a pipe ----------------------------------------------------------------------------------
 
 
-def test_piped_questions_are_answered_line_by_line_and_follow_up(home: Path) -> None:
-    done = pipe(home, WHEN, "", "What makes a kite fly?", "And what keeps it from drifting away?")
-    assert done.returncode == 0
+def test_piped_questions_are_answered_line_by_line_and_follow_up(small_home: Path) -> None:
+    done = pipe(
+        small_home, WHEN, "", "What makes a kite fly?", "And what keeps it from drifting away?"
+    )
+    assert done.exit_code == 0
     assert f"› {WHEN}\n{BOILS} [1]\n" in done.stdout
     assert "The string keeps it from drifting away." in done.stdout.rpartition("› And what")[2]
     assert "\x1b" not in done.stdout
 
 
-def test_the_worst_line_decides_the_exit_code(home: Path) -> None:
-    assert pipe(home, WHEN, "How do I train GPT-4?", "/quit", "/nonsense").returncode == 1
-    done = pipe(home, "/nonsense", WHEN)
-    assert done.returncode == 2
+def test_the_worst_line_decides_the_exit_code(small_home: Path) -> None:
+    assert pipe(small_home, WHEN, "How do I train GPT-4?", "/quit", "/nonsense").exit_code == 1
+    done = pipe(small_home, "/nonsense", "\udcff kettle", WHEN)
+    assert done.exit_code == 2
+    assert "There is no command /nonsense." in done.stdout
+    assert "holds characters that are no text" in done.stdout
     assert BOILS in done.stdout  # an error is a line, not the end
 
 
-def test_bytes_that_are_no_text_are_said_so(home: Path) -> None:
-    done = subprocess.run(
-        [PROGRAM, "chat", "--home", str(home)],
-        input=b"\xff\xfe kettle\n" + WHEN.encode(),
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "holds characters that are no text" in done.stdout.decode()
-    assert BOILS in done.stdout.decode()
-
-
-def test_json_is_one_reply_on_each_line_of_one_thread(home: Path) -> None:
+def test_json_is_one_reply_on_each_line_of_one_thread(small_home: Path) -> None:
     fly = "What makes a kite fly?"
-    done = pipe(home, fly, "/new", "/bogus", "How do I train GPT-4?", options=("--json",))
+    done = pipe(small_home, fly, "/new", "/bogus", "How do I train GPT-4?", options=("--json",))
     first, error, last = map(json.loads, done.stdout.splitlines())
     assert first["question"] == fly
     assert first["citations"][0]["quote"] == "A kite flies because the wind pushes it upwards."
@@ -179,19 +167,16 @@ def test_json_is_one_reply_on_each_line_of_one_thread(home: Path) -> None:
     assert first["thread"] != last["thread"]
     assert done.stderr == "A new thread.\n"
     follow_up = "And what keeps it from drifting away?"
-    again = pipe(home, follow_up, options=("--thread", first["thread"]))
+    again = pipe(small_home, follow_up, options=("--thread", first["thread"]))
     assert "The string keeps it from drifting away." in again.stdout
 
 
-def test_what_cannot_begin_says_why(home: Path, tmp_path: Path) -> None:
-    empty = pipe(tmp_path, WHEN)
-    assert (empty.returncode, empty.stdout) == (2, "")
-    assert "This home holds no book yet." in empty.stderr
-    lost = pipe(home, WHEN, options=("--thread", "6f0f4ad4-9d0c-4f3e-8a55-000000000000"))
-    assert (lost.returncode, lost.stdout) == (2, "")
-    assert "There is no such thread." in lost.stderr
-    short = pipe(home, WHEN, options=("--selected-text", "kite"))
-    assert "The selected text has 4 characters." in short.stderr
+def test_what_cannot_begin_says_why(small_home: Path, tmp_path: Path) -> None:
+    lost = "6f0f4ad4-9d0c-4f3e-8a55-000000000000"
+    assert isinstance(pipe(tmp_path, WHEN).exception, NotIngested)
+    assert isinstance(pipe(small_home, options=("--thread", lost)).exception, NotFound)
+    short = pipe(small_home, options=("--selected-text", "kite")).exception
+    assert "The selected text has 4 characters." in str(short)
 
 
 # --- what a terminal is given ---------------------------------------------------------------------

@@ -16,22 +16,14 @@ from tests.serve.running import free_port
 from tests.servers import Node
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("check")
-    done = run("ingest", str(small_book(folder / "docs")), "--home", str(folder / "home"))
-    assert done.returncode == 0, done.stderr
-    return folder / "home"
-
-
 def check(home: Path, *arguments: str, **environment: str) -> Result:
     return CliRunner().invoke(
         app, ["check", *arguments, "--home", str(home)], env=environment, catch_exceptions=True
     )
 
 
-def test_what_works_has_a_tick(home: Path) -> None:
-    done = check(home)
+def test_what_works_has_a_tick(small_home: Path) -> None:
+    done = check(small_home)
     assert done.exit_code == 0
     assert done.output.splitlines() == [
         "✓ database sqlite",
@@ -48,8 +40,8 @@ def test_a_home_without_a_book_is_no_traceback(tmp_path: Path) -> None:
     assert {one["cure"] for one in checks} == {"Run: bythebook ingest path/to/docs"}
 
 
-def test_options_before_a_subcommand_are_not_lost_silently(home: Path) -> None:
-    done = CliRunner().invoke(app, ["check", "--home", str(home), "index"])
+def test_options_before_a_subcommand_are_not_lost_silently(small_home: Path) -> None:
+    done = CliRunner().invoke(app, ["check", "--home", str(small_home), "index"])
     assert isinstance(done.exception, InvalidInput)
     assert "bythebook check index …" in str(done.exception)
 
@@ -65,10 +57,10 @@ def test_options_before_a_subcommand_are_not_lost_silently(home: Path) -> None:
     ],
     ids=["right", "wrong key", "unknown model", "a web page"],
 )
-def test_a_writer_is_tried(home: Path, script: Script, verdict: str | None) -> None:
+def test_a_writer_is_tried(small_home: Path, script: Script, verdict: str | None) -> None:
     with Loopback(script) as provider:
         done = check(
-            home,
+            small_home,
             BYTHEBOOK_WRITER="openai:gpt-4o-mini",
             BYTHEBOOK_MODEL_URL=f"{provider.url}/v1",
             BYTHEBOOK_MODEL_KEY="sk-secret-1234567890",
@@ -84,10 +76,10 @@ def test_a_writer_is_tried(home: Path, script: Script, verdict: str | None) -> N
 
 
 @pytest.mark.real
-def test_what_is_away_is_named_one_by_one(home: Path) -> None:
+def test_what_is_away_is_named_one_by_one(small_home: Path) -> None:
     nowhere = f"127.0.0.1:{free_port()}"
     done = check(
-        home,
+        small_home,
         BYTHEBOOK_EMBEDDER="openai:text-embedding-3-small",
         BYTHEBOOK_EMBEDDING_URL=f"http://{nowhere}/v1",
         BYTHEBOOK_EMBEDDING_KEY="sk-secret-1234567890",
@@ -107,9 +99,9 @@ def test_what_is_away_is_named_one_by_one(home: Path) -> None:
 
 
 @pytest.mark.real
-def test_a_database_that_is_away_is_said_so_without_its_password(home: Path) -> None:
+def test_a_database_that_is_away_is_said_so_without_its_password(small_home: Path) -> None:
     address = f"postgresql://reader:secret@127.0.0.1:{free_port()}/book"
-    done = check(home, DATABASE_URL=address)
+    done = check(small_home, DATABASE_URL=address)
     assert done.exit_code == 3
     assert done.output.startswith("✗ database postgresql: The database did not answer. Check ")
     assert "secret" not in done.output

@@ -31,17 +31,6 @@ def ask(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess
     return run("ask", *arguments, "--home", str(home), **more)
 
 
-@pytest.fixture(scope="module")
-def small_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from tests.samples import small_book
-
-    folder = tmp_path_factory.mktemp("small")
-    home = folder / "home"
-    done = run("ingest", str(small_book(folder / "docs")), "--home", str(home))
-    assert done.returncode == 0, done.stderr
-    return home
-
-
 def test_ingest_prints_the_ingest_result(book_folder: Path, tmp_path: Path) -> None:
     first = run("ingest", str(book_folder), "--home", str(tmp_path / "home"), "--json")
     result = json.loads(first.stdout)
