@@ -134,9 +134,9 @@ async function openChat() {
   if (key) chat.setAttribute("key", key);
   ({ questions } = await get("reader/suggestions").catch(() => ({ questions: [] })));
   chat.setAttribute("suggestions", questions.join("|"));
-  if (shown === "") openCover(); // now with the questions
   await import(new URL("widget.js", root));
   document.querySelector("#chat").replaceChildren(chat);
+  if (shown === "") openCover(); // now with the questions
 }
 
 document.addEventListener("bythebook:ask", (event) => {
