@@ -313,7 +313,7 @@ def test_the_author_sees_what_was_asked_at_home_without_a_key(page: Page) -> Non
     page.goto("/admin")
     expect(page.locator(".figures dd").first).not_to_have_text("0")
     expect(page.locator("svg .bar.answered").first).to_be_attached()
-    expect(page.locator(".topics")).to_contain_text("prune an apple tree")
+    expect(page.locator(".gaps")).to_contain_text("prune an apple tree")
     with page.expect_download() as download:
         page.locator("#export").click()
     assert "prune an apple tree" in Path(download.value.path()).read_text("utf-8-sig")

@@ -70,8 +70,9 @@ async function show() {
       if (mine === showing) fail(error);
       return;
     }
+    // Where the link that was followed is gone with its page, the keyboard goes on from the new one.
+    if (shown !== null && document.activeElement === document.body) main.focus({ preventScroll: true });
     shown = path;
-    if (document.activeElement === document.body) main.focus({ preventScroll: true });
   }
   const at = reader.goTo(decodeURIComponent(location.hash.slice(1)), history.state?.quote);
   // What is marked has an address of its own, which can be given to others.
