@@ -15,4 +15,4 @@ mypy --no-error-summary
 echo "== imports"
 lint-imports --no-cache >.venv/imports.log || { cat .venv/imports.log && exit 1; }
 echo "== tests"
-exec pytest "$@"
+exec pytest -n "${BYTHEBOOK_TEST_PROCESSES:-2}" --dist loadfile "$@"

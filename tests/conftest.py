@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings as hypothesis_settings
@@ -30,6 +31,24 @@ def _audit(event: str, args: tuple[object, ...]) -> None:
 
 
 sys.addaudithook(_audit)
+
+
+_rows: list[dict[str, Any]] = []  # of the proof, from whichever process ran them
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "teardown":
+        _rows.extend(row for name, row in report.user_properties if name == "proof")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Each row of the proof with its figure."""
+    if _rows:
+        terminalreporter.section("proof")
+    for row in sorted(_rows, key=lambda row: (row["id"][0], int(row["id"][1:]))):
+        mark = "held " if row["held"] else "FAILS"
+        told = f"{row['title']}: {row['done']}: {row['found']}"
+        terminalreporter.write_line(f"{mark} {row['id']:<4} {told}")
 
 
 def pytest_configure() -> None:

@@ -1,4 +1,4 @@
-"""The ledger of a run: printed at its end, and written where ``BYTHEBOOK_PROOF_LEDGER`` says."""
+"""The ledger that a row enters its figure into."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import pytest
 
 from tests.proof.ledger import Ledger, Row
 
-_ROWS = pytest.StashKey[list[Row]]()
-
 
 @pytest.fixture
 def proof(request: pytest.FixtureRequest) -> Iterator[Ledger]:
@@ -22,7 +20,7 @@ def proof(request: pytest.FixtureRequest) -> Iterator[Ledger]:
     yield ledger
     for row in ledger.rows:
         row.seconds = round(time.perf_counter() - began, 1)
-        request.config.stash.setdefault(_ROWS, []).append(row)
+        request.node.user_properties.append(("proof", asdict(row)))
         _write(row)
 
 
@@ -32,14 +30,3 @@ def _write(row: Row) -> None:
     if path:
         with Path(path).open("a", encoding="utf-8") as ledger:
             ledger.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    rows = config.stash.get(_ROWS, [])
-    if rows:
-        terminalreporter.section("proof")
-    for row in sorted(rows, key=lambda row: (row.id[0], int(row.id[1:]))):
-        mark = "held " if row.held else "FAILS"
-        terminalreporter.write_line(f"{mark} {row.id:<4} {row.title}: {row.done}: {row.found}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass, field
 
 FULL = os.environ.get("BYTHEBOOK_PROOF") == "full"
@@ -31,7 +30,6 @@ class Row:
 @dataclass(slots=True)
 class Ledger:
     rows: list[Row] = field(default_factory=list)
-    _began: float = field(default_factory=time.perf_counter)
 
     def __call__(self, row_id: str, title: str, *, bar: str) -> Row:
         row = Row(row_id, title, bar)
