@@ -32,6 +32,7 @@ def ask(
     top_k: options.TopK = None,
     preset: options.Preset = None,
     embedder: options.Embedder = None,
+    writer: options.Writer = None,
     batch: options.Batch = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also say why: passages, gate and check.")
@@ -40,7 +41,7 @@ def ask(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print timings.")] = False,
 ) -> None:
     """Ask the book. Exit code 0: answered; 1: the book does not say."""
-    settings = options.load(home=home, preset=preset, embedder=embedder)
+    settings = options.load(home=home, preset=preset, embedder=embedder, writer=writer)
     if batch is not None:
         if question is not None or selected_text is not None:
             raise InvalidInput(

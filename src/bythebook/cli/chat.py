@@ -43,6 +43,7 @@ def chat(
     filters: options.Filters = None,
     preset: options.Preset = None,
     embedder: options.Embedder = None,
+    writer: options.Writer = None,
     as_json: options.Json = False,
 ) -> None:
     """Talk with the book. Questions that are piped in are answered line by line.
@@ -52,7 +53,7 @@ def chat(
     from bythebook.assemble import open_library
     from bythebook.quick import question_for
 
-    settings = options.load(home=home, preset=preset, embedder=embedder)
+    settings = options.load(home=home, preset=preset, embedder=embedder, writer=writer)
     narrowed = options.read_filters(filters)
     make_question = partial(question_for, settings=settings, top_k=top_k, filters=narrowed)
     opening = Opening(thread=thread, selection=selected_text, as_json=as_json)

@@ -43,6 +43,7 @@ def evaluate(
     home: options.Home = None,
     preset: options.Preset = None,
     embedder: options.Embedder = None,
+    writer: options.Writer = None,
     floor: Annotated[
         float | None, typer.Option("--floor", help="Least calibrated score of a passage used.")
     ] = None,
@@ -71,8 +72,8 @@ def evaluate(
     ] = None,
 ) -> None:
     """Measure answers and refusals on a question set. Exit code 4: a bar was missed."""
-    flags = {"home": home, "preset": preset, "embedder": embedder, "limits": {"floor": floor}}
-    settings = options.load(**flags)
+    chosen = {"home": home, "preset": preset, "embedder": embedder, "writer": writer}
+    settings = options.load(**chosen, limits={"floor": floor})
     if make is not None:
         if files or bar or html:
             raise InvalidInput("--make only makes questions.", cure="Evaluate them afterwards.")

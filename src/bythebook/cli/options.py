@@ -26,6 +26,10 @@ Preset = Annotated[
 Embedder = Annotated[
     str | None, typer.Option("--embedder", help='Embedding model, as "provider:model", or "auto".')
 ]
+Writer = Annotated[
+    str | None,
+    typer.Option("--writer", help='Who writes: extractive, or a model as "provider:model".'),
+]
 TopK = Annotated[int | None, typer.Option("--top-k", help="Passages to retrieve.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Batch = Annotated[

@@ -20,6 +20,7 @@ def serve(
         int | None, typer.Option("--workers", help="Processes that answer side by side.")
     ] = None,
     embedder: options.Embedder = None,
+    writer: options.Writer = None,
 ) -> None:
     """Serve the book: a page at /, and its contracts beside it (docs/api.md lists the routes)."""
     import asyncio
@@ -28,7 +29,7 @@ def serve(
     from bythebook.serve.run import check_free, run
 
     server = {"host": host, "port": port, "workers": workers}
-    settings = options.load(home=home, embedder=embedder, server=server)
+    settings = options.load(home=home, embedder=embedder, writer=writer, server=server)
     asyncio.run(_look_into(settings))  # a book that cannot be opened is said so now
     check_free(settings.server)
     address = f"http://{settings.server.host}:{settings.server.port}/"
