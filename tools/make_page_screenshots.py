@@ -1,8 +1,8 @@
 """Takes the pictures of the documentation: of the page and the author's report that a running
 server with the sample book serves, and of the report that an evaluation wrote.
 
-bythebook serve --home HOME & python tools/make_screenshots.py http://127.0.0.1:8000/ HOME
-bythebook eval … --html report.html && python tools/make_screenshots.py report.html
+bythebook serve --home HOME & python tools/make_page_screenshots.py http://127.0.0.1:8000/ HOME
+bythebook eval … --html report.html && python tools/make_page_screenshots.py report.html
 
 HOME is a home for this alone: the book's own questions are asked, and spread over a month.
 """
