@@ -1,7 +1,7 @@
 """Writes docs/screenshots/widget-*.png: the widget on the sample book as Docusaurus builds it.
 
-Usage: python tools/make_widget_screenshots.py [folder]. Needs Chromium and Docusaurus (sh .ci/install); looks
-best where a text font for Latin and Arabic script is installed, such as Noto.
+Usage: python tools/make_widget_screenshots.py [folder]. Needs Chromium and Docusaurus (sh
+.ci/install); looks best where a text font for Latin and Arabic script is installed, such as Noto.
 """
 
 from __future__ import annotations
