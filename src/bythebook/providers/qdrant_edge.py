@@ -25,7 +25,7 @@ from bythebook.errors import BookError, IndexDamaged, StoreFailed
 from bythebook.ports import Candidate, Entry, Filters
 from bythebook.providers.entry_files import EntryFiles, EntryWriter
 from bythebook.providers.points import check_vectors, to_filterable
-from bythebook.providers.seal import is_sealed, seal
+from bythebook.providers.seal import is_sealed, make_durable, seal
 
 if TYPE_CHECKING:
     from bythebook.model import Passage, Vectors
@@ -90,6 +90,9 @@ class EdgeShelf:
                 count = self._fill(draft, entries)
             seal(draft)
             draft.rename(self._folder / generation)
+            # Its name as well, before the catalog may name it.
+            make_durable(self._folder)
+            make_durable(self._folder.parent)
         except OSError as error:
             raise StoreFailed(
                 f"The index cannot be written: {error.strerror}.", cure=_CHECK

@@ -19,11 +19,21 @@ _READ_AT_MOST = 256 << 20  # bytes of a folder that are worth reading whenever i
 
 
 def seal(folder: Path) -> None:
-    """Write down what every file holds, durably."""
+    """Write down what every file holds; then have the disk hold all of them."""
     with (folder / _SEAL).open("w") as file:
         json.dump({name: [size, _checksum(folder / name)] for name, size in _sizes(folder)}, file)
-        file.flush()
-        os.fsync(file.fileno())
+    for path in folder.rglob("*"):
+        make_durable(path)
+    make_durable(folder)
+
+
+def make_durable(path: Path) -> None:
+    """A file's bytes, or a folder's names, survive a power cut from now on."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def is_sealed(folder: Path) -> bool:
