@@ -27,7 +27,7 @@ class Faults:
 
     latency_s: float = 0.0  # before each piece of an answer
     bytes_per_s: float | None = None
-    stall_after: int | None = None  # bytes of answers; then silence, and the line stays open
+    stall_after: int | None = None  # bytes of answers; then silence, until there are other faults
     cut_after: int | None = None  # bytes; then a clean end, as if all had been said
     reset_after: int | None = None  # bytes; then the line breaks. 0: nobody is let in
 
@@ -98,11 +98,16 @@ class FaultyLine:
             if faults.bytes_per_s is not None:
                 await asyncio.sleep(len(passed) / faults.bytes_per_s)
             if sent == faults.stall_after:
-                await asyncio.Event().wait()
+                await self._other_faults(faults)
+                writer.write(piece[left:])
             if sent == faults.cut_after:
                 return
             if sent == faults.reset_after:
                 raise ConnectionResetError
+
+    async def _other_faults(self, faults: Faults) -> None:
+        while self.faults is faults:  # noqa: ASYNC110 - other threads set them
+            await asyncio.sleep(0.01)
 
     def _piece_size(self) -> int:
         """A slow line is slow all the time, and not in leaps."""

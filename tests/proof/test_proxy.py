@@ -85,7 +85,7 @@ def test_a_reset_is_none(line: FaultyLine) -> None:
             _heard(connection)
 
 
-def test_a_stall_begins_on_a_line_that_is_open(line: FaultyLine) -> None:
+def test_a_stall_begins_and_ends_on_a_line_that_is_open(line: FaultyLine) -> None:
     with _asked(line) as connection:
         assert _heard(connection) == _SAID
         line.faults = Faults(stall_after=7)
@@ -93,3 +93,6 @@ def test_a_stall_begins_on_a_line_that_is_open(line: FaultyLine) -> None:
         assert connection.recv(100) == _SAID[:7]
         with pytest.raises(TimeoutError):
             _heard(connection, within_s=0.3)
+        line.faults = Faults()
+        connection.settimeout(5)
+        assert connection.recv(100) == _SAID[7:]
