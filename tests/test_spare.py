@@ -113,6 +113,13 @@ async def test_an_index_that_falls_silent_is_stood_in_for_and_taken_back(scene: 
     assert (await scene.library.stores())["index"] == "ok"
 
 
+async def test_an_index_that_lost_something_is_not_well(scene: Scene) -> None:
+    assert (await scene.library.stores())["index"] == "ok"
+    [store] = scene.shelf.generations.values()
+    store._entries.popitem()
+    assert "catalog" in (await scene.library.stores())["index"]
+
+
 async def test_a_book_opens_without_its_index_and_finds_it_later(scene: Scene) -> None:
     scene.shelf.line.cut = True
     library = scene.open()

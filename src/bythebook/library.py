@@ -390,7 +390,8 @@ class Library:
         async with self.reading() as desk:
             if desk.index.vectors is VectorState.AWAY:
                 raise StoreFailed("The index does not answer.")
-            await desk.index.store.count()
+            if await desk.index.store.count() != desk.index.vocabulary.passages:
+                raise _not_as_the_catalog_says()
 
     async def _embed_something(self) -> None:
         await self._embedder.embed(["Is the book open?"], role="query")
@@ -418,9 +419,7 @@ class Library:
             )
         store = await self._open_store(generation)
         if await store.count() != generation.passages:
-            raise IndexDamaged(
-                "The index does not hold what the catalog says.", cure="Run the ingest again."
-            )
+            raise _not_as_the_catalog_says()
         return self._desk(self._index(generation, _vocabulary(generation), store))
 
     def _index(self, generation: Generation, vocabulary: Vocabulary, store: PassageStore) -> Index:
@@ -469,6 +468,12 @@ def _vocabulary(generation: Generation) -> Vocabulary:
             "The catalog's vocabulary is damaged.",
             cure="Move the home folder away and ingest the book again.",
         ) from None
+
+
+def _not_as_the_catalog_says() -> IndexDamaged:
+    return IndexDamaged(
+        "The index does not hold what the catalog says.", cure="Run the ingest again."
+    )
 
 
 def not_ingested() -> NotIngested:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from bythebook.errors import IndexDamaged
 from bythebook.index.calibrate import MEASURED, WORDS_ALONE
 from bythebook.index.ingest import Press, ingest
 from bythebook.index.lexicon import Vocabulary
 from bythebook.model import Question, VectorState
-from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf
+from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryStore
 from bythebook.retrieve.search import Index, search
 from tests.samples import read
 
@@ -65,6 +66,15 @@ async def test_the_neighbours_of_the_best_are_read_on_demand(index: Index) -> No
     assert [hit.passage.id for hit in findings.around] == list(best.passage.neighbours)
     assert all(hit.passage.place == best.passage.place for hit in findings.around)
     assert all(hit.score < best.score for hit in findings.around)
+
+
+async def test_an_index_that_was_emptied_is_no_book_that_does_not_say(index: Index) -> None:
+    emptied = replace(index, store=MemoryStore([]))
+    with pytest.raises(IndexDamaged, match="empty"):
+        await search(Question("When does a kettle boil water?"), emptied)
+    filtered = Question("When does a kettle boil water?", filters={"module": "Another"})
+    for searched in (index, emptied):
+        assert (await search(filtered, searched)).hits == ()
 
 
 async def test_a_pending_book_is_searched_without_its_embedder(index: Index) -> None:

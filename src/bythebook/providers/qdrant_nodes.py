@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _LONGEST_S = 120  # the client's own limit, above every deadline given to call()
+_AGAIN_S = 2.0  # by then a server that was started again answers, and a crowd has gone by
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -111,6 +112,7 @@ def _translate(error: Exception, seconds: float) -> BookError:
             f"The Qdrant server did not answer within {math.ceil(seconds * 1000)} ms.",
             cure="Try again; if it stays so, check the server or raise qdrant.timeout_s.",
             timed_out=True,
+            retry_after=_AGAIN_S,
         )
     if isinstance(error, UnexpectedResponse):
         return _translate_status(error.status_code or 0)
@@ -122,9 +124,11 @@ def _translate(error: Exception, seconds: float) -> BookError:
         )
     if isinstance(error, ResponseHandlingException | OSError):
         return StoreFailed(
-            "The Qdrant server cannot be reached.", cure="Start it, or check QDRANT_URL."
+            "The Qdrant server cannot be reached.",
+            cure="Start it, or check QDRANT_URL.",
+            retry_after=_AGAIN_S,
         )
-    return StoreFailed("The Qdrant server is too busy.", cure="Try again in a moment.")
+    return _busy()
 
 
 def _translate_status(status: int) -> BookError:
@@ -135,8 +139,15 @@ def _translate_status(status: int) -> BookError:
     if status in (401, 403):
         return StoreFailed("The Qdrant server refuses the key.", cure="Check QDRANT_API_KEY.")
     if status == 429:
-        return StoreFailed("The Qdrant server is too busy.", cure="Try again in a moment.")
+        return _busy()
     return StoreFailed(
         f"The Qdrant server answered with the error {status}.",
         cure="Its log says why; the book that was served before is still there.",
+        retry_after=_AGAIN_S,
+    )
+
+
+def _busy() -> StoreFailed:
+    return StoreFailed(
+        "The Qdrant server is too busy.", cure="Try again in a moment.", retry_after=_AGAIN_S
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.errors import EmbedderFailed, StoreFailed
+from bythebook.errors import EmbedderFailed, IndexDamaged, StoreFailed
 from bythebook.index.calibrate import WORDS_ALONE, Calibration
 from bythebook.index.embed import QuestionVectors, embed
 from bythebook.index.lexicon import Vocabulary, term_evidence
@@ -108,6 +108,8 @@ async def _search(question: Question, index: Index, *, around: int) -> Findings:
         limit=max(breadth(index.vocabulary.passages), question.top_k),
         filters=question.filters,
     )
+    if not candidates and index.vocabulary.passages and asked.vector is not None:
+        _check_filters(question)
     weighed = _weigh(candidates, asked, index.calibration)
     ranking = best(weighed, limit=question.top_k)
     entries = await index.store.fetch([each.candidate.passage_id for each in ranking])
@@ -141,6 +143,12 @@ def page_path(url: str) -> str:
     """What an address says of the page alone, wherever it is served: ``/docs/topics``."""
     path = _BEFORE_PATH.sub("", _AFTER_PATH.sub("", url))
     return _PAGE_ENDING.sub("", path) or "/"
+
+
+def _check_filters(question: Question) -> None:
+    """Something is always nearest: but for filters, the index has been emptied under us."""
+    if not question.filters:
+        raise IndexDamaged("The index is empty.", cure="Run the ingest again.")
 
 
 async def _beside(
