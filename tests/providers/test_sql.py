@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from bythebook.errors import ConfigurationError, UnknownProvider
-from bythebook.providers.sql import open_database
+from bythebook.errors import ConfigurationError, DatabaseFailed, UnknownProvider
+from bythebook.providers import tables
+from bythebook.providers.sql import SqlCatalog, open_database
 
 
 @pytest.mark.parametrize("url", ["postgres://book@host/name", "postgresql://book@host/name"])
@@ -45,3 +46,13 @@ def test_sqlite_by_its_address_is_set_up_like_the_home(tmp_path: Path) -> None:
     engine.dispose()
     assert found == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 2}
     assert not (tmp_path / "bythebook.db").exists()
+
+
+def test_a_passage_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+    engine = open_database(None, tmp_path)
+    with engine.begin() as connection:
+        row = {"id": "p", "file": "a.md", "position": 0, "content_hash": "h", "record": {"id": "p"}}
+        connection.execute(sa.insert(tables.passages), [row])
+    with pytest.raises(DatabaseFailed, match="damaged"):
+        SqlCatalog(engine, tmp_path).passages()
+    engine.dispose()

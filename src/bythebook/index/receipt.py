@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -44,16 +43,16 @@ class Receipt:
 
     def keep(self, home: Path) -> None:
         """Replace the last one, whole or not at all."""
-        text = json.dumps(
-            {
-                "reader": _reader(),
-                "generation": self.generation,
-                "origin": self.origin,
-                "seen": [[*_fields(look), shown] for look, shown in self.seen.items()],
-                "result": asdict(self.result),
-            }
-        )
-        draft = home / f"{_NAME}.{os.getpid()}"
+        document = {
+            "reader": _reader(),
+            "generation": self.generation,
+            "origin": self.origin,
+            "seen": [[*_fields(look), shown] for look, shown in self.seen.items()],
+            "result": asdict(self.result),
+        }
+        text = json.dumps({**document, "digest": _digest(document)})
+        # Always the same name: what a killed ingest leaves of it, the next one writes over.
+        draft = home / f"{_NAME}.new"
         with suppress(OSError):
             home.mkdir(parents=True, exist_ok=True)
             draft.write_text(text, "ascii")
@@ -70,6 +69,8 @@ def find_receipt(home: Path, origin: str) -> Receipt | None:
         document = json.loads((home / _NAME).read_text("ascii"))
         if document["reader"] != _reader() or document["origin"] != origin:
             return None
+        if document.pop("digest") != _digest(document):  # a disk changed what it says
+            return None
         return Receipt(
             generation=document["generation"],
             origin=origin,
@@ -78,6 +79,10 @@ def find_receipt(home: Path, origin: str) -> Receipt | None:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def _result(fields: dict[str, Any]) -> IngestResult:

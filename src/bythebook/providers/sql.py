@@ -68,12 +68,16 @@ def translated(method: Callable[P, T]) -> Callable[P, T]:
 def _failure(error: sa.exc.DatabaseError) -> DatabaseFailed:
     damaged = ("not a database", "malformed", "no such table", "no such column")
     if any(sign in str(error.orig) for sign in damaged):
-        return DatabaseFailed(
-            "The database is damaged.", cure="Move the home folder away and ingest the book again."
-        )
+        return _damaged()
     if "disk is full" in str(error.orig):
         return DatabaseFailed("The disk is full.", cure="Make room where the home folder is.")
     return DatabaseFailed("The database did not answer.", cure=_CHECK)
+
+
+def _damaged() -> DatabaseFailed:
+    return DatabaseFailed(
+        "The database is damaged.", cure="Move the home folder away and ingest the book again."
+    )
 
 
 @translated
@@ -221,7 +225,7 @@ class SqlCatalog:
         column = tables.passages.c
         query = sa.select(column.id, column.record).order_by(column.seq)
         with self._engine.connect() as connection:
-            return {row.id: from_record(row.record) for row in connection.execute(query)}
+            return {row.id: _passage(row.record) for row in connection.execute(query)}
 
     @translated
     def known_vectors(self, embedder: str) -> set[str]:
@@ -325,6 +329,13 @@ def _forget_vectors(connection: sa.Connection, embedder: str, keep: Set[str]) ->
     for start in range(0, len(stale), _IN_CLAUSE):
         some = column.key.in_(stale[start : start + _IN_CLAUSE])
         connection.execute(sa.delete(tables.vectors).where(column.embedder == embedder, some))
+
+
+def _passage(record: Any) -> Passage:
+    try:
+        return from_record(record)
+    except (LookupError, TypeError, ValueError) as error:
+        raise _damaged() from error
 
 
 def _passage_row(passage: Passage, seq: int) -> dict[str, Any]:
