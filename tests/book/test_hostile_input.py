@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
-import time
-from functools import partial
-from pathlib import Path
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +10,6 @@ from bythebook.book.letters import words
 from bythebook.book.mdx import Reading, Source, parse
 from bythebook.book.passages import passages_of
 from bythebook.model import Metadata, Passage, Place
-from tests.book.parity_site import PAGES
 from tests.clock import seconds_of
 
 PLACE = Place("a.md", "Title", "/docs/a", "M", "C", ())
@@ -57,72 +49,6 @@ def test_any_text_can_be_read_and_keeps_its_words(text: str, reading: Reading) -
         assert passage.text
         for unit in passage.units:
             assert 0 <= unit.start < unit.end <= len(passage.text)
-
-
-def mutated(source: str, dice: random.Random) -> str:
-    pieces = list(source[: dice.randrange(200, 4000)])
-    for _ in range(dice.randrange(1, 12)):
-        place = dice.randrange(len(pieces) + 1)
-        match dice.randrange(4):
-            case 0:
-                pieces[place:place] = dice.choice(FRAGMENTS)
-            case 1:
-                del pieces[place : place + dice.randrange(1, 30)]
-            case 2:
-                start = dice.randrange(len(pieces) + 1)
-                pieces[place:place] = pieces[start : start + dice.randrange(1, 60)]
-            case _:
-                pieces[place:place] = dice.choice(FRAGMENTS) * dice.randrange(1, 40)
-    return "".join(pieces)
-
-
-def test_mutated_pages_are_read_without_an_exception_or_a_hang() -> None:
-    """2,000 of them; BYTHEBOOK_FUZZ=20000 for more."""
-    seeds = [text for name, text in sorted(PAGES.items()) if name.endswith((".md", ".mdx"))]
-    seeds += [file.read_text(encoding="utf-8") for file in _real_pages()]
-    dice = random.Random(7)
-    for number in range(int(os.environ.get("BYTHEBOOK_FUZZ", "2000"))):
-        text = mutated(dice.choice(seeds), dice)
-        reading, bar = READINGS[number % 3], 0.25 + 0.05 * len(text) / 1024
-        start = time.process_time()
-        read(text, reading)
-        if time.process_time() - start >= bar:  # the page's own time, or something else's?
-            assert seconds_of(partial(read, text, reading), bar=bar) < bar, text
-
-
-def _real_pages() -> list[Path]:
-    data = Path(__file__).parents[3] / "shared" / "data" / "docusaurus-mdx-sample"
-    return sorted(data.rglob("*.mdx"))
-
-
-HOSTILE = [
-    "<", "{", "<a ", '<a b="', "<a b={", "$a ", "$$\n", ":::note\n", ">", "> ", "- ", "- a\n", "[",
-    "![", "[a](", "*a **b ", "_a_ __", "`a ``b ", "<!-- ", "{/* ", "| a ", "|a|b|\n|-|-|\n",
-    "<div>", "<div>\n", "</div>\n", "<details>\n", "<x>", "<X>\n", "```\n", "# a {#",
-    "export const a = {\n",
-    "{'\\'", "[^1]", "[^1]: a\n", "Mr. A. B. ", "字。", "[a]: b\n", "a\n=\n", "> a\nb\n", "<a\n",
-    "<Tabs>\n<TabItem value='a'>\n", "~~a ", "{'a'}", "{`", "`${", "/*", "\u202e", "<tr><td>", "\\",
-    "&#", " ", "\t", "\n", "import a from 'b'\n",
-]  # fmt: skip
-
-
-SIZES = (6_000, 60_000)
-
-
-@pytest.mark.parametrize("pattern", HOSTILE)
-@pytest.mark.parametrize("reading", READINGS, ids=["mdx", "commonmark", "loose"])
-def test_time_grows_with_size_and_not_faster(pattern: str, reading: Reading) -> None:
-    """Ten times the text in twelve times the time, in the calmest of four moments."""
-    for _ in range(4):
-        small, large = (_seconds(pattern * (size // len(pattern)), reading) for size in SIZES)
-        if large <= max(12 * small, 0.4) and large < 0.05 * SIZES[1] / 1024:
-            return
-    pytest.fail(f"{SIZES[0]} signs took {small:.3f} s, {SIZES[1]} took {large:.3f} s")
-
-
-def _seconds(text: str, reading: Reading) -> float:
-    work = partial(parse, Source.of(text), reading)
-    return seconds_of(lambda: passages_of(work(), PLACE, Metadata()), runs=2)
 
 
 def test_a_heading_with_many_spaces_before_its_id_is_quick() -> None:
