@@ -74,7 +74,9 @@ def _restored(disk: Path, home: Path) -> None:
         else:
             path.touch()  # its name was synced, and nothing of what it is
 
-    restore(root, home)
+    home.mkdir()
+    for name, inode in names.get(str(root), {}).items():
+        restore(inode, home / name)
 
 
 def _copy(file: Path, to: Path) -> None:
