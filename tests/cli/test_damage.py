@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,44 +18,6 @@ _QUESTION = "At how many degrees does a kettle boil water?"
 @pytest.fixture
 def home(small_home: Path, tmp_path: Path) -> Path:  # noqa: F811
     return Path(shutil.copytree(small_home, tmp_path / "home"))
-
-
-def _generation(home: Path) -> Path:
-    (folder,) = (home / "generations").iterdir()
-    return folder
-
-
-def _remove_generation(home: Path) -> None:
-    shutil.rmtree(_generation(home))
-
-
-def _remove_segments(home: Path) -> None:
-    shutil.rmtree(_generation(home) / "segments")
-
-
-def _truncate_vectors(home: Path) -> None:
-    for path in _generation(home).rglob("chunk_0.mmap"):
-        os.truncate(path, 100)
-
-
-def _empty_files(home: Path) -> None:
-    for path in _generation(home).rglob("*.json"):
-        path.write_text("")
-
-
-@pytest.mark.parametrize(
-    "damage", [_remove_generation, _remove_segments, _truncate_vectors, _empty_files]
-)
-def test_a_damaged_index_is_named_and_cured_by_an_ingest(
-    home: Path, book_folder: Path, damage: Callable[[Path], None]
-) -> None:
-    damage(home)
-    broken = ask(home, _QUESTION)
-    assert broken.returncode == 3, broken.stdout
-    assert "Run the ingest again" in broken.stderr
-    assert "Traceback" not in broken.stderr
-    assert run("ingest", str(book_folder), "--home", str(home)).returncode == 0
-    assert ask(home, _QUESTION).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -148,60 +109,6 @@ def test_a_full_disk_is_one_sentence(home: Path) -> None:
     assert done.returncode == 3
     assert "No space left" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.real
-@pytest.mark.parametrize("size", ["100k", "500k", "40m"])
-def test_a_home_on_a_full_disk_is_one_sentence(
-    size: str, book_folder: Path, tmp_path: Path
-) -> None:
-    """In the database, while vectors are kept, and while the index is written."""
-    for number in range(10):
-        words = " ".join(f"Sentence {number} {n} of a long page." for n in range(30))
-        (book_folder / f"extra{number}.md").write_text(f"# Extra {number}\n\n{words}\n")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    bythebook = Path(sys.executable).with_name("bythebook")
-    script = (
-        f"mount -t tmpfs -o size={size} none {disk} && "
-        f"exec {bythebook} ingest {book_folder} --home {disk}/home"
-    )
-    done = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 3, done.stderr
-    assert done.stderr.splitlines()[-1] == (
-        "bythebook: The disk is full. Make room where the home folder is."
-    )
-    assert "Traceback" not in done.stderr
-
-
-def _cut(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def _overwrite(path: Path) -> None:
-    """Every page but the first, which says that it is a database."""
-    content = bytearray(path.read_bytes())
-    content[4096:] = os.urandom(len(content) - 4096)
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize("damage", [_cut, _overwrite, Path.unlink])
-def test_a_damaged_catalog_is_named_and_a_new_home_cures_it(
-    home: Path, book_folder: Path, damage: Callable[[Path], None]
-) -> None:
-    for name in ("bythebook.db-wal", "bythebook.db-shm"):
-        (home / name).unlink(missing_ok=True)
-    damage(home / "bythebook.db")
-    for arguments in (("ask", _QUESTION), ("search", "kettle")):
-        broken = run(*arguments, "--home", str(home))
-        assert broken.returncode in (2, 3), broken.stdout
-        assert len(broken.stderr.splitlines()) == 1
-        assert "home" in broken.stderr
-    home.rename(home.with_name("away"))
-    assert run("ingest", str(book_folder), "--home", str(home)).returncode == 0
-    assert ask(home, _QUESTION).returncode == 0
 
 
 def test_output_may_be_cut_off(home: Path) -> None:
