@@ -196,9 +196,9 @@ def _open(home: Path, point: Point | None) -> None:
 
 
 def _kill_migrations(folder: Path, times: int, tally: Tally) -> int:
-    """From each revision to the newest one; a kill before and after each step on that way."""
+    """From the oldest revision, or from each, to the newest: a kill before and after each step."""
     known, kills = revisions(), 0
-    for first in known[:-1]:
+    for first in known[:-1] if FULL else known[:1]:
         made = folder / first
         engine = open_database(None, made)
         go(engine, first)
