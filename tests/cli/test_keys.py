@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -53,16 +52,3 @@ def test_a_key_that_is_not_there_cannot_be_revoked(tmp_path: Path) -> None:
     assert "no keys" in run(tmp_path, "list")
     with pytest.raises(NotFound):
         run(tmp_path, "revoke", "0" * 16)
-
-
-def test_a_dump_of_the_database_has_no_secret(tmp_path: Path) -> None:
-    texts = [run(tmp_path, "create").strip() for _ in range(3)]
-    with sqlite3.connect(tmp_path / "bythebook.db") as connection:
-        dump = "\n".join(connection.iterdump())
-    connection.close()
-    pepper = (tmp_path / "pepper").read_text()
-    stored = dump.encode() + b"".join(file.read_bytes() for file in tmp_path.glob("bythebook.db*"))
-    for text in texts:
-        assert text.split("_")[1] in dump, "the key's name is there"
-        assert text.split("_", 2)[2].encode() not in stored, "its secret is not"
-    assert pepper.encode() not in stored

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 
+import httpx
 from fastapi import FastAPI
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -25,14 +26,17 @@ from bythebook.errors import (
     RateLimited,
     TooLarge,
 )
+from bythebook.ports import ApiKey
 from bythebook.serve.contracts.wire import Call
 from bythebook.serve.door import Door, open_door
+from bythebook.serve.keys import make_key
 from bythebook.serve.routes import Fail
 from bythebook.serve.stations import Contract
 from bythebook.settings import Door as Rules
 from bythebook.settings import load_settings
 
 PEPPER = b"a pepper for the tests"
+AWAY = "198.51.100.9"
 _STATUS = {TooLarge: 413, InvalidInput: 400, NotFound: 404, NotAllowed: 401, RateLimited: 429}
 
 Answer = Callable[[Request], Awaitable[Response]]
@@ -79,6 +83,26 @@ def door_of(
     return Door(
         rules or Rules(), stores or open_door_stores(), needs_keys=needs_keys, pepper=PEPPER
     )
+
+
+def client_of(
+    rules: Rules | None = None,
+    stores: DoorStores | None = None,
+    *,
+    address: str = AWAY,
+    needs_keys: bool = False,
+    answer: Answer | None = None,
+) -> httpx.AsyncClient:
+    door = door_of(rules, stores, needs_keys=needs_keys)
+    app = app_behind(door, answer) if answer else app_behind(door)
+    transport = httpx.ASGITransport(app, client=(address, 50_000))
+    return httpx.AsyncClient(transport=transport, base_url="http://server")
+
+
+async def new_key(stores: DoorStores, *origins: str) -> tuple[str, ApiKey]:
+    text, key = make_key(PEPPER, origins=origins)
+    await stores.keys.add(key)
+    return text, key
 
 
 def make() -> ASGIApp:

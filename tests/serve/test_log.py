@@ -60,15 +60,6 @@ def test_secrets_are_not_written(text: str) -> None:
         assert "redacted" in line
 
 
-@given(
-    name=st.sampled_from(["Authorization", "cookie", "X-Api-Key", "SET-COOKIE", "auth_token"]),
-    gap=st.sampled_from([": ", "=", ":", "': '", '": "']),
-    secret=st.from_regex(r"[A-Za-z0-9_.~+/-]{8,60}", fullmatch=True),
-)
-def test_no_header_s_secret_is_written(name: str, gap: str, secret: str) -> None:
-    assert secret not in redact(f"before {name}{gap}{secret} after")
-
-
 @pytest.mark.parametrize(
     "text", ["A kettle boils at 100 degrees.", "tokens: none", "https://example.org/a?b=c"]
 )

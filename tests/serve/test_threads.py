@@ -1,4 +1,4 @@
-"""S4's conversations over HTTP: read, listed, deleted, and there for their owner alone."""
+"""S4's conversations over HTTP: read, listed and deleted."""
 
 from __future__ import annotations
 
@@ -86,29 +86,6 @@ def test_a_deleted_thread_is_gone(keyed: TestClient, path: str) -> None:
     again = keyed.delete(path.format(session), headers=mine)
     assert (again.status_code, again.json()["error_code"]) == (404, "NOT_FOUND")
     assert keyed.get(f"/chat/threads/{session}", headers=mine).status_code == 404
-
-
-def test_a_thread_is_there_for_its_owner_alone(keyed: TestClient) -> None:
-    session = _talk(keyed, _QUESTION, owner="ann")
-    never = str(uuid.uuid4())
-    for headers in (_of("bob"), {}):
-        told = [
-            keyed.request(method, path.format(name), headers=headers)
-            for name in (session, never)
-            for method, path in (
-                ("GET", "/chat/threads/{}"),
-                ("GET", "/session/{}/history"),
-                ("DELETE", "/chat/threads/{}"),
-                ("DELETE", "/session/{}"),
-            )
-        ]
-        assert {response.status_code for response in told} == {404}
-        # Another's thread and none at all are never told apart.
-        assert len({response.json()["message"] for response in told}) == 1
-        assert keyed.get("/chat/threads", headers=headers).json()["threads"] == []
-        body = {"message": "And then?", "session_id": session}
-        assert keyed.post("/chat/run", json=body, headers=headers).status_code == 404
-    assert keyed.get(f"/chat/threads/{session}", headers=_of("ann")).status_code == 200
 
 
 @pytest.mark.parametrize(

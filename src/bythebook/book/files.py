@@ -199,8 +199,10 @@ def read_bytes(root: Path, relative: PurePosixPath, *, limit: int = MAX_BYTES) -
         raise UnreadableFile(_reason(error)) from None
     finally:
         os.close(folder)
-    with os.fdopen(handle, "rb") as file:
-        return _read_open(file.fileno(), limit)
+    try:
+        return _read_open(handle, limit)
+    finally:
+        os.close(handle)
 
 
 def _step_into(folder: int, part: str) -> int:

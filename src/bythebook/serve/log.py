@@ -24,12 +24,15 @@ _NAMED = re.compile(
     (?P<value> (?:(?:bearer|basic|digest)\s+)? [^\s"',;&)}}\]]+ (?: ;\s*[^\s"',&)}}\]]+ )* )"""
 )
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}")
-_KEYS = re.compile(r"\b(?:btk|sk|pk)[-_][\w-]{8,}")
+_KEYS = re.compile(r"\b(?:(?:btk|btp|sk|pk)[-_]|AIza)[\w-]{8,}")
+# A terminal's colour ends with a letter, behind which no word begins: a key would not be seen.
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _PASSWORD = re.compile(r"(?<=://)[^\s/@:]*:[^\s/@]+(?=@)")
 
 
 def redact(text: str) -> str:
     """The text without what looks like a key, a cookie or a password."""
+    text = _COLOUR.sub("", text)
     text = _NAMED.sub(lambda found: f"{found['name']}{found['gap']}{_HIDDEN}", text)
     text = _BEARER.sub(lambda found: f"{found[1]} {_HIDDEN}", text)
     return _PASSWORD.sub(_HIDDEN, _KEYS.sub(_HIDDEN, text))
