@@ -22,7 +22,10 @@ from bythebook.book.scalars import plain_value, read_simple
 
 MAX_CHARACTERS = 64 * 1024
 MAX_DEPTH = 20
+_MOST_OPEN = 10 * MAX_DEPTH  # brackets, also in words: the parser's time grows with their square
 
+_TOO_DEEP = f"YAML is nested deeper than {MAX_DEPTH} levels"
+_BRACKET = re.compile(r"[\[\]{}]")
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null")} | {
     f"tag:yaml.org,2002:{kind}" for kind in ("seq", "map", "timestamp")
@@ -58,6 +61,7 @@ def read_yaml(text: str, *, first_line: int = 1) -> object:
     simple = read_simple(text)
     if simple is not None:
         return simple
+    _refuse_open_brackets(text, first_line)
     try:
         return parse_yaml(text, first_line)
     except MarkedYAMLError as error:
@@ -67,6 +71,16 @@ def read_yaml(text: str, *, first_line: int = 1) -> object:
     except (YAMLError, ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else "not readable"
         raise UnreadableFrontMatter(f"YAML: {reason}", first_line) from None
+
+
+def _refuse_open_brackets(text: str, first_line: int) -> None:
+    """Before the parser, which looks far ahead, meets more of them than any page has."""
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        depth = depth + 1 if found[0] in "[{" else max(depth - 1, 0)
+        if depth > _MOST_OPEN:
+            line = text.count("\n", 0, found.start()) + first_line
+            raise UnreadableFrontMatter(_TOO_DEEP, line)
 
 
 def _split(text: str) -> tuple[str, int]:
@@ -131,7 +145,7 @@ def _refuse(event: Event, depth: int, first_line: int) -> None:
     if isinstance(event, AliasEvent):
         raise UnreadableFrontMatter("YAML aliases (*name) are not allowed", line)
     if depth > MAX_DEPTH:
-        raise UnreadableFrontMatter(f"YAML is nested deeper than {MAX_DEPTH} levels", line)
+        raise UnreadableFrontMatter(_TOO_DEEP, line)
     tag = getattr(event, "tag", None)
     if tag is not None and str(tag) not in _TAGS:
         raise UnreadableFrontMatter(f"YAML tag {str(tag)[:40]!r} is not allowed", line)
