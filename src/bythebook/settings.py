@@ -409,7 +409,10 @@ class Door(_Section):
         False, description="Count what comes from this machine without a key, too."
     )
     streams_per_key: int = Field(
-        5, ge=1, description="Streams that a key may have open at once, in each worker."
+        5,
+        ge=1,
+        description="Questions of a key that are answered at once, in each worker; a stream more "
+        "is refused, anything else waits.",
     )
     counts: str = Field(
         "database",

@@ -29,14 +29,6 @@ async def _reserved(budget: Budget, tokens: int) -> bool:
     return True
 
 
-async def test_many_at_once_get_exactly_what_there_is(tmp_path: Path) -> None:
-    budget = Budget(tmp_path / "tokens.db", 1000)
-    given = await asyncio.gather(*(_reserved(budget, 30) for _ in range(100)))
-    assert sum(given) == 33
-    assert await budget.spent() == 990
-    await budget.close()
-
-
 def test_processes_share_a_day(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\n"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
+
 import pytest
 
 from bythebook.errors import RateLimited, ServiceError
@@ -97,15 +100,33 @@ async def test_a_store_that_is_away_is_stood_in_for(caplog: pytest.LogCaptureFix
     assert store.asked == 3
 
 
-def test_so_many_places_and_each_is_given_back() -> None:
+async def test_so_many_places_and_each_is_given_back() -> None:
     places = Places(2)
-    with places.taken_by("a"), places.taken_by("a"):
-        with pytest.raises(RateLimited), places.taken_by("a"):
-            raise AssertionError("a third place")
-        with places.taken_by("b"):
+    at_once = partial(places.taken_by, waits=False)
+    async with at_once("a"), at_once("a"):
+        with pytest.raises(RateLimited):
+            async with at_once("a"):
+                raise AssertionError("a third place")
+        async with at_once("b"):
             pass
-    with pytest.raises(ZeroDivisionError), places.taken_by("a"):
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError):
+        async with at_once("a"):
+            raise ZeroDivisionError
     for _ in range(3):
-        with places.taken_by("a"), places.taken_by("a"):
+        async with at_once("a"), at_once("a"):
             pass
+
+
+async def test_who_waits_comes_in_when_a_place_is_free() -> None:
+    places, inside, most = Places(2), 0, 0
+
+    async def come() -> None:
+        nonlocal inside, most
+        async with places.taken_by("a", waits=True):
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0)
+            inside -= 1
+
+    await asyncio.gather(*(come() for _ in range(20)))
+    assert (inside, most) == (0, 2)

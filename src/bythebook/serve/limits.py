@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import math
-from collections import Counter as Tally
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from bythebook.errors import RateLimited
 from bythebook.ports import Count, Counter
@@ -79,24 +80,24 @@ def _headers(rule: Rule, count: Count) -> Headers:
 
 
 class Places:
-    """So many streams at once for each caller, in this process."""
+    """So many questions of each caller are answered at once, in this process.
+
+    A stream that finds no place is refused, so that a page can say so; anything else waits its
+    turn, which comes soon: whoever asked too often was refused before.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._taken: Tally[str] = Tally()
+        self._callers: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    @contextmanager
-    def taken_by(self, caller: str) -> Iterator[None]:
-        if self._taken[caller] >= self._limit:
+    @asynccontextmanager
+    async def taken_by(self, caller: str, *, waits: bool) -> AsyncIterator[None]:
+        places = self._callers.setdefault(caller, asyncio.Semaphore(self._limit))
+        if places.locked() and not waits:
             raise RateLimited(
                 f"{self._limit} streams may be open at once.",
                 retry_after=1.0,
                 cure="Wait until one has ended.",
             )
-        self._taken[caller] += 1
-        try:
+        async with places:
             yield
-        finally:
-            self._taken[caller] -= 1
-            if not self._taken[caller]:
-                del self._taken[caller]

@@ -10,7 +10,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -262,8 +262,11 @@ class Limits:
         if verdict.refusal is not None:
             await refuse(verdict.refusal, scope, receive, told)
             return
+        if scope["method"] != "POST":
+            await self._app(scope, receive, told)
+            return
         streamed = scope["path"] == _STREAM or _said(state["body"], "stream") is True
-        with self._places.taken_by(state["caller"]) if streamed else nullcontext():
+        async with self._places.taken_by(state["caller"], waits=not streamed):
             await self._app(scope, receive, told)
 
     def _is_exempt(self, state: dict[str, Any]) -> bool:
