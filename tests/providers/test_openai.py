@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -284,40 +282,3 @@ async def test_who_is_down_is_asked_once_in_ten_seconds_until_it_is_back(
         now[0] += 1
         assert await ask() is None
         assert await ask() is None
-
-
-# --- where it goes --------------------------------------------------------------------------------
-
-_contacted: list[Any] = []
-_watching = [False]
-
-
-def _watch(what: str, args: tuple[Any, ...]) -> None:
-    if _watching[0] and what in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname"):
-        _contacted.append(args[1] if what == "socket.connect" else args[0])
-
-
-sys.addaudithook(_watch)
-
-
-async def test_nobody_but_the_configured_host_is_contacted(
-    provider: Loopback, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    provider.script = lambda request: [
-        b"HTTP/1.1 307 Go\r\nLocation: http://127.0.0.2:9/\r\nConnection: close\r\n\r\n"
-    ]
-    _contacted.clear()
-    _watching[0] = True
-    try:
-        async with writer_at(provider.url, **_CALM) as writer:
-            with pytest.raises(WriterFailed, match="leads to another"):
-                await drafted(writer)
-            provider.script = lambda request: chat("A kite.")
-            await drafted(writer)
-    finally:
-        _watching[0] = False
-    hosts = {place[0] if isinstance(place, tuple) else place for place in _contacted}
-    ports = {place[1] for place in _contacted if isinstance(place, tuple)}
-    assert (hosts, ports) == ({"127.0.0.1"}, {provider.port})
