@@ -49,8 +49,12 @@ class Postgres:
         # No test pulls the plug of the machine, so what the kernel has is safe.
         command += ["-c", "fsync=off", "-c", "max_connections=60"]
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, **_unprivileged())
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True, **_unprivileged()
+            )
         self._wait_until_ready()
+
+    restart = start
 
     def stop(self) -> None:
         """At once, and clients are told."""

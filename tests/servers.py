@@ -1,18 +1,19 @@
-"""Real servers for the tests: Qdrant, one node or three that keep two copies; a Redis."""
+"""Real servers for the tests: Qdrant, one node or three that keep two copies; Redis; any other."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
 import urllib.request
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,53 @@ _BINARY = (
     Path(os.environ.get("BYTHEBOOK_QDRANT", Path.home() / ".cache" / "bythebook" / "qdrant"))
     / "qdrant"
 )
+
+
+@dataclass
+class Service:
+    """A server with its children: they are started, stopped and killed together."""
+
+    command: Sequence[str]
+    folder: Path
+    port: int
+    environment: Mapping[str, str] | None = None
+    is_ready: Callable[[], bool] = lambda: True
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def restart(self) -> None:
+        self.start()
+        self.wait()
+
+    def start(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.process = _start(self.command, self.folder, self.environment)
+
+    def wait(self, seconds: float = 60) -> None:
+        wait_until_open(self.process, self.port, seconds)
+        deadline = time.monotonic() + seconds
+        while not self.is_ready():
+            assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
+            assert time.monotonic() < deadline, "the server does not become ready"
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=15)
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=30)
+
+
+@contextmanager
+def running_service(service: Service) -> Iterator[Service]:
+    service.start()
+    try:
+        service.wait()
+        yield service
+    finally:
+        if service.process.poll() is None:
+            service.stop()
 
 
 @dataclass
@@ -136,9 +184,14 @@ def _running(
         node.kill()
 
 
-def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+def _start(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """In a session of its own: Ctrl+C is for us, and we end it."""
     with (folder / "log").open("ab") as log:
-        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+        return subprocess.Popen(
+            command, cwd=folder, stdout=log, stderr=log, env=environment, start_new_session=True
+        )
 
 
 def free_ports(count: int) -> list[int]:
@@ -172,21 +225,21 @@ def _wait_until_joined(node: Node, size: int, seconds: float = 30) -> None:
         time.sleep(0.1)
 
 
-@contextmanager
-def running_redis(folder: Path) -> Iterator[str]:
-    """The address of an empty Redis that keeps nothing on disk."""
+def redis_service(folder: Path) -> Service:
+    """An empty Redis that keeps nothing on disk."""
     binary = shutil.which("redis-server")
     if binary is None:
         pytest.skip("needs Debian's redis-server: sh .ci/install")
     (port,) = free_ports(1)
     command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", "."]
-    process = _start(command, folder)
-    try:
-        wait_until_open(process, port)
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        process.kill()
-        process.wait(timeout=15)
+    return Service(command, folder, port)
+
+
+@contextmanager
+def running_redis(folder: Path) -> Iterator[str]:
+    """The address of an empty Redis."""
+    with running_service(redis_service(folder)) as redis:
+        yield f"redis://127.0.0.1:{redis.port}/0"
 
 
 def wait_until_open(process: subprocess.Popen[bytes], port: int, seconds: float = 30) -> None:

@@ -138,6 +138,7 @@ def test_it_is_not_ready_before_the_book_is_open(embedder: Embedder, library: Li
     with TestClient(create_app(library)) as client:
         response = client.get("/ready")
         assert (response.status_code, response.json()) == (503, {"status": "warming"})
+        assert client.get("/live").status_code == 503
         embedder.broken = False
         _wait_until_ready(client)
 
@@ -150,14 +151,16 @@ def test_it_is_not_ready_while_the_database_fails(catalog: Catalog, client: Test
     assert health.status_code == 503
     assert health.json()["services"]["database"] == "The database did not answer."
     assert health.json()["services"]["embedder"] == "ok"
+    assert client.get("/live").status_code == 200  # it answers all the same
     catalog.broken = False
     assert client.get("/ready").status_code == 200
 
 
 def test_it_is_not_ready_once_it_stops(app: FastAPI, client: TestClient) -> None:
     client.portal.call(app.state.operations.drain)  # type: ignore[union-attr]
-    response = client.get("/ready")
-    assert (response.status_code, response.json()) == (503, {"status": "stopping"})
+    for path in ("/ready", "/live"):
+        response = client.get(path)
+        assert (response.status_code, response.json()) == (503, {"status": "stopping"})
 
 
 # --- figures ----------------------------------------------------------------------------------

@@ -98,11 +98,16 @@ class Operations:
             async with asyncio.timeout(_DRAIN_S):
                 await self._idle.wait()
 
-    async def ready(self) -> Ready:
+    def live(self) -> Ready:
+        """Whether this process answers, however its stores are: it can go on without some."""
         if self._stopping:
             return Ready(status="stopping")
-        if not self._warm:
-            return Ready(status="warming")
+        return Ready(status="ready" if self._warm else "warming")
+
+    async def ready(self) -> Ready:
+        own = self.live()
+        if own.status != "ready":
+            return own
         states = await self._library.stores()
         well = all(state == "ok" for state in states.values())
         return Ready(status="ready" if well else "failing")
@@ -242,6 +247,12 @@ def operation_routes(library: Library, operations: Operations) -> APIRouter:
     @router.get("/ready", responses={503: {"model": Ready}})
     async def ready(response: Response) -> Ready:
         state = await operations.ready()
+        response.status_code = 200 if state.status == "ready" else 503
+        return state
+
+    @router.get("/live", responses={503: {"model": Ready}})
+    async def live(response: Response) -> Ready:
+        state = operations.live()
         response.status_code = 200 if state.status == "ready" else 503
         return state
 

@@ -1,0 +1,185 @@
+"""The grown product on this machine: what ``deploy/`` describes, started from local binaries.
+
+python -m tools.grown [DOCS] [--servers 2] [--folder FOLDER]
+
+Two servers of the book as on two hosts, PostgreSQL, Redis, three Qdrant nodes that keep two copies,
+and nginx in front, each a process of its own on a free port of loopback. DOCS (the sample book by
+default) is ingested; then the address and a key are printed. Ctrl+C ends everything. The binaries
+come with ``sh .ci/install``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from tests.databases import running_postgres
+from tests.samples import ROOT, SAMPLE_BOOK
+from tests.servers import (
+    Service,
+    free_ports,
+    redis_service,
+    running_cluster,
+    running_service,
+)
+
+DEPLOY = ROOT / "deploy"
+PROGRAM = str(Path(sys.executable).with_name("bythebook"))
+NODES = 3
+
+
+class Part(Protocol):
+    """One process of the house, with its children."""
+
+    def kill(self) -> None: ...
+
+    def restart(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class House:
+    """Everything that runs, by name; ``environment`` is what a command needs to reach it."""
+
+    url: str
+    parts: Mapping[str, Part]
+    servers: tuple[Service, ...]
+    environment: Mapping[str, str]
+    folder: Path
+
+    def run(self, *arguments: str) -> str:
+        """What a ``bythebook`` command prints that works on this house's book."""
+        return _run(arguments, self.folder, self.environment)
+
+    def new_key(self) -> str:
+        return self.run("keys", "create").strip()
+
+
+@contextmanager
+def running_house(folder: Path, docs: Path, *, servers: int = 2) -> Iterator[House]:
+    with ExitStack() as stack:
+        postgres = stack.enter_context(running_postgres())
+        nodes = stack.enter_context(running_cluster(folder / "qdrant", NODES))
+        redis = stack.enter_context(running_service(redis_service(folder / "redis")))
+        environment = {
+            **_quiet(os.environ),
+            "BYTHEBOOK_HOME": str(folder / "home"),
+            "BYTHEBOOK_PEPPER": secrets.token_hex(32),
+            "BYTHEBOOK_COUNTS": f"redis://127.0.0.1:{redis.port}/0",
+            "BYTHEBOOK_TRUSTED_PROXIES": "127.0.0.1/32",
+            "DATABASE_URL": postgres.new_database(),
+            "QDRANT_URL": ",".join(node.url for node in nodes),
+        }
+        shutil.copy(DEPLOY / "bythebook.toml", folder)
+        _run(("ingest", str(docs.resolve())), folder, environment)
+        answering = [_server(folder, n, environment) for n in range(1, servers + 1)]
+        for server in answering:
+            server.start()  # together: each takes a second or two
+            stack.callback(_stop, server)
+        for server in answering:
+            server.wait()
+        nginx = stack.enter_context(running_service(nginx_service(folder / "nginx", answering)))
+        parts: dict[str, Part] = {
+            **{f"server {n}": server for n, server in enumerate(answering, 1)},
+            "Redis": redis,
+            "PostgreSQL": postgres,
+            **{f"Qdrant {n}": node for n, node in enumerate(nodes, 1)},
+            "nginx": nginx,
+        }
+        url = f"http://127.0.0.1:{nginx.port}"
+        yield House(url, parts, tuple(answering), environment, folder)
+
+
+def _quiet(environ: Mapping[str, str]) -> dict[str, str]:
+    """Without settings of another book."""
+    ours = ("BYTHEBOOK_", "QDRANT_", "DATABASE_URL")
+    return {name: value for name, value in environ.items() if not name.startswith(ours)}
+
+
+def _run(arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]) -> str:
+    command = [PROGRAM, *arguments]
+    done = subprocess.run(  # noqa: S603 - our own program
+        command, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout
+
+
+def _server(folder: Path, number: int, environment: Mapping[str, str]) -> Service:
+    """One host: its own folder and port; what it shares with the others is in the environment."""
+    home = folder / f"server-{number}"
+    home.mkdir(parents=True)
+    shutil.copy(DEPLOY / "bythebook.toml", home)
+    (port,) = free_ports(1)
+    own = {**environment, "BYTHEBOOK_HOME": str(home / "home"), "BYTHEBOOK_PORT": str(port)}
+    return Service([PROGRAM, "serve"], home, port, own, is_ready=lambda: _answers(port))
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+def nginx_service(folder: Path, servers: list[Service]) -> Service:
+    """The settings that are deployed, with our ports in them."""
+    program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/bin")
+    if program is None:
+        pytest.skip("needs nginx: sh .ci/install")
+    folder.mkdir()
+    (port,) = free_ports(1)
+    settings = (DEPLOY / "nginx.conf").read_text("utf-8")
+    assert "listen 8080;" in settings
+    listening = settings.replace("listen 8080;", f"listen 127.0.0.1:{port};")
+    (folder / "nginx.conf").write_text(listening)
+    lines = [f"server 127.0.0.1:{s.port} max_fails=1 fail_timeout=2s;" for s in servers]
+    upstream = "\n    ".join(["zone book 64k;", *lines, "keepalive 32;"])
+    (folder / "upstream.conf").write_text(f"upstream book {{\n    {upstream}\n}}\n")
+    command = [program, "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf")]
+    return Service(command, folder, port)
+
+
+def _stop(server: Service) -> None:
+    if server.process.poll() is None:
+        server.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("docs", type=Path, nargs="?", default=SAMPLE_BOOK / "docs")
+    parser.add_argument("--servers", type=int, default=2, help="servers of the book")
+    parser.add_argument("--folder", type=Path, help="keep what they write there; by default not")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with ExitStack() as stack:
+            made = given.folder or stack.enter_context(tempfile.TemporaryDirectory())
+            folder = Path(made).resolve()
+            folder.mkdir(parents=True, exist_ok=True)
+            house = stack.enter_context(running_house(folder, given.docs, servers=given.servers))
+            print(f"The book is open at {house.url} with the key {house.new_key()}")
+            print("Ctrl+C ends it.", flush=True)
+            signal.pause()
+    except pytest.skip.Exception as missing:
+        raise SystemExit(f"This {missing}") from None
+    except KeyboardInterrupt:
+        print("Everything has ended.")
+
+
+if __name__ == "__main__":
+    main()
