@@ -480,13 +480,18 @@ class Claim:
 
 
 KEPT_S = 24 * 60 * 60
-ABANDONED_S = 60  # nothing takes longer to answer: whoever claimed it is gone
+HELD_EVERY_S = 1.0  # while it is being answered, its claim is renewed
+ABANDONED_S = 4  # without that, whoever claimed it is gone: the next one need not wait long
 
 
 class ReplyStore(Protocol):
     """Requests that say they may be repeated: each is answered once and kept for a day."""
 
     async def claim(self, key: str, fingerprint: str) -> Claim: ...
+
+    async def hold(self, key: str, token: str) -> None:
+        """It is still being answered: the claim is as good as new."""
+        ...
 
     async def keep(self, key: str, token: str, reply: KeptReply) -> None: ...
 

@@ -162,6 +162,19 @@ async def test_what_is_released_may_be_tried_again(replies: ReplyStore) -> None:
     assert (await replies.claim("k", "f")).state is ClaimState.MINE
 
 
+async def test_a_claim_holds_as_long_as_its_holder_says_so(
+    replies: ReplyStore, clock: Clock
+) -> None:
+    mine = await replies.claim("k", "f")
+    for _ in range(3):
+        clock.now += ABANDONED_S - 1
+        await replies.hold("k", mine.token)
+        await replies.hold("k", "another's token")
+    assert (await replies.claim("k", "f")).state is ClaimState.RUNNING
+    await replies.keep("k", mine.token, _REPLY)
+    assert (await replies.claim("k", "f")).reply == _REPLY
+
+
 async def test_a_claim_whose_holder_died_is_free_after_a_while(
     replies: ReplyStore, clock: Clock
 ) -> None:

@@ -452,6 +452,30 @@ async def test_who_leaves_does_not_leave_the_key_behind(answer: Counted) -> None
     assert (sent[0]["status"], answer.times) == (200, 2)
 
 
+async def test_whoever_takes_long_says_that_he_is_still_there(stores: DoorStores) -> None:
+    """Another server that is asked meanwhile waits for him; had he died, it would not."""
+    from dataclasses import replace
+
+    from bythebook.providers.door_memory import MemoryReplies
+
+    class Watched(MemoryReplies):
+        held = asyncio.Event()
+
+        async def hold(self, key: str, token: str) -> None:
+            await super().hold(key, token)
+            self.held.set()
+
+    replies = Watched()
+
+    async def slowly(request: Request) -> Response:
+        await replies.held.wait()
+        return JSONResponse({})
+
+    async with client_of(stores=replace(stores, replies=replies), answer=slowly) as client:
+        headers = {"Idempotency-Key": "one"}
+        assert (await client.post("/chat/run", headers=headers)).status_code == 200
+
+
 @pytest.mark.parametrize("key", ["", "x" * 256, "\x7f", "é"])
 async def test_a_strange_key_is_refused(key: str, answer: Counted) -> None:
     async with client_of(answer=answer) as client:

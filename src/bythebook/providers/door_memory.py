@@ -74,6 +74,10 @@ class MemoryReplies:
         state = ClaimState.RUNNING if row.reply is None else ClaimState.DONE
         return Claim(state, reply=row.reply)
 
+    async def hold(self, key: str, token: str) -> None:
+        if self._holds(key, token):
+            self._rows[key] = replace(self._rows[key], claimed_at=self._clock())
+
     async def keep(self, key: str, token: str, reply: KeptReply) -> None:
         if self._holds(key, token):
             self._rows[key] = replace(self._rows[key], reply=reply)

@@ -185,8 +185,12 @@ class SqlReplies:
     async def claim(self, key: str, fingerprint: str) -> Claim:
         return await self._hands.do(lambda: self._claim(key, fingerprint))
 
+    async def hold(self, key: str, token: str) -> None:
+        await self._hands.do(lambda: self._change(key, token, claimed_at=self._clock()))
+
     async def keep(self, key: str, token: str, reply: KeptReply) -> None:
-        await self._hands.do(lambda: self._keep(key, token, reply))
+        values = {"status": reply.status, "headers": reply.headers, "body": reply.body}
+        await self._hands.do(lambda: self._change(key, token, **values))
 
     async def release(self, key: str, token: str) -> None:
         await self._hands.do(lambda: self._release(key, token))
@@ -214,8 +218,7 @@ class SqlReplies:
         # Whose row it is tells who was first; drivers do not agree on how to count rows.
         return Claim(ClaimState.MINE, token) if row.token == token else _found(row, fingerprint)
 
-    def _keep(self, key: str, token: str, reply: KeptReply) -> None:
-        values = {"status": reply.status, "headers": reply.headers, "body": reply.body}
+    def _change(self, key: str, token: str, **values: Any) -> None:
         with _translated(), self._engine.begin() as connection:
             connection.execute(
                 sa.update(tables.kept_replies).where(_held(key, token)).values(values)

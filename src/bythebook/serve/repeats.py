@@ -6,13 +6,14 @@ import asyncio
 import hashlib
 import hmac
 import logging
+from contextlib import suppress
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook.errors import InvalidInput, KeyReused, ServiceError
-from bythebook.ports import Claim, ClaimState, KeptReply, ReplyStore
+from bythebook.ports import HELD_EVERY_S, Claim, ClaimState, KeptReply, ReplyStore
 
 _WAIT_S = 30.0  # for the first one's answer
 _LOOK_AGAIN_S = 0.1  # at what another worker is doing
@@ -94,14 +95,23 @@ class Repeats:
     ) -> None:
         done = self._running[key] = asyncio.Event()
         recorder = _Recorder(send)
+        holding = asyncio.create_task(self._hold(key, token))
         try:
             await self._app(scope, receive, recorder)
         finally:
+            holding.cancel()
             try:
                 await self._settle(key, token, recorder.reply())
             finally:
                 del self._running[key]
                 done.set()
+
+    async def _hold(self, key: str, token: str) -> None:
+        """Say now and then that we are still there: should we die, another answers instead."""
+        while True:
+            await asyncio.sleep(HELD_EVERY_S)
+            with suppress(ServiceError):
+                await self._replies.hold(key, token)
 
     async def _settle(self, key: str, token: str, reply: KeptReply | None) -> None:
         try:
