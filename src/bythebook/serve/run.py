@@ -24,6 +24,7 @@ from bythebook.serve.log import configuration
 from bythebook.settings import Server, Settings
 
 _KILL_AFTER_S = 13  # more than a drain takes, and less than operators wait
+_ORPHANED_S = 0.5  # until a worker notices that it is one
 
 
 OpenBook = Callable[[Settings], Library]
@@ -54,9 +55,22 @@ def worker(settings: Settings, open_book: OpenBook) -> ASGIApp:
         if scope["type"] == "lifespan":
             stop = _Stop(app.state.operations.drain)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.begin)
-        await app(scope, receive, send)
+            watch = asyncio.create_task(_end_with(os.getppid(), stop))
+            try:
+                await app(scope, receive, send)
+            finally:
+                watch.cancel()
+        else:
+            await app(scope, receive, send)
 
     return served
+
+
+async def _end_with(parent: int, stop: _Stop) -> None:
+    """Who started us was killed: an orphan would hold the address against a server started anew."""
+    while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells us
+        await asyncio.sleep(_ORPHANED_S)
+    stop.begin()
 
 
 class _Stop:
