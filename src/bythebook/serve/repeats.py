@@ -79,6 +79,7 @@ class Repeats:
             raise ServiceError(
                 "The first request with this Idempotency-Key is still being answered.",
                 cure="Try again later.",
+                retry_after=1.0,
             ) from None
         except ServiceError as error:
             self._note(error)
