@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from bythebook.model import Sentence
 from bythebook.serve.html import said_html, to_html
 from bythebook.serve.widget import widget_script
+from tests.proof.ledger import Ledger
 from tests.web.crooked import SESSION, Event, crooked_server, done
 from tests.web.stage import free_port, open_browser, site
 
@@ -176,25 +177,42 @@ def _touch_everything(page: Page) -> None:
     )
 
 
-@pytest.mark.parametrize("how", ["cleaned", "raw", "refused"])
-def test_nothing_runs_and_nothing_calls_out(page: Page, how: str) -> None:
-    assert len(PAYLOADS) == 200
+_FORBIDDEN = """() =>
+  [...document.querySelector("by-the-book").shadowRoot.querySelectorAll(".log *")]
+    .filter((one) => /^(script|img|iframe|object|embed|link|style|base|meta|form|video)$/
+      .test(one.localName) || [...one.attributes].some(({ name }) => /^on/.test(name)))
+    .map((one) => one.outerHTML.slice(0, 100))"""
+
+
+def _tell_all(page: Page, how: str) -> list[str]:
+    """Every payload, told in one way; the elements of the chat that should not be there."""
     page.evaluate("() => document.querySelector('by-the-book').clear()")
     for at in range(0, len(PAYLOADS), _BATCH):
-        hostile = PAYLOADS[at]
-        _ask(page, f"{hostile} {how}-{at}", PAYLOADS[at + 1] + "x" * 10)
+        _ask(page, f"{PAYLOADS[at]} {how}-{at}", PAYLOADS[at + 1] + "x" * 10)
         page.wait_for_timeout(50)
         _touch_everything(page)
-        assert page.problems == []  # type: ignore[attr-defined]
     page.reload()  # and what was kept is as harmless
     expect(page.locator("by-the-book .answered.done").last).to_be_visible()
     _touch_everything(page)
     page.wait_for_timeout(300)
-    assert page.problems == []  # type: ignore[attr-defined]
-    allowed = page.evaluate(
-        """() => [...document.querySelector("by-the-book").shadowRoot.querySelectorAll(".log *")]
-          .filter((one) => /^(script|img|iframe|object|embed|link|style|base|meta|form|video)$/
-            .test(one.localName) || [...one.attributes].some(({ name }) => /^on/.test(name)))
-          .map((one) => one.outerHTML.slice(0, 100))"""
+    found: list[str] = page.evaluate(_FORBIDDEN)
+    return found
+
+
+def test_nothing_runs_and_nothing_calls_out(proof: Ledger, page: Page) -> None:
+    row = proof(
+        "S5",
+        "Markup in an answer runs or calls out (XSS)",
+        bar="0 dialogs, 0 requests to another origin, 0 elements that are not allowed",
     )
-    assert allowed == []
+    ways = ("cleaned", "raw", "refused")
+    elements = [element for how in ways for element in _tell_all(page, how)]
+    problems: list[str] = page.problems  # type: ignore[attr-defined]
+    row.enter(
+        f"{len(PAYLOADS)} payloads as answer, question, selection, citation and topic, told by an "
+        "honest server, by one that lets everything through, and in a refusal, in Chromium, on a "
+        "page without a policy; everything pointed at and clicked; all read again after a reload",
+        "; ".join([*problems[:2], *elements[:2]])
+        or "0 dialogs, 0 requests elsewhere, 0 forbidden elements",
+        held=not problems and not elements and len(PAYLOADS) == 200,
+    )
