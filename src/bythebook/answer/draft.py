@@ -15,14 +15,15 @@ from bythebook.book.letters import clean
 from bythebook.book.sentences import split_sentences
 from bythebook.ports import Aside, Piece
 
-_MARKER = re.compile(r"\s*\[\s*([0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*)\s*\](?!\()")
-_LAST_MARKER = re.compile(r"\s*\[\s*[0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*\s*\]\s*\Z")
+# Looked for from where the spaces before it begin, or each of many spaces would be tried.
+_MARKER = re.compile(r"(?<!\s)\s*\[\s*([0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*)\s*\](?!\()")
+_LAST_MARKER = re.compile(r"(?<!\s)\s*\[\s*[0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*\s*\]\s*\Z")
 _MARKERS = re.compile(r"(?:\[\s*[0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*\s*\]\s*)+")
 _HALF_MARKER = re.compile(r"(?:\[[0-9,;–\s-]{0,20}\]?\s*)+")
 # Citations in other systems' dress: [^1], 【1†source】, [source 1], digits of another script.
 _STRANGE_MARKER = re.compile(
-    r"\s*(?:\[\^[^\]\s]{1,20}\]:?|【[^】]{0,40}】|\[(?:source|passage|citation|ref)s?[ #]*\d*\]"
-    r"|\[\s*\d{1,4}\s*\](?!\())",
+    r"(?<!\s)\s*(?:\[\^[^\]\s]{1,20}\]:?|【[^】]{0,40}】"
+    r"|\[(?:source|passage|citation|ref)s?[ #]*\d*\]|\[\s*\d{1,4}\s*\](?!\())",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")

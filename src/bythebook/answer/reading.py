@@ -55,7 +55,7 @@ _CONTRACTIONS = (
 _IS = frozenset(["is", "are", "was", "were", "be", "been", "being"])
 _CLAUSE_ENDS = frozenset(".,;:()!?—–")
 _ORDER = re.compile(  # at the head of a sentence, a line, an item, a quotation or somebody's turn
-    rf"(?:^|[\n.:;!?\"“(>{{]|[-–—]\s|\|>\s*\w+)\s*(?:(?:please|now|then)\s+)?"
+    rf"(?:^|[\n.:;!?\"“(>{{]|[-–—]\s|\|>\s*\w+)[^\S\n]*+(?:(?:please|now|then)\s+)?"
     rf"({'|'.join(sorted(ORDERS))})\b",
     re.IGNORECASE,
 )

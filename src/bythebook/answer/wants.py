@@ -14,15 +14,15 @@ _CODE = re.compile(
     re.IGNORECASE,
 )
 _STEPS = re.compile(r"\b(how (do|can|should) (i|we|you)|how to|steps?|procedure)\b", re.IGNORECASE)
-_DEFINITION = re.compile(
-    r"\s*(?:(?:what|who)(?:['’]s| is| are| was| were)|what does|define|explain|describe)\s+"
-    r"(?:an?\s+|the\s+)?(?P<term>.+?)(?:\s+(?:mean|stand for))?\s*[?.!]*\s*",
+_DEFINITION = re.compile(  # of a question with single spaces and without its last signs
+    r"(?:(?:what|who)(?:['’]s| is| are| was| were)|what does|define|explain|describe) "
+    r"(?:an? |the )?(?P<term>.+?)(?: (?:mean|stand for))?",
     re.IGNORECASE,
 )
 _LONGEST_TERM = 4  # words
 # "What is a URDF file?" is answered by "URDF is …".
 _KIND = re.compile(
-    r"\s+(?:files?|formats?|methods?|algorithms?|functions?|commands?|tools?|packages?|"
+    r"(?<!\s)\s+(?:files?|formats?|methods?|algorithms?|functions?|commands?|tools?|packages?|"
     r"library|systems?|models?|problems?|techniques?)\b",
     re.IGNORECASE,
 )
@@ -67,7 +67,7 @@ class Wants:
 
 
 def wants_of(question: str) -> Wants:
-    defined = _DEFINITION.fullmatch(question)
+    defined = _DEFINITION.fullmatch(" ".join(question.split()).rstrip("?.! "))
     term = defined["term"].strip("\"'“”‘’`*") if defined else ""
     return Wants(
         code=bool(_CODE.search(question)),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _LONGEST_QUOTE = 160
 _WIDEST = 96  # a line that is longer is hard to read, however wide the window
-_FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n")
+_FENCE = re.compile(r"(`{3,}+|~{3,}+)[ \t]*+([\w+-]*+)[^\n]*+\n")
 
 _WAITING = {State.RETRIEVING: "Looking in the book …", State.GENERATING: "Writing …"}
 
