@@ -19,7 +19,7 @@ from bythebook.ports import Aside, Piece
 _MARKER = re.compile(r"(?<!\s)\s*\[\s*([0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*)\s*\](?!\()")
 _LAST_MARKER = re.compile(r"(?<!\s)\s*\[\s*[0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*\s*\]\s*\Z")
 _MARKERS = re.compile(r"(?:\[\s*[0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*\s*\]\s*)+")
-_HALF_MARKER = re.compile(r"(?:\[[0-9,;–\s-]{0,20}\]?\s*)+")
+_HALF_MARKER = re.compile(r"(?:\[[0-9,;–\s-]{0,20}+\]?+\s*+)+")
 # Citations in other systems' dress: [^1], 【1†source】, [source 1], digits of another script.
 _STRANGE_MARKER = re.compile(
     r"(?<!\s)\s*(?:\[\^[^\]\s]{1,20}\]:?|【[^】]{0,40}】"
