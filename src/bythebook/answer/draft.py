@@ -39,12 +39,13 @@ _TAG = re.compile(
 _ADDRESS = re.compile(
     r"<?(?:\b[a-z][a-z0-9+.-]{1,20}:)?//[^\s<>]+>?"
     r"|\b(?:javascript|vbscript|data|mailto|tel|file|blob|urn|magnet|sms|about):[^\s]+"
-    r"|\bwww\.\S+|\S+@[\w-]+\.[\w.-]+",
+    r"|\bwww\.\S+|\S{1,64}@[\w-]+\.[\w.-]+",
     re.IGNORECASE,
 )
 # evil.example, evil.example/path, also with the dots of other scripts.
 _DOTTED = re.compile(
-    r"(?<![\w/])[\w-]+(?:(?:\[?[.。．｡]\]?)[\w-]+)*\[?[.。．｡]\]?[^\W\d_]{2,24}(?:[:/][^\s()<>]*)?"
+    r"(?<![\w/])[\w-]{1,63}(?:(?:\[?[.。．｡]\]?)[\w-]{1,63}){0,20}"
+    r"\[?[.。．｡]\]?[^\W\d_]{2,24}(?:[:/][^\s()<>]*)?"
 )
 _SPACES = re.compile(r"[ \t]{2,}")
 _LONGEST_LABEL = 2  # words

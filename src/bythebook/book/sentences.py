@@ -11,7 +11,8 @@ from bythebook.model import Unit, UnitKind
 # A stop, its repetitions, and what closes with it. The first group needs a space after it; the
 # second (Chinese, Japanese) does not.
 _STOP = re.compile(
-    r"(?:[.!?…؟۔।॥։።᙮]+[\"'”’»)\]}›」』]*(?=\s|\Z))|(?:[。！？｡]+[」』”’）)\]\"'»]*)"
+    r"(?:(?<![.!?…؟۔।॥։።᙮])[.!?…؟۔।॥։።᙮]++[\"'”’»)\]}›」』]*+(?=\s|\Z))"
+    r"|(?:[。！？｡]+[」』”’）)\]\"'»]*)"
 )
 _WORD_BEFORE = re.compile(r"[\w.]*\Z")
 _OPENERS = "\"'“‘«([{‹「『*_¿¡"
