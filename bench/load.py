@@ -227,14 +227,14 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """What the processors have worked for the server and for us."""
-        return sum(map(_cpu_seconds, _family(self.process.pid))) + time.process_time()
+        return sum(map(cpu_seconds, family(self.process.pid))) + time.process_time()
 
 
-def _family(pid: int) -> Iterator[int]:
+def family(pid: int) -> Iterator[int]:
     yield pid
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in children.read_text().split():
-            yield from _family(int(child))
+            yield from family(int(child))
 
 
 def _machine_seconds() -> float:
@@ -245,7 +245,7 @@ def _machine_seconds() -> float:
     return worked / os.sysconf("SC_CLK_TCK")
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -306,10 +306,15 @@ def table(figures: Figures) -> str:
 
 def write(figures: Figures) -> None:
     FIGURES.write_text(json.dumps(asdict(figures), indent=1) + "\n", "utf-8")
-    text, title = RESULTS.read_text("utf-8"), "## Load\n"
+    write_section("Load", COMMAND, table(figures))
+
+
+def write_section(name: str, command: str, figures: str) -> None:
+    """Put the figures, with what brings them, into their place in RESULTS.md."""
+    text, title = RESULTS.read_text("utf-8"), f"## {name}\n"
     before, _, rest = text.partition(title)
     after = re.search(r"^## ", rest, re.M)
-    told = f"{title}\n```sh\n{COMMAND}\n```\n\n{table(figures)}"
+    told = f"{title}\n```sh\n{command}\n```\n\n{figures}"
     rest = "\n" + rest[after.start() :] if after else ""
     RESULTS.write_text(f"{before.rstrip()}\n\n{told}{rest}", "utf-8")
 

@@ -11,6 +11,7 @@ come with ``sh .ci/install``.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import secrets
 import shutil
@@ -36,6 +37,10 @@ from tests.servers import (
     running_service,
 )
 
+from bythebook.assemble import open_keys
+from bythebook.serve.keys import make_key, pepper_of
+from bythebook.settings import Settings, load_settings
+
 DEPLOY = ROOT / "deploy"
 PROGRAM = str(Path(sys.executable).with_name("bythebook"))
 NODES = 3
@@ -59,12 +64,16 @@ class House:
     environment: Mapping[str, str]
     folder: Path
 
-    def run(self, *arguments: str) -> str:
-        """What a ``bythebook`` command prints that works on this house's book."""
-        return _run(arguments, self.folder, self.environment)
+    @property
+    def settings(self) -> Settings:
+        return load_settings(environ=self.environment, directory=self.folder)
 
-    def new_key(self) -> str:
-        return self.run("keys", "create").strip()
+    async def new_key(self) -> str:
+        text, key = make_key(pepper_of(self.settings))
+        keys = open_keys(self.settings)
+        await keys.add(key)
+        await keys.close()
+        return text
 
 
 @contextmanager
@@ -83,7 +92,7 @@ def running_house(folder: Path, docs: Path, *, servers: int = 2) -> Iterator[Hou
             "QDRANT_URL": ",".join(node.url for node in nodes),
         }
         shutil.copy(DEPLOY / "bythebook.toml", folder)
-        _run(("ingest", str(docs.resolve())), folder, environment)
+        _ingest(docs, folder, environment)
         answering = [_server(folder, n, environment) for n in range(1, servers + 1)]
         for server in answering:
             server.start()  # together: each takes a second or two
@@ -108,12 +117,11 @@ def _quiet(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if not name.startswith(ours)}
 
 
-def _run(arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]) -> str:
-    command = [PROGRAM, *arguments]
-    done = subprocess.run(  # noqa: S603 - our own program
-        command, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE, text=True
+def _ingest(docs: Path, folder: Path, environment: Mapping[str, str]) -> None:
+    command = [PROGRAM, "ingest", str(docs.resolve())]
+    subprocess.run(  # noqa: S603 - our own program
+        command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL
     )
-    return done.stdout
 
 
 def _server(folder: Path, number: int, environment: Mapping[str, str]) -> Service:
@@ -172,7 +180,7 @@ def main() -> None:
             folder = Path(made).resolve()
             folder.mkdir(parents=True, exist_ok=True)
             house = stack.enter_context(running_house(folder, given.docs, servers=given.servers))
-            print(f"The book is open at {house.url} with the key {house.new_key()}")
+            print(f"The book is open at {house.url} with the key {asyncio.run(house.new_key())}")
             print("Ctrl+C ends it.", flush=True)
             signal.pause()
     except pytest.skip.Exception as missing:

@@ -1,0 +1,209 @@
+"""What a question and an open stream cost each part of the grown product.
+
+    python -m bench.capacity [--questions 400] [--streams 200] [--write]
+
+Starts the house of ``tools/grown.py`` with the sample book, lets it rest, and asks questions that
+it has not heard before, each under one of several keys; of every part it notes the memory and the
+processors' time, less what it takes at rest. Streams are held open by a writer that takes five
+seconds for a hundred sentences (``tests/serve/slow_server.py``). ``docs/scale.md`` reckons with
+the figures. With ``--write`` they go to ``bench/capacity.json`` and to the section *Capacity* of
+``bench/RESULTS.md``. Linux only: it reads /proc.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+
+import httpx
+import psycopg
+from bench.load import HERE, connections, cpu_seconds, family, unheard, write_section
+from tests.samples import SAMPLE_BOOK
+from tests.serve.running import slow_server
+from tools.grown import House, running_house
+
+FIGURES = HERE / "capacity.json"
+COMMAND = "python -m bench.capacity --write"
+AT_ONCE = 4
+REST_S = 5.0
+PER_KEY = 90  # questions a minute that a key may ask, and a little room
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    name: str
+    memory_mb: float
+    question_ms: float  # of the processors
+    rest_cores: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    streams: int
+    memory_kb: float  # of each, while it is open
+    event_ms: float  # of the processors, for each event
+    alone_mb: float  # of the server without streams
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    questions: int
+    parts: list[Part]
+    kept_kb: float  # that the database grows by with each question
+    stream: Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    at: float
+    cpu_s: dict[str, float]
+
+    @classmethod
+    def of(cls, house: House) -> Moment:
+        spent = {name: sum(map(cpu_seconds, pids)) for name, pids in _pids(house).items()}
+        return cls(time.perf_counter(), spent)
+
+
+def _pids(house: House) -> dict[str, list[int]]:
+    """Every process of the house; the like are one part."""
+    found: dict[str, list[int]] = {}
+    for name, part in house.parts.items():
+        kind = name.rstrip("123 ")
+        found.setdefault(kind, []).extend(family(part.process.pid))
+    return found
+
+
+def ask(house: House, questions: Sequence[str]) -> None:
+    async def one(client: httpx.AsyncClient, mine: Sequence[str]) -> None:
+        for question in mine:
+            answer = await client.post("/chat/run", json={"message": question})
+            answer.raise_for_status()
+
+    async def all_of_them() -> None:
+        shares = [questions[n : n + PER_KEY] for n in range(0, len(questions), PER_KEY)]
+        keys = [await house.new_key() for _ in shares]
+        await asyncio.sleep(1)  # the servers read the keys twice a second
+        for some, key in zip(shares, keys, strict=True):
+            headers = {"Authorization": f"Bearer {key}"}
+            async with httpx.AsyncClient(base_url=house.url, headers=headers, timeout=60) as client:
+                await asyncio.gather(*(one(client, some[n::AT_ONCE]) for n in range(AT_ONCE)))
+
+    asyncio.run(all_of_them())
+
+
+def measure_questions(count: int) -> tuple[list[Part], float]:
+    lines = (SAMPLE_BOOK / "questions.jsonl").read_text("utf-8").splitlines()
+    questions = unheard([json.loads(line)["question"] for line in lines])
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_house(Path(folder), SAMPLE_BOOK / "docs") as house,
+    ):
+        ask(house, list(islice(questions, 100)))  # everything is warm
+        rested = Moment.of(house)
+        time.sleep(REST_S)
+        began, held = Moment.of(house), _kept_kb(house)
+        ask(house, list(islice(questions, count)))
+        ended = Moment.of(house)
+        memory = {name: sum(map(_memory_mb, pids)) for name, pids in _pids(house).items()}
+        kept = (_kept_kb(house) - held) / count
+    return list(_parts(rested, began, ended, memory, count)), round(kept, 1)
+
+
+def _kept_kb(house: House) -> float:
+    with psycopg.connect(house.environment["DATABASE_URL"]) as connection:
+        found = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+    assert found is not None
+    return float(found[0]) / 1024
+
+
+def _parts(
+    rested: Moment, began: Moment, ended: Moment, memory: dict[str, float], count: int
+) -> Iterator[Part]:
+    for name, mb in memory.items():
+        rest = (began.cpu_s[name] - rested.cpu_s[name]) / (began.at - rested.at)
+        worked = ended.cpu_s[name] - began.cpu_s[name] - rest * (ended.at - began.at)
+        yield Part(name, round(mb), round(max(0.0, worked) / count * 1000, 1), round(rest, 3))
+
+
+def measure_streams(count: int) -> Stream:
+    with tempfile.TemporaryDirectory() as folder, slow_server(Path(folder)) as server:
+        port, pid = int(server.url.rpartition(":")[2]), server.process.pid
+        asyncio.run(_stream(port, pid, count))  # what is allocated once is allocated now
+        return asyncio.run(_stream(port, pid, count))
+
+
+async def _stream(port: int, pid: int, count: int) -> Stream:
+    async with connections(port, count) as opened:
+        before, worked = _of_family(pid, _memory_mb), _of_family(pid, cpu_seconds)
+        telling = asyncio.gather(*(each.stream("How hot is a kettle?") for each in opened))
+        highest = before
+        while not telling.done():
+            await asyncio.sleep(0.25)
+            highest = max(highest, _of_family(pid, _memory_mb))
+        events = sum(len(seen) for _, _, seen in await telling)
+        spent = _of_family(pid, cpu_seconds) - worked
+    return Stream(
+        streams=count,
+        memory_kb=round((highest - before) * 1024 / count, 1),
+        event_ms=round(spent / events * 1000, 3),
+        alone_mb=round(before),
+    )
+
+
+def _of_family(pid: int, figure: object) -> float:
+    assert callable(figure)
+    return float(sum(map(figure, family(pid))))
+
+
+def _memory_mb(pid: int) -> float:
+    """What would be free without it: pages that it shares count by their share."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+def table(found: Capacity) -> str:
+    rows = [
+        f"{found.questions} questions of the sample book, {AT_ONCE} at once; of a kind all "
+        "processes together.\n",
+        "| part | memory MB | CPU ms a question | cores at rest |",
+        "|---|---|---|---|",
+    ]
+    rows += [
+        f"| {one.name} | {one.memory_mb:.0f} | {one.question_ms} | {one.rest_cores} |"
+        for one in found.parts
+    ]
+    told = found.stream
+    rows.append(f"\nThe database grows by {found.kept_kb} KB with each question and its answer.")
+    rows.append(
+        f"\n{told.streams} streams held open on one worker: {told.memory_kb} KB each, "
+        f"{told.event_ms} ms of a processor for each event; without streams the worker has "
+        f"{told.alone_mb:.0f} MB."
+    )
+    return "\n".join(rows) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--questions", type=int, default=400)
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--write", action="store_true", help="keep the figures")
+    given = parser.parse_args()
+    parts, kept = measure_questions(given.questions)
+    found = Capacity(given.questions, parts, kept, measure_streams(given.streams))
+    print(table(found))
+    if given.write:
+        FIGURES.write_text(json.dumps(asdict(found), indent=1) + "\n", "utf-8")
+        write_section("Capacity", COMMAND, table(found))
+
+
+if __name__ == "__main__":
+    main()
