@@ -13,6 +13,7 @@ import random
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
@@ -112,6 +113,11 @@ class Bench:
         """What the catalog said it had: keys of vectors, and generations that are served."""
         return Notes(self.folder / "acknowledged")
 
+    @property
+    def begun(self) -> Notes:
+        """A line for each ingest that has come so far as to read the book."""
+        return Notes(self.folder / "begun")
+
     def catalog(self) -> SqlCatalog:
         return SqlCatalog(open_database(None, self.home), self.home)
 
@@ -133,12 +139,17 @@ class Bench:
         """As the command does it, receipt and all."""
         if point is not None:
             point.arm()
+        self.begun.add(["once more"])
         library, book = self.library(), read_book(self.docs)
         result = asyncio.run(library.ingest(book, origin=ORIGIN))
         Receipt(library.served(), ORIGIN, book.seen, result).keep(self.home)
 
     def start(self) -> BaseProcess:
-        return started(self.ingest)
+        """An ingest that has begun: its process is there, and has nothing left to import."""
+        before, process = len(self.begun.read()), started(self.ingest)
+        while len(self.begun.read()) == before and process.is_alive():
+            time.sleep(0.002)
+        return process
 
     def run(self, point: Point | None = None) -> bool:
         """Whether the ingest came to its end."""
