@@ -18,7 +18,8 @@ from bythebook.providers.sql import migrations
 Rows = dict[str, list[dict[str, Any]]]
 
 _ROWS = 30  # in each table
-_NAMED = {"mode": "standard_rag", "status": "success", "role": "user"}  # where not all will do
+# Where not all will do.
+_NAMED = {"mode": "standard_rag", "status": "success", "role": "user", "verdict": "up"}
 
 
 def revisions() -> list[str]:
