@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import ask, run, small_home  # noqa: F401
+from tests.cli.test_cli import ask, run
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 
 
 @pytest.fixture
-def home(small_home: Path, tmp_path: Path) -> Path:  # noqa: F811
+def home(small_home: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(small_home, tmp_path / "home"))
 
 
