@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.model import Question, Sentence, Usage
-from bythebook.providers.breaker import EVERY_S, Breaker
 from bythebook.providers.openai import Thoughts
 from tests.providers.hosted import EVIDENCE, QUESTION, drafted, writer_at
 from tests.providers.loopback import (
@@ -248,37 +247,3 @@ async def test_a_reader_who_leaves_a_question_ends_the_call_at_once(
         reader.cancel()
         assert await _left_at(provider) - left < 0.3
         await library.close()
-
-
-# --- breaker --------------------------------------------------------------------------------------
-
-
-async def test_who_is_down_is_asked_once_in_ten_seconds_until_it_is_back(
-    provider: Loopback,
-) -> None:
-    now = [1000.0]
-    provider.script = lambda request: refuse(500, retry_after="60")  # so that no call is repeated
-    async with writer_at(provider.url, breaker=Breaker(clock=lambda: now[0]), **_CALM) as writer:
-
-        async def ask() -> WriterFailed | None:
-            try:
-                await drafted(writer)
-            except WriterFailed as error:
-                return error
-            return None
-
-        for _ in range(5):
-            assert "out of order" in str(await ask())
-        for second in range(60):
-            now[0] = 1000.0 + second
-            resting = await ask()
-            assert resting is not None
-            assert resting.retry_after is not None
-        assert len(provider.requests) == 5 + 5  # after 10, 20, 30, 40 and 50 seconds
-        provider.script = lambda request: chat("A kite.")
-        refused = await ask()
-        assert refused is not None
-        assert refused.retry_after == pytest.approx(EVERY_S - 9)
-        now[0] += 1
-        assert await ask() is None
-        assert await ask() is None

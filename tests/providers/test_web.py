@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.errors import EmbedderFailed, Truncated, WriterFailed
-from bythebook.providers.breaker import EVERY_S, FAILURES, Breaker
 from bythebook.providers.faults import WORDS, Fault, Kind, Named
 from bythebook.providers.web import fault_of, retry_after
 
@@ -47,30 +46,3 @@ def test_every_fault_has_a_sentence_and_a_cure(
     assert error.cure.endswith(".")
     assert error.retryable
     assert error.retry_after == 7
-
-
-@given(st.lists(st.tuples(st.sampled_from(["ask", "wait"]), st.booleans()), max_size=120))
-def test_an_open_breaker_lets_one_call_through_in_ten_seconds(
-    steps: list[tuple[str, bool]],
-) -> None:
-    now = 0.0
-    breaker = Breaker(clock=lambda: now)
-    in_a_row, last_failure = 0, -EVERY_S
-    for step, good in steps:
-        if step == "wait":
-            now += 3.0
-            continue
-        wait = breaker.wait_s()
-        if in_a_row < FAILURES:
-            assert wait == 0
-        elif wait:
-            assert wait == pytest.approx(last_failure + EVERY_S - now)
-            continue
-        else:
-            assert now >= last_failure + EVERY_S
-        if good:
-            breaker.succeeded()
-            in_a_row = 0
-        else:
-            breaker.failed()
-            in_a_row, last_failure = in_a_row + 1, now
