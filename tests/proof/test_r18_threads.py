@@ -1,12 +1,8 @@
-"""Whatever is done to threads, by two clients with restarts between, a dict says the same.
-
-BYTHEBOOK_STEPS=2000 takes as many steps; a few hundred are the habit.
-"""
+"""Whatever is done to threads, by two clients with restarts between, a dict says the same."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import tempfile
 from collections.abc import Awaitable
@@ -18,7 +14,13 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from bythebook.errors import NotFound
 from bythebook.model import Message, Role
@@ -28,16 +30,11 @@ from bythebook.providers.sql import open_database
 from bythebook.providers.sql_threads import SqlThreads
 from bythebook.talk.archiver import Archiver
 from tests.databases import Postgres
+from tests.proof.ledger import Ledger
 
 T = TypeVar("T")
 
-_STEPS = int(os.environ.get("BYTHEBOOK_STEPS", "300"))
-_CHECKED = settings(
-    max_examples=max(1, _STEPS // 50),
-    stateful_step_count=50,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+_AT_A_TIME = 50
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 _names = st.sampled_from(["t1", "t2", "t3"])
@@ -58,6 +55,7 @@ class Known:
 
 class Threads(RuleBasedStateMachine):
     url: str | None = None
+    steps = 0  # of all machines of a run
 
     @initialize()
     def begin(self) -> None:
@@ -152,6 +150,7 @@ class Threads(RuleBasedStateMachine):
 
     @invariant()
     def the_model_is_right(self) -> None:
+        type(self).steps += 1
         for client in self.clients:
             listed = self._run(client.list(owner=ANYONE, limit=99))
             assert {one.id for one in listed} == self.model.keys()
@@ -188,15 +187,41 @@ class Threads(RuleBasedStateMachine):
         return self.loop.run_until_complete(whole())
 
 
-TestSqlite = Threads.TestCase
-TestSqlite.settings = _CHECKED
+def _taken(machine: type[Threads], steps: int) -> int:
+    """So many random steps at least, each compared with the model; a difference is an error."""
+    while machine.steps < steps:
+        many = settings(
+            max_examples=max(1, (steps - machine.steps) // _AT_A_TIME),
+            stateful_step_count=_AT_A_TIME,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        run_state_machine_as_test(machine, settings=many)
+    return machine.steps
 
 
 @pytest.mark.real
-def test_postgresql_says_the_same(postgres: Postgres) -> None:
-    from hypothesis.stateful import run_state_machine_as_test
+def test_threads_are_what_a_dict_would_be(proof: Ledger, postgres: Postgres) -> None:
+    class OnSqlite(Threads):
+        pass
 
     class OnPostgres(Threads):
         url = postgres.new_database()
 
-    run_state_machine_as_test(OnPostgres, settings=_CHECKED)
+    row = proof(
+        "R18",
+        "Threads are created, added to, read, archived, resumed, deleted and expired at random",
+        bar="0 differences from a dict",
+    )
+    steps, done, differences = proof.times(300, 2000), [], []
+    for machine in (OnSqlite, OnPostgres):
+        try:
+            done.append(_taken(machine, steps))
+        except Exception as difference:
+            differences.append(f"{machine.__name__}: {difference}")
+    row.enter(
+        f"{' and '.join(map(str, done))} random steps of two clients with restarts, on SQLite and "
+        "on PostgreSQL",
+        f"{len(differences)} differences" + "".join(f"; {each}" for each in differences),
+        held=not differences,
+    )
