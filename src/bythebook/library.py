@@ -243,10 +243,6 @@ class Library:
         with self._catalog.ingesting():
             return await self._press().serves(generation)
 
-    def served(self) -> str:
-        """The name of the served generation."""
-        return self._current().name
-
     async def check_index(self, sources: Book | None) -> IndexReport:
         """Whether catalog, index and sources tell the same story."""
         passages = None if sources is None else sources.passages

@@ -57,6 +57,8 @@ async def test_a_second_ingest_embeds_and_writes_nothing(desk: Desk, book_folder
     assert second.unchanged == first.chunks_created
     assert len(desk.embedder.calls) == calls
     assert desk.catalog.current() == generation
+    assert generation is not None
+    assert first.generation == second.generation == generation.name
 
 
 async def test_an_edit_costs_only_what_changed(desk: Desk, book_folder: Path) -> None:

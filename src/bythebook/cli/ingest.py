@@ -106,7 +106,7 @@ def _read_and_ingest(docs: Path, settings: Settings, progress: Progress) -> Inge
         origin=origin,
     )
     result = asyncio.run(embedding)
-    Receipt(library.served(), origin, book.seen, result).keep(settings.home)
+    Receipt(result.generation, origin, book.seen, result).keep(settings.home)
     return result
 
 

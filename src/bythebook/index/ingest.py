@@ -52,6 +52,7 @@ class IngestResult:
     coverage: float
     seconds: float
     notes: tuple[str, ...] = ()  # what authors should know
+    generation: str = ""  # that is served in consequence
 
     @property
     def exit_code(self) -> int:
@@ -87,6 +88,7 @@ async def ingest(
         coverage=book.coverage,
         seconds=time.perf_counter() - began,
         notes=notes_on(book),
+        generation=press.catalog.served() or "",
     )
 
 
