@@ -142,7 +142,7 @@ class Bench:
         self.begun.add(["once more"])
         library, book = self.library(), read_book(self.docs)
         result = asyncio.run(library.ingest(book, origin=ORIGIN))
-        Receipt(library.served(), ORIGIN, book.seen, result).keep(self.home)
+        Receipt(result.generation, ORIGIN, book.seen, result).keep(self.home)
 
     def start(self) -> BaseProcess:
         """An ingest that has begun: its process is there, and has nothing left to import."""

@@ -97,7 +97,7 @@ class Author:
             return receipt.again, False
         book = read(self.docs)
         result = await self.library.ingest(book, origin="here")
-        Receipt(self.library.served(), "here", book.seen, result).keep(self.home)
+        Receipt(result.generation, "here", book.seen, result).keep(self.home)
         return result, True
 
     def texts_of(self, keys: set[str]) -> int:

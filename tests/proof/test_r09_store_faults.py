@@ -120,7 +120,7 @@ async def test_answers_without_an_index(proof: Ledger, book_folder: Path, tmp_pa
                 for client in (words, nothing):
                     count.back = max(count.back, await _until_back(client))
             for lose in (_empty, _halve, _remove):
-                await asyncio.to_thread(lose, node.url, by_words.served())
+                await asyncio.to_thread(lose, node.url, scene.catalog.served())
                 for client in (words, nothing):
                     count.falsely_ready += await is_ready(client)
                     if lose is not _halve:
