@@ -1,11 +1,11 @@
-"""Every fault of a provider, told by every contract in its own shape to somebody who reads."""
+"""An error of a provider in; the contracts that do not tell it to a reader as they should out."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Self
 
-import pytest
 from fastapi.testclient import TestClient
 
 from bythebook.errors import EmbedderFailed, ServiceError, WriterFailed
@@ -15,7 +15,7 @@ from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, M
 from bythebook.providers.faults import Fault, Kind, Named
 from bythebook.serve.app import create_app
 
-_PATHS = {
+CONTRACTS = {
     "/query": "text",
     "/ask": "text",
     "/api/v2/query": "query",
@@ -44,13 +44,6 @@ class _BrokenLibrary(Library):
         raise self.error
 
 
-@pytest.fixture(scope="module")
-def broken() -> Iterator[tuple[_BrokenLibrary, TestClient]]:
-    library = _BrokenLibrary()
-    with TestClient(create_app(library), client=("127.0.0.1", 50_000)) as client:
-        yield library, client
-
-
 def _errors() -> Iterator[ServiceError]:
     for failed in (WriterFailed, EmbedderFailed):
         named = Named("openai:some-model", "model", "OPENAI_API_KEY", failed)
@@ -59,19 +52,35 @@ def _errors() -> Iterator[ServiceError]:
         yield named.error(Fault(Kind.BUSY, retry_after=11.2))
 
 
-_ERRORS = list(_errors())
+KINDS = list(_errors())  # also those that no fault brings about
 
 
-@pytest.mark.parametrize("path", _PATHS)
-@pytest.mark.parametrize("error", _ERRORS, ids=lambda error: f"{type(error).__name__}: {error}")
-def test_every_fault_is_told_by_every_contract(
-    path: str, error: ServiceError, broken: tuple[_BrokenLibrary, TestClient]
-) -> None:
-    library, client = broken
-    library.error = error
+class Teller:
+    """Every contract, in front of a library that fails as it is told to."""
+
+    def __enter__(self) -> Self:
+        self._library = _BrokenLibrary()
+        self._client = TestClient(create_app(self._library), client=("127.0.0.1", 50_000))
+        self._client.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._client.__exit__()
+
+    def wrong(self, error: ServiceError) -> Iterator[str]:
+        """What is wrong with how this error is told, contract by contract."""
+        self._library.error = error
+        for path in CONTRACTS:
+            try:
+                _is_told_by(path, error, self._client)
+            except AssertionError as reason:
+                yield f"{path}: {error!r}: {reason}"
+
+
+def _is_told_by(path: str, error: ServiceError, client: TestClient) -> None:
     asked: object = "What is a kite?"
     body = {"messages": [{"role": "user", "content": asked}]} if "v1/chat" in path else {}
-    response = client.post(path, json=body or {_PATHS[path]: asked})
+    response = client.post(path, json=body or {CONTRACTS[path]: asked})
     late = error.timed_out and "v2" in path
     assert response.status_code == (504 if late else 503)
     assert not any(secret in response.text for secret in _SECRETS)

@@ -1,4 +1,4 @@
-"""Whatever a provider does, there is one error of ours for it, in time, with a cure."""
+"""Whatever a provider does, there is one error of ours for it, in time, told by every contract."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from typing import NamedTuple
 import pytest
 
 from bythebook.errors import EmbedderFailed, ServiceError, Truncated, WriterFailed
+from bythebook.ports import TextRole
 from bythebook.providers.web import Web
+from tests.proof.ledger import Ledger
+from tests.proof.told import CONTRACTS, KINDS, Teller
 from tests.providers.hosted import drafted, embedder_at, writer_at
 from tests.providers.loopback import (
     DONE,
@@ -24,7 +27,6 @@ from tests.providers.loopback import (
     STREAM,
     Loopback,
     Request,
-    Script,
     Step,
     bag,
     chat,
@@ -41,18 +43,26 @@ pytestmark = pytest.mark.real  # sockets, on this machine alone
 
 # Patience for a hundred calls at once on a busy machine.
 _IN_COMPANY = {"timeout_s": 5.0, "first_token_s": 2.5, "gap_s": 1.0}
+_ROLES: tuple[TextRole, ...] = ("query", "passage")
 _SECRETS = ("sk-secret", "127.0.0.1", "VENDOR", "Traceback")
 
 
+class InAnHour:
+    """A refusal until an hour after it is said."""
+
+    def __iter__(self) -> Iterator[Step]:
+        until = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+        return iter(refuse(429, retry_after=until))
+
+
 class Case(NamedTuple):
-    steps: list[Step]
+    steps: Iterable[Step]
     said: str
     retryable: bool
     retry_after: float | None = None  # None: none is told
     timed_out: bool = False
 
 
-_IN_AN_HOUR = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
 _LONG_AGO = "Wed, 21 Oct 2015 07:28:00 GMT"
 _OUT, _BUSY, _CUT = "is out of order", "takes no more requests", "broke off"
 _BAD, _LATE, _PAGE = "cannot be read", "did not begin in time", "answered with a web page"
@@ -96,7 +106,7 @@ FAULTS: dict[str, Case] = {
     "429": Case(refuse(429), _BUSY, True),
     "429 quota": Case(refuse(429, "You exceeded it", "insufficient_quota"), "no credit", False),
     "429 after 120": Case(refuse(429, retry_after="120"), _BUSY, True, 120),
-    "429 after a date": Case(refuse(429, retry_after=_IN_AN_HOUR), _BUSY, True, 3600),
+    "429 after a date": Case(InAnHour(), _BUSY, True, 3600),
     "429 after a past date": Case(refuse(429, retry_after=_LONG_AGO), _BUSY, True, 0),
     "429 after 10^9": Case(refuse(429, retry_after="1000000000"), _BUSY, True, 86_400),
     "429 after junk": Case(refuse(429, retry_after="soon, VENDOR"), _BUSY, True),
@@ -201,24 +211,6 @@ def _all_at_once(
         return dict(zip(names, asyncio.run(run(provider.url)), strict=True))
 
 
-@pytest.fixture(scope="module")
-def drafts() -> Outcomes:
-    async def call(url: str, web: Web) -> None:
-        async with writer_at(url, web=web, **_IN_COMPANY) as writer:
-            await drafted(writer)
-
-    return _all_at_once(FAULTS, call)
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_every_fault_of_a_model_is_one_error_in_time(name: str, drafts: Outcomes) -> None:
-    error, seconds = drafts[name]
-    assert isinstance(error, WriterFailed)
-    _is_told(error, FAULTS[name])
-    assert isinstance(error, Truncated) == (name == "reaches its length")
-    assert seconds < _IN_COMPANY["timeout_s"] + 1
-
-
 def _is_told(error: ServiceError, case: Case) -> None:
     assert case.said in error.message
     assert error.cure
@@ -262,103 +254,58 @@ EMBEDDING_FAULTS: dict[str, Case] = {
 }
 
 
-@pytest.fixture(scope="module", params=["query", "passage"])
-def embeddings(request: pytest.FixtureRequest) -> Outcomes:
+def _drafts() -> Outcomes:
+    async def call(url: str, web: Web) -> None:
+        async with writer_at(url, web=web, **_IN_COMPANY) as writer:
+            await drafted(writer)
+
+    return _all_at_once(FAULTS, call)
+
+
+def _embeddings(role: TextRole) -> Outcomes:
     async def call(url: str, web: Web) -> None:
         name, most = "openai:text-embedding-3-small", _IN_COMPANY["first_token_s"]
         async with embedder_at(url, name, web=web, timeout_s=most, question_s=most) as embedder:
-            await embedder.embed(["a kite"], role=request.param)
+            await embedder.embed(["a kite"], role=role)
 
     return _all_at_once(EMBEDDING_FAULTS, call)
 
 
-@pytest.mark.parametrize("name", EMBEDDING_FAULTS)
-def test_every_fault_of_an_embedder_is_one_error_in_time(name: str, embeddings: Outcomes) -> None:
-    error, seconds = embeddings[name]
-    assert isinstance(error, EmbedderFailed)
-    _is_told(error, EMBEDDING_FAULTS[name])
-    assert seconds < _IN_COMPANY["first_token_s"] + 1
+def _untold(outcomes: Outcomes, cases: Mapping[str, Case], kind: type[ServiceError]) -> list[str]:
+    """The faults that did not become the one error that they are."""
+    untold = []
+    for name, (error, _) in outcomes.items():
+        try:
+            assert isinstance(error, kind)
+            _is_told(error, cases[name])
+            assert isinstance(error, Truncated) == (name == "reaches its length")
+        except AssertionError as reason:
+            untold.append(f"{name}: {error!r}: {reason}")
+    return untold
 
 
-@pytest.fixture
-def provider() -> Iterator[Loopback]:
-    with Loopback(lambda request: chat("A kite.")) as provider:
-        yield provider
-
-
-def _no_model(request: Request) -> list[Step]:
-    raise AssertionError("nobody should be asked")
-
-
-@pytest.mark.parametrize(
-    ("name", "exported"),
-    [
-        ("openai:gpt-4o-mini", "OPENAI_API_KEY"),
-        ("openrouter:a/b", "OPENROUTER_API_KEY"),
-        ("gemini:gemini-2.5-flash", "GEMINI_API_KEY"),
-    ],
-)
-async def test_without_a_key_nobody_is_asked(name: str, exported: str) -> None:
-    async with writer_at(None, name, api_key=None) as writer:
-        with pytest.raises(WriterFailed, match=f"needs a key.*{exported}") as failure:
-            await drafted(writer)
-    assert not failure.value.retryable
-
-
-@pytest.mark.parametrize("key", ["line\nbreak", "schlüssel", "a\x00b"])
-async def test_a_key_that_no_header_can_carry_is_told(key: str, provider: Loopback) -> None:
-    provider.script = _no_model
-    async with writer_at(provider.url, api_key=key) as writer:
-        with pytest.raises(WriterFailed, match="characters that no key has") as failure:
-            await drafted(writer)
-    assert key not in str(failure.value)
-
-
-async def test_nobody_at_the_address_is_told_with_what_to_start() -> None:
-    async with writer_at(None, "ollama:x", environ={"OLLAMA_HOST": "127.0.0.1:9"}) as writer:
-        with pytest.raises(WriterFailed, match=r"cannot be reached.*ollama serve") as failure:
-            await drafted(writer)
-    assert failure.value.retryable
-
-
-def _then(*scripts: Script) -> Script:
-    turns = iter(scripts)
-
-    def script(request: Request) -> Iterable[Step]:
-        return next(turns)(request)
-
-    return script
-
-
-async def test_what_fails_before_the_first_token_is_asked_again(provider: Loopback) -> None:
-    provider.requests.clear()
-    provider.script = _then(
-        lambda request: refuse(503, retry_after="0"),
-        lambda request: [STREAM, delta("", role="assistant")],  # cut before a word
-        lambda request: chat("A kite ", "flies."),
+def test_every_fault_is_one_error_in_time_and_told_by_every_contract(proof: Ledger) -> None:
+    row = proof(
+        "R10",
+        "A provider fails, in every way that one can",
+        bar="100 % typed errors that say whether and when to try again, within the deadline + 1 s; "
+        "no word of the provider's, no key and no trace to a reader",
     )
-    async with writer_at(provider.url, first_token_s=5, timeout_s=5) as writer:
-        text, used = await drafted(writer)
-    assert (text, used.prompt_tokens, used.completion_tokens) == ("A kite flies.", 40, 9)
-    assert len(provider.requests) == 3
-
-
-async def test_what_fails_after_the_first_token_is_not(provider: Loopback) -> None:
-    provider.requests.clear()
-    provider.script = lambda request: [STREAM, delta("A kite ")]
-    async with writer_at(provider.url, first_token_s=5, timeout_s=5) as writer:
-        with pytest.raises(WriterFailed, match="broke off"):
-            await drafted(writer)
-    assert len(provider.requests) == 1
-
-
-async def test_a_wait_that_does_not_fit_is_not_begun(provider: Loopback) -> None:
-    provider.requests.clear()
-    provider.script = lambda request: refuse(429, retry_after="2")
-    async with writer_at(provider.url, first_token_s=1.5, timeout_s=5) as writer:
-        began = time.monotonic()
-        with pytest.raises(WriterFailed) as failure:
-            await drafted(writer)
-        assert time.monotonic() - began < 1
-    assert failure.value.retry_after == 2
-    assert len(provider.requests) == 1
+    drafts = _drafts()
+    untold = _untold(drafts, FAULTS, WriterFailed)
+    beyond = [seconds - _IN_COMPANY["timeout_s"] for _, seconds in drafts.values()]
+    errors = [error for error, _ in drafts.values() if error]
+    for role in _ROLES:
+        vectors = _embeddings(role)
+        untold += _untold(vectors, EMBEDDING_FAULTS, EmbedderFailed)
+        beyond += [seconds - _IN_COMPANY["first_token_s"] for _, seconds in vectors.values()]
+        errors += [error for error, _ in vectors.values() if error]
+    with Teller() as teller:
+        untold += [wrong for error in [*errors, *KINDS] for wrong in teller.wrong(error)]
+    row.enter(
+        f"{len(FAULTS)} faults of a model and {len(EMBEDDING_FAULTS)} of an embedder, for "
+        f"questions and for passages, over sockets; each error told by {len(CONTRACTS)} contracts",
+        f"{len(untold)} untold or told wrongly, the latest {max(beyond):+.1f} s of its deadline"
+        + "".join(f"; {wrong}" for wrong in untold[:5]),
+        held=not untold and max(beyond) < 1,
+    )

@@ -1,0 +1,98 @@
+"""Who is not asked at all, who is asked again, and who is not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from bythebook.errors import WriterFailed
+from tests.providers.hosted import drafted, writer_at
+from tests.providers.loopback import STREAM, Loopback, Request, Script, Step, chat, delta, refuse
+
+pytestmark = pytest.mark.real  # sockets, on this machine alone
+
+
+@pytest.fixture
+def provider() -> Iterator[Loopback]:
+    with Loopback(lambda request: chat("A kite.")) as provider:
+        yield provider
+
+
+def _no_model(request: Request) -> list[Step]:
+    raise AssertionError("nobody should be asked")
+
+
+@pytest.mark.parametrize(
+    ("name", "exported"),
+    [
+        ("openai:gpt-4o-mini", "OPENAI_API_KEY"),
+        ("openrouter:a/b", "OPENROUTER_API_KEY"),
+        ("gemini:gemini-2.5-flash", "GEMINI_API_KEY"),
+    ],
+)
+async def test_without_a_key_nobody_is_asked(name: str, exported: str) -> None:
+    async with writer_at(None, name, api_key=None) as writer:
+        with pytest.raises(WriterFailed, match=f"needs a key.*{exported}") as failure:
+            await drafted(writer)
+    assert not failure.value.retryable
+
+
+@pytest.mark.parametrize("key", ["line\nbreak", "schlüssel", "a\x00b"])
+async def test_a_key_that_no_header_can_carry_is_told(key: str, provider: Loopback) -> None:
+    provider.script = _no_model
+    async with writer_at(provider.url, api_key=key) as writer:
+        with pytest.raises(WriterFailed, match="characters that no key has") as failure:
+            await drafted(writer)
+    assert key not in str(failure.value)
+
+
+async def test_nobody_at_the_address_is_told_with_what_to_start() -> None:
+    async with writer_at(None, "ollama:x", environ={"OLLAMA_HOST": "127.0.0.1:9"}) as writer:
+        with pytest.raises(WriterFailed, match=r"cannot be reached.*ollama serve") as failure:
+            await drafted(writer)
+    assert failure.value.retryable
+
+
+def _then(*scripts: Script) -> Script:
+    turns = iter(scripts)
+
+    def script(request: Request) -> Iterable[Step]:
+        return next(turns)(request)
+
+    return script
+
+
+async def test_what_fails_before_the_first_token_is_asked_again(provider: Loopback) -> None:
+    provider.requests.clear()
+    provider.script = _then(
+        lambda request: refuse(503, retry_after="0"),
+        lambda request: [STREAM, delta("", role="assistant")],  # cut before a word
+        lambda request: chat("A kite ", "flies."),
+    )
+    async with writer_at(provider.url, first_token_s=5, timeout_s=5) as writer:
+        text, used = await drafted(writer)
+    assert (text, used.prompt_tokens, used.completion_tokens) == ("A kite flies.", 40, 9)
+    assert len(provider.requests) == 3
+
+
+async def test_what_fails_after_the_first_token_is_not(provider: Loopback) -> None:
+    provider.requests.clear()
+    provider.script = lambda request: [STREAM, delta("A kite ")]
+    async with writer_at(provider.url, first_token_s=5, timeout_s=5) as writer:
+        with pytest.raises(WriterFailed, match="broke off"):
+            await drafted(writer)
+    assert len(provider.requests) == 1
+
+
+async def test_a_wait_that_does_not_fit_is_not_begun(provider: Loopback) -> None:
+    provider.requests.clear()
+    provider.script = lambda request: refuse(429, retry_after="2")
+    async with writer_at(provider.url, first_token_s=1.5, timeout_s=5) as writer:
+        began = time.monotonic()
+        with pytest.raises(WriterFailed) as failure:
+            await drafted(writer)
+        assert time.monotonic() - began < 1
+    assert failure.value.retry_after == 2
+    assert len(provider.requests) == 1
