@@ -1,7 +1,8 @@
 """A real server whose writer takes its time: python -m tests.serve.slow_server FOLDER PORT WORKERS
 
-It writes a sentence every ``PAUSE_S``, a hundred in all, and notes in FOLDER/cancelled when it was
-cancelled.
+It writes a sentence every ``PAUSE_S``, a hundred in all. A question that ends as ``SILENT`` says is
+answered with one, and silence after it; one that ends as ``BRIEF`` says, with one alone. In
+FOLDER/cancelled it notes when it was cancelled, and how many tasks there were then.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tests.samples import small_book
 
 PAUSE_S = 0.05
 SENTENCES = 100
+SILENT, BRIEF = "??", "?!"  # marks, since words would change what is found
 
 
 class SlowWriter:
@@ -37,13 +39,19 @@ class SlowWriter:
         self, question: Question, evidence: Evidence, history: Sequence[Message]
     ) -> AsyncIterator[str]:
         try:
-            for _ in range(SENTENCES):
+            for _ in range(1 if question.text.endswith(BRIEF) else SENTENCES):
                 yield "A kettle boils water at 100 degrees Celsius. [1]\n\n"
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.sleep(_pause_s(question))
         except asyncio.CancelledError:
             with (self._folder / "cancelled").open("a") as notes:
-                notes.write(f"{time.time()}\n")
+                notes.write(f"{time.time()} {len(asyncio.all_tasks())}\n")
             raise
+
+
+def _pause_s(question: Question) -> float:
+    if question.text.endswith(BRIEF):
+        return 0.0
+    return 60.0 if question.text.endswith(SILENT) else PAUSE_S
 
 
 def open_slow_book(settings: Settings) -> Library:

@@ -31,7 +31,7 @@ from bythebook.settings import Door as Rules
 if TYPE_CHECKING:
     from bythebook.ports import ApiKey
 
-_BODY_S = 10.0  # for a body to arrive
+_BODY_S = 8.0  # for a body to arrive: with its head, and its refusal, within ten
 _LINGER_S, _LINGER_BYTES = 1.0, 1024 * 1024  # for one that is too large to end
 _STREAM = "/chat/stream"
 READER = "Reader"  # the contract of the pages, beside those that answer
