@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,17 +51,19 @@ def slow_server(folder: Path, *, workers: int = 1) -> Iterator[Running]:
 PROGRAM = str(Path(sys.executable).with_name("bythebook"))
 
 
-def ingest(folder: Path, home: Path) -> None:
+def ingest(folder: Path, home: Path, *, environ: Mapping[str, str] | None = None) -> None:
     command = [PROGRAM, "ingest", str(folder), "--home", str(home)]
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(command, check=True, capture_output=True, env=_with(environ))
 
 
 @contextmanager
-def book_server(home: Path, log: Path, *, workers: int = 1) -> Iterator[Running]:
+def book_server(
+    home: Path, log: Path, *, workers: int = 1, environ: Mapping[str, str] | None = None
+) -> Iterator[Running]:
     port = free_port()
     command = [PROGRAM, "serve", "--home", str(home), "--port", str(port)]
     url = f"http://127.0.0.1:{port}"
-    with running([*command, "--workers", str(workers)], url, log) as server:
+    with running([*command, "--workers", str(workers)], url, log, environ=environ) as server:
         yield server
 
 
@@ -89,10 +91,12 @@ def nginx_before(server: Running, folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def running(command: Sequence[str], url: str, log: Path) -> Iterator[Running]:
+def running(
+    command: Sequence[str], url: str, log: Path, *, environ: Mapping[str, str] | None = None
+) -> Iterator[Running]:
     with log.open("wb") as file:
         process = subprocess.Popen(
-            command, cwd=ROOT, stdout=file, stderr=file, start_new_session=True
+            command, cwd=ROOT, stdout=file, stderr=file, start_new_session=True, env=_with(environ)
         )
     server = Running(url, process, log)
     try:
@@ -101,6 +105,10 @@ def running(command: Sequence[str], url: str, log: Path) -> Iterator[Running]:
     finally:
         if process.poll() is None:
             server.stop()
+
+
+def _with(environ: Mapping[str, str] | None) -> dict[str, str]:
+    return {**os.environ, **(environ or {})}
 
 
 def free_port() -> int:
