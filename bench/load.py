@@ -173,7 +173,7 @@ def weigh(clients: int, found: Answers, *, service_ms: float, cores: int) -> Loa
         per_second=round(len(found.spent_s) / found.seconds, 1),
         mean_ms=round(mean_ms, 1),
         median_ms=round(statistics.median(found.spent_s) * 1000, 1),
-        p95_ms=round(_p95(found.spent_s) * 1000, 1),
+        p95_ms=round(p95(found.spent_s) * 1000, 1),
         failed=found.failed,
         over_queueing=round(mean_ms / (service_ms * max(1.0, clients / cores)), 3),
         cpu_ms=round(found.cpu_s / len(found.spent_s) * 1000, 1),
@@ -199,8 +199,8 @@ async def streaming(port: int, questions: Iterator[str]) -> Streaming:
         streams=len(firsts),
         events=events,
         first_byte_median_ms=round(statistics.median(firsts) * 1000, 1),
-        first_byte_p95_ms=round(_p95(firsts) * 1000, 1),
-        last_event_p95_ms=round(_p95(lasts) * 1000, 1),
+        first_byte_p95_ms=round(p95(firsts) * 1000, 1),
+        last_event_p95_ms=round(p95(lasts) * 1000, 1),
         lost_doubled_reordered=broken,
         without_one_last_event=endless,
     )
@@ -273,7 +273,7 @@ def _wait(url: str) -> None:
     raise SystemExit(f"{url} does not answer")
 
 
-def _p95(values: Sequence[float]) -> float:
+def p95(values: Sequence[float]) -> float:
     return statistics.quantiles(values, n=20)[-1] if len(values) > 1 else values[0]
 
 
