@@ -15,7 +15,7 @@ def test_the_demo_ingests_asks_and_prints_the_readmes_transcript(tmp_path: Path)
         demo, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=600
     )
     readme = (ROOT / "README.md").read_text("utf-8")
-    (transcript,) = re.findall(r"```console\n(.*?)```", readme, re.DOTALL)
+    transcript, *_ = re.findall(r"```console\n(.*?)```", readme, re.DOTALL)
     shown = {line.strip() for line in first.stdout.splitlines()}
     for line in transcript.splitlines():
         assert line.strip() in shown, f"not in the demo's output: {line}"

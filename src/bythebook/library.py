@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import (
@@ -41,7 +42,7 @@ from bythebook.index.ingest import IngestResult, Press, Progress, ingest
 from bythebook.index.lexicon import Vocabulary
 from bythebook.model import Asker, Message, Passage, Question, Reply, VectorState
 from bythebook.providers.hands import Hands
-from bythebook.retrieve.search import Findings, Index, search
+from bythebook.retrieve.search import BY_WORDS, Findings, Index, search
 from bythebook.talk.archiver import Archiver
 from bythebook.talk.log import LogQueue, Visit
 from bythebook.talk.notebook import open_conversation
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
         ThreadStore,
         Writer,
     )
+
+_log = logging.getLogger(__name__)
 
 _MOST_SPARED = 50_000  # passages that are searched without the index: half a minute, half a GB
 _OPENING = 60  # deadlines: before a book is open, there is nothing to go on with
@@ -324,9 +327,10 @@ class Library:
     async def _open_edition(self, generation: Generation) -> _Edition:
         try:
             return _Edition(await self._open(generation), self._shelf)
-        except StoreFailed:
+        except StoreFailed as error:
             if self._make_spare is None:
                 raise
+            _log.warning(BY_WORDS, error)
             vocabulary = _vocabulary(generation)
             store = await self._spare_of(generation.name, vocabulary)
             index = self._index(generation, vocabulary, store).by_words(store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from bisect import bisect_left
@@ -23,6 +24,10 @@ from bythebook.retrieve.read import Doubts, doubts
 
 if TYPE_CHECKING:
     from bythebook.model import Vectors
+
+_log = logging.getLogger(__name__)
+
+BY_WORDS = "answered by the book's words alone: %s"
 
 _EACH, _EACH_OF_MANY, _MANY = 24, 48, 20_000
 _HERE = 0.03  # of score: on the page being read, so much less is as good
@@ -92,9 +97,11 @@ async def _with_what_answers(
     try:
         try:
             return await find(index)
-        except EmbedderFailed:
+        except EmbedderFailed as error:
+            _log.warning(BY_WORDS, error)
             return await find(index.by_words(index.store))
-    except StoreFailed:
+    except StoreFailed as error:
+        _log.warning(BY_WORDS, error)
         return await find(index.by_words(await index.spare()))
 
 
