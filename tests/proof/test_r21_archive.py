@@ -86,15 +86,15 @@ async def _not_resumed(engine: sa.Engine) -> int:
     )
 
 
-async def _slowest_batch(engine: sa.Engine) -> float:
-    """How long one batch held its lock at most."""
+async def _batches(engine: sa.Engine) -> list[float]:
+    """How long each batch held its lock, at most: until we heard that it was done."""
     store = SqlThreads(engine, deadline_s=60)
-    slowest, done = 0.0, 1
+    taken, done = [], 1
     while done:
         began = time.perf_counter()
         done = await store.archive(before=_NOW + timedelta(hours=1), now=_FIRST, limit=BATCH)
-        slowest = max(slowest, time.perf_counter() - began)
-    return slowest
+        taken.append(time.perf_counter() - began)
+    return taken
 
 
 def _empty(engine: sa.Engine) -> None:
@@ -121,12 +121,13 @@ async def test_each_is_archived_once_and_nobody_waits(
             not_once += await _not_once(engine, count, committed=committed)
             not_resumed += await _not_resumed(engine)
             _empty(engine)
-        for _ in range(3):  # a busy machine is not the archiver's
+        rounds = []
+        for _ in range(3):
             _fill(engine, count)
-            slowest[kind] = min(slowest.get(kind, 9.0), await _slowest_batch(engine))
+            rounds.append(await _batches(engine))
             _empty(engine)
-            if slowest[kind] < _LONGEST_LOCK_S:
-                break
+        # Each batch in its calmest round: a busy machine is not the archiver's.
+        slowest[kind] = max(map(min, zip(*rounds, strict=True)))
         engine.dispose()
     row.enter(
         f"{count} idle threads, an hour later by a clock of our own, a crash before and one after "
