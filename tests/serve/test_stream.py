@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import tempfile
 import uuid
@@ -364,6 +365,17 @@ async def test_what_is_kept_is_bounded_in_number_and_bytes() -> None:
         with pytest.raises(NotFound):
             streams.resume(told_ids[0], owner=None)
         assert streams.open_count == 0
+
+
+async def test_what_is_kept_keeps_no_work() -> None:
+    """A task remembers the request that it worked on, with all that was found for it."""
+    streams = Streams()
+    for _ in range(5):
+        await _tell_all(streams.begin(_telling(1), fail=_fail, owner=None))
+    gc.collect()
+    tasks = [each for each in gc.get_objects() if type(each) is asyncio.Task and each.done()]
+    assert streams.kept_count == 5
+    assert len(tasks) < 5
 
 
 async def test_more_streams_than_can_be_open_are_refused() -> None:

@@ -100,6 +100,10 @@ class Stream:
             self._task.cancel()
         await asyncio.wait({self._task})
 
+    def settle(self) -> None:
+        """Once it has ended, keep its events alone: a task remembers what it worked on."""
+        self._task = None
+
     async def read(self, number: int, *, heartbeat_s: float) -> AsyncGenerator[bytes, None]:
         """What was and will be told after the event with this number."""
         while True:
@@ -229,6 +233,7 @@ class Streams:
         if stream.readers or stream.id not in self._open:
             return
         await stream.end(ServiceError("The reader left before the end.", cure="Ask again."))
+        stream.settle()
         if self._open.pop(stream.id, None) is not None:
             self._finished[stream.id] = (stream, self._clock())
             self._forget()
