@@ -38,7 +38,7 @@ class FaultyLine:
         self.port = 0
         self.connections = 0  # that were made so far
         self._upstream = upstream
-        self._open: set[asyncio.Task[None]] = set()
+        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def listen(self) -> asyncio.Server:
         server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=1024)
@@ -46,15 +46,20 @@ class FaultyLine:
         return server
 
     async def hang_up(self) -> None:
-        for task in self._open:
+        still_open = dict(self._open)
+        for task in still_open:
             task.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
+        await asyncio.gather(*still_open, return_exceptions=True)
+        for writer in still_open.values():  # one that had not begun could not end it itself
+            writer.transport.abort()
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._open.add(task)
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._open[task] = writer
+        task.add_done_callback(self._open.pop)
         self.connections += 1
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             if self.faults.reset_after == 0:
                 raise ConnectionResetError
@@ -63,8 +68,6 @@ class FaultyLine:
             await writer.wait_closed()
         except (OSError, asyncio.CancelledError):
             _reset(writer)
-        finally:
-            self._open.discard(task)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Until one of the two ends, which ends it for the other."""

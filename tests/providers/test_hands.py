@@ -1,6 +1,7 @@
 """Work that takes too long costs its caller the deadline, and others nothing."""
 
 import asyncio
+import gc
 import threading
 import time
 
@@ -76,3 +77,27 @@ async def test_work_that_nobody_waits_for_is_not_committed() -> None:
     released.set()
     await asyncio.to_thread(ended.wait)
     assert outcome == ["rolled back"]
+
+
+async def test_a_failure_that_nobody_waits_for_any_more_is_no_alarm() -> None:
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+    hands, begun, go = Hands(1, deadline_s=60), threading.Event(), threading.Event()
+
+    def fail() -> None:
+        begun.set()
+        go.wait()
+        raise DatabaseFailed("It is gone.")
+
+    leaving = asyncio.create_task(hands.do(fail))
+    await asyncio.to_thread(begun.wait)
+    go.set()
+    time.sleep(0.1)  # noqa: ASYNC251 - the failure arrives while nobody can look at it
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    del leaving
+    gc.collect()
+    await asyncio.sleep(0)
+    assert not told
+    hands.close()

@@ -60,6 +60,8 @@ class Hands:
             if not waiting.done():
                 abandoned.set()
                 waiting.cancel()
+            elif not waiting.cancelled():
+                waiting.exception()  # looked at, also where whoever asked has just left
         raise _late()
 
     async def _in_time(self, waiting: asyncio.Future[T], deadline_s: float) -> bool:
