@@ -156,7 +156,8 @@ async def test_a_crowd_of_readers_gets_what_each_would_get_alone(
         + "".join(f"; {each}" for each in faults[:3]),
         held=not faults
         and unhandled == code == 0
-        and more_files <= 2
-        # Seconds say nothing about minutes.
+        # Seconds say nothing about minutes: in a quick count connections come and go, and only
+        # what leaks with each of a thousand requests would show.
+        and more_files <= (2 if row.full else 16)
         and (bytes_a_minute < 1e6 or not row.full),
     )
