@@ -25,13 +25,20 @@ async def client_of(url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def read(
-    client: httpx.AsyncClient, *, until: str | None = None, message: str = QUESTION
+    client: httpx.AsyncClient,
+    *,
+    until: str | None = None,
+    message: str = QUESTION,
+    begun: asyncio.Event | None = None,
 ) -> list[Event]:
-    """The events of a stream; with ``until``, the client leaves once it has seen that."""
+    """The events of a stream; with ``until``, the client leaves once it has seen that. ``begun`` is
+    set once the server has said that it will answer."""
     text = ""
     body = BODY | {"message": message}
     async with client.stream("POST", "/chat/stream", json=body) as response:
-        assert response.status_code == 200
+        assert response.status_code == 200, f"{response.status_code}: {await response.aread()!r}"
+        if begun is not None:
+            begun.set()
         async for piece in response.aiter_text():
             text += piece
             if until is not None and until in text:

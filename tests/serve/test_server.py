@@ -41,8 +41,9 @@ async def test_through_nginx_events_come_one_by_one_and_leaving_cancels(tmp_path
 async def test_ctrl_c_ends_streams_with_a_word_too(tmp_path: Path) -> None:
     with slow_server(tmp_path / "server", workers=2) as server:
         async with client_of(server.url) as client:
-            streams = [asyncio.create_task(read(client)) for _ in range(8)]
-            await read(client, until="event: delta")
+            all_begun = [asyncio.Event() for _ in range(8)]
+            streams = [asyncio.create_task(read(client, begun=begun)) for begun in all_begun]
+            await asyncio.gather(*(begun.wait() for begun in all_begun))
             code = await asyncio.to_thread(server.interrupt)
             told = await asyncio.gather(*streams)
     assert code == 0
