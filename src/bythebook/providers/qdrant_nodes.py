@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+import httpx
 from qdrant_client import AsyncQdrantClient
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import (
@@ -21,12 +22,15 @@ from qdrant_client.http.exceptions import (
 )
 
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
+from bythebook.providers.transport import Transport
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _LONGEST_S = 120  # the client's own limit, above every deadline given to call()
 _AGAIN_S = 2.0  # by then a server that was started again answers, and a crowd has gone by
+# A server closes what is idle for 5 s: one that is nearly so old is not used for another request.
+_CONNECTIONS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=3)
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -96,7 +100,11 @@ def _connect(url: str, api_key: str | None) -> AsyncQdrantClient:
             api_key=api_key,
             timeout=_LONGEST_S,
             check_compatibility=False,
-            verify=parts.scheme == "https",  # reading certificates takes a while, and http has none
+            transport=Transport(
+                limits=_CONNECTIONS,
+                verify=parts.scheme == "https",  # reading certificates takes a while
+                trust_env=True,  # for a certificate of one's own
+            ),
         )
 
 

@@ -25,11 +25,13 @@ import httpx
 
 from bythebook.providers.breaker import Breaker
 from bythebook.providers.faults import WORDS, Fault, Kind
+from bythebook.providers.transport import Transport
 
 T = TypeVar("T")
 
 _END: Any = object()  # of a stream
 _AGENT = "bythebook"
+_CONNECTIONS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 _LINE_BYTES = 1 << 20
 _ERROR_BYTES = 1 << 16
 _BODY_BYTES = 1 << 26  # 64 MiB: 256 vectors of 3072 numbers take 15
@@ -73,7 +75,7 @@ class Web:
                 trust_env=False,
                 follow_redirects=False,
                 timeout=None,  # noqa: S113 - every wait has a deadline of ours
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+                transport=Transport(limits=_CONNECTIONS),
                 headers={
                     "User-Agent": _AGENT,
                     "Accept-Encoding": "identity",

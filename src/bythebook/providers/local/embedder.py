@@ -123,6 +123,9 @@ class LocalEmbedder:
             return _Loaded(session.result(), tokenize, prefixes)
 
     def _open(self, package: Path) -> Any:
+        # It would keep a device id in the user's cache and send events to its maker; once it is
+        # imported, disable_telemetry_events() is too late for the first of them.
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
 
         graph = made_once(
