@@ -93,15 +93,16 @@ async def _alone(server: Running, all_asked: list[Asked], seen: Seen) -> None:
 async def _keep_house(
     author: Author, seen: Seen, database: Postgres, store: Node, plan: Plan
 ) -> None:
-    """In one round the database is restarted, in one the store; in the others the book changes."""
+    """In one round the database is restarted, in one the store, and then all is warm; in the others
+    the book changes."""
     began = time.monotonic()
     for number in range(plan.rounds):
         await asyncio.sleep(max(0.0, began + plan.round_s * number - time.monotonic()))
-        if number == plan.rounds // 4:
+        if number == plan.rounds // 5:
             await asyncio.to_thread(database.stop)
             await asyncio.sleep(_AWAY_S)
             await asyncio.to_thread(database.start)
-        elif number == plan.rounds // 2:
+        elif number == plan.rounds // 2 - 1:
             seen.is_store_away = True
             await asyncio.to_thread(store.kill)
             await asyncio.sleep(_AWAY_S)

@@ -29,8 +29,9 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _LONGEST_S = 120  # the client's own limit, above every deadline given to call()
 _AGAIN_S = 2.0  # by then a server that was started again answers, and a crowd has gone by
-# A server closes what is idle for 5 s: one that is nearly so old is not used for another request.
-_CONNECTIONS = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=3)
+# A server closes what is idle for 5 s: a connection that is nearly so old is not used again.
+_KEPT = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=3)
+_NOT_KEPT = httpx.Limits(max_connections=100, max_keepalive_connections=0)
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -101,7 +102,7 @@ def _connect(url: str, api_key: str | None) -> AsyncQdrantClient:
             timeout=_LONGEST_S,
             check_compatibility=False,
             transport=Transport(
-                limits=_CONNECTIONS,
+                limits=_NOT_KEPT if parts.hostname in _LOOPBACK else _KEPT,
                 verify=parts.scheme == "https",  # reading certificates takes a while
                 trust_env=True,  # for a certificate of one's own
             ),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 from granian import Granian
@@ -24,6 +26,7 @@ from bythebook.serve.log import configuration
 from bythebook.settings import Server, Settings
 
 _KILL_AFTER_S = 13  # more than a drain takes, and less than operators wait
+_M_ARENA_MAX = -8  # of glibc's mallopt()
 _ORPHANED_S = 0.5  # until a worker notices that it is one
 
 
@@ -49,6 +52,7 @@ def run(settings: Settings, *, open_book: OpenBook = open_library) -> None:
 
 def worker(settings: Settings, open_book: OpenBook) -> ASGIApp:
     """What each worker process serves."""
+    _share_memory_among_threads()
     app = create_app(open_book(settings), settings, open_door(settings))
 
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,6 +68,14 @@ def worker(settings: Settings, open_book: OpenBook) -> ASGIApp:
             await app(scope, receive, send)
 
     return served
+
+
+def _share_memory_among_threads() -> None:
+    """glibc gives nearly every thread an arena of its own, and what is free in one is of no use to
+    the others: after minutes of questions a worker holds 60 MB more, and goes on growing."""
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        with suppress(AttributeError):  # another libc
+            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
 async def _end_with(parent: int, stop: _Stop) -> None:
