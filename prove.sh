@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the proving ground and writes its figures into docs/proof.md.
-# Usage: sh prove.sh [--full] [R1 S4 …]
+# Usage: sh prove.sh [--full] [--at-once N] [R1 S4 …]
 set -eu
 cd "$(dirname "$0")"
 sh .ci/install

@@ -1,8 +1,10 @@
 """Runs the proving ground and writes its figures into ``docs/proof.md`` (and ``docs/proof.json``).
 
-python tools/prove.py [--full] [R1 S4 …]    all rows, or these; without --full, the quick counts
+python tools/prove.py [--full] [--at-once N] [R1 S4 …]    all rows, or these; without --full, the
+                                                          quick counts
 
-Rows that are not run keep the figures of their last run.
+Rows that are not run keep the figures of their last run. Rows that are run at once take time from
+one another: those whose bar is a time are better run alone.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", help="rows to run: R1, S4 …; all by default")
     parser.add_argument("--full", action="store_true", help="the full counts, for the page")
+    parser.add_argument("--at-once", type=int, metavar="N", help="rows on N processes")
     given = parser.parse_args()
     files = [str(file) for row in given.rows for file in _files_of(row)] or [str(TESTS)]
     with tempfile.TemporaryDirectory() as folder:
@@ -52,8 +55,12 @@ def main() -> int:
         environment = {**os.environ, "BYTHEBOOK_PROOF_LEDGER": str(ledger)}
         if given.full:
             environment["BYTHEBOOK_PROOF"] = "full"
+        spread = ["-n", str(given.at_once), "--dist", "loadfile"] if given.at_once else []
         done = subprocess.run(  # noqa: S603 - our own tests
-            [sys.executable, "-m", "pytest", *files], cwd=ROOT, env=environment, check=False
+            [sys.executable, "-m", "pytest", *spread, *files],
+            cwd=ROOT,
+            env=environment,
+            check=False,
         )
         lines = ledger.read_text("utf-8").splitlines() if ledger.exists() else []
     rows = _kept()
