@@ -124,13 +124,19 @@ async def leaver(client: httpx.AsyncClient, seen: Seen, all_asked: list[Asked], 
 
 
 async def talker(client: httpx.AsyncClient, seen: Seen, all_asked: list[Asked], seed: int) -> None:
-    """Has conversations, and finds in each what was said in it and nothing else."""
+    """Has conversations, and finds in each what was said in it and nothing else.
+
+    Each is marked by some words, as nobody asks twice in the same ones; but by words that there
+    are: readers have a language in common.
+    """
     chance = random.Random(seed)
+    words = sorted({word for asked in all_asked for word in asked.text.split()})
+    words = [words[number % len(words)] for number in range(256)]
     while not seen.is_over:
-        thread, kept = str(uuid.uuid4()), []
-        said = []
+        thread, kept, said = str(uuid.uuid4()), [], []
+        mark = " ".join(words[int(thread[at : at + 2], 16)] for at in (0, 2, 4, 6))
         for turn in range(_TURNS):
-            said.append(f"{chance.choice(all_asked).text} ({thread[:8]}, {turn})")
+            said.append(f"{chance.choice(all_asked).text} ({mark}, {turn})")
             body = {"message": said[-1], "session_id": thread}
             response = await client.post("/chat/run", json=body)
             assert response.status_code in (200, 503), response.text
