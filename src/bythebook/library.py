@@ -163,7 +163,7 @@ class Library:
         visit = Visit(question, asker, mode=plan(question).mode.value, log=self.log)
         try:
             async with self.reading() as desk:
-                conversation = await open_conversation(self.threads, question, visit.owner)
+                conversation = await open_conversation(self.threads, question, asker or Asker())
                 said = (*conversation.history, *history)
                 async with aclosing(self._respond(question, desk, said)) as journey:
                     async for event in journey:

@@ -398,6 +398,7 @@ class Message:
     timestamp: datetime
     confidence: float | None = None
     citations: tuple[Citation, ...] = ()  # of an answer, as they were when it was given
+    request: str | None = None  # that a question came by, where it may come by it again
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,3 +422,4 @@ class Asker:
     session: str | None = None  # S2's, a UUID: for the query log, not a conversation
     address: str | None = None  # of the client; only a part of it is ever kept
     query: str | None = None  # a UUID, under which the question is logged and can be judged
+    request: str | None = None  # the same each time that one request is repeated: a digest

@@ -205,7 +205,8 @@ class ThreadStore(Protocol):
     ) -> Thread:
         """Add messages at the end, in turns, creating or resuming the thread.
 
-        All of them or none; NotFound if it is another owner's.
+        All of them or none; NotFound if it is another owner's. Where the first one's ``request``
+        is in the thread already, they take the place of what it brought before.
         """
         ...
 
@@ -480,8 +481,8 @@ class Claim:
 
 
 KEPT_S = 24 * 60 * 60
-HELD_EVERY_S = 1.0  # while it is being answered, its claim is renewed
-ABANDONED_S = 4  # without that, whoever claimed it is gone: the next one need not wait long
+HELD_EVERY_S = 0.5  # while it is being answered, its claim is renewed
+ABANDONED_S = 2.5  # without that, whoever claimed it is gone: the next one need not wait long
 
 
 class ReplyStore(Protocol):
@@ -489,8 +490,8 @@ class ReplyStore(Protocol):
 
     async def claim(self, key: str, fingerprint: str) -> Claim: ...
 
-    async def hold(self, key: str, token: str) -> None:
-        """It is still being answered: the claim is as good as new."""
+    async def hold(self, claims: Mapping[str, str]) -> None:
+        """Keys with their tokens, which are still being answered: they are as good as new."""
         ...
 
     async def keep(self, key: str, token: str, reply: KeptReply) -> None: ...

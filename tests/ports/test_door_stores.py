@@ -168,8 +168,8 @@ async def test_a_claim_holds_as_long_as_its_holder_says_so(
     mine = await replies.claim("k", "f")
     for _ in range(3):
         clock.now += ABANDONED_S - 1
-        await replies.hold("k", mine.token)
-        await replies.hold("k", "another's token")
+        await replies.hold({"k": mine.token, "never claimed": "a token"})
+        await replies.hold({"k": "another's token"})
     assert (await replies.claim("k", "f")).state is ClaimState.RUNNING
     await replies.keep("k", mine.token, _REPLY)
     assert (await replies.claim("k", "f")).reply == _REPLY

@@ -200,6 +200,55 @@ async def test_two_clients_at_once_lose_and_mix_nothing(threads: Threads) -> Non
     assert times == sorted(times)
 
 
+def _asked(number: int, request: str, words: str = "") -> list[Message]:
+    """An exchange of a request that may come again, and then perhaps in other words."""
+    user, assistant = _exchange(number)
+    told = replace(assistant, content=f"{assistant.content} {words}")
+    return [replace(user, request=request), told]
+
+
+async def test_a_repeated_request_takes_the_place_of_what_it_brought(threads: Threads) -> None:
+    name = _new()
+    await threads.append(name, _exchange(0), owner=None)
+    await threads.append(name, _asked(1, "one", "first"), owner=None)
+    again = await threads.append(name, _asked(7, "one", "later"), owner=None)
+    where = [replace(m, content=m.content.replace("1", "7")) for m in _asked(1, "one", "later")]
+    assert again.messages == (*_exchange(0), *where)
+    assert again.updated_at == _NOW + timedelta(minutes=1)
+    assert again == await threads.read(name, owner=None)
+    last = await threads.append(name, _asked(8, "two"), owner=None)
+    assert len(last.messages) == 6
+
+
+async def test_a_request_is_known_again_however_long_the_thread_has_become(
+    threads: Threads,
+) -> None:
+    name = _new()
+    await threads.append(name, _asked(0, "one", "first"), owner=None)
+    for number in range(1, 28):
+        await threads.append(name, _exchange(number), owner=None)
+    await threads.append(name, _asked(0, "one", "later"), owner=None)
+    whole = await threads.read(name, owner=None, whole=True)
+    assert whole is not None
+    assert whole.messages[:2] == tuple(_asked(0, "one", "later"))
+    assert whole.messages[2:] == tuple(m for n in range(1, 28) for m in _exchange(n))
+
+
+async def test_a_request_is_one_threads_own(threads: Threads) -> None:
+    names = [_new(), _new()]
+    for name in names:
+        await threads.append(name, _asked(0, "one"), owner=None)
+    assert [one.messages for one in await threads.list(owner=None)] == [2, 2]
+
+
+async def test_a_request_that_comes_twice_at_once_is_kept_once(threads: Threads) -> None:
+    name = _new()
+    await asyncio.gather(*(threads.append(name, _asked(0, "one"), owner=None) for _ in range(8)))
+    thread = await threads.read(name, owner=None, whole=True)
+    assert thread is not None
+    assert thread.messages == tuple(_asked(0, "one"))
+
+
 async def test_two_clients_may_begin_the_same_thread(threads: Threads) -> None:
     names = [_new() for _ in range(10)]
     both = [threads.append(name, _exchange(0), owner=None) for name in names for _ in "ab"]

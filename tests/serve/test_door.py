@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -461,8 +461,8 @@ async def test_whoever_takes_long_says_that_he_is_still_there(stores: DoorStores
     class Watched(MemoryReplies):
         held = asyncio.Event()
 
-        async def hold(self, key: str, token: str) -> None:
-            await super().hold(key, token)
+        async def hold(self, claims: Mapping[str, str]) -> None:
+            await super().hold(claims)
             self.held.set()
 
     replies = Watched()

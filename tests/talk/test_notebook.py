@@ -12,9 +12,10 @@ import pytest
 
 from bythebook.errors import DatabaseFailed, NotFound
 from bythebook.library import Library
-from bythebook.model import Answer, Asker, Question, Thread
+from bythebook.model import Answer, Asker, Message, Question, Role, Thread
 from bythebook.ports import Generation
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.talk.notebook import now, open_conversation
 from tests.samples import read
 
 _TEXT = "At how many degrees does a kettle boil water?"
@@ -124,3 +125,19 @@ async def test_a_follow_up_is_understood_and_kept_as_it_was_asked(book_folder: P
     thread = await threads.read(name, owner=None)
     assert thread is not None
     assert thread.messages[2].content == "How does it switch itself off?"
+
+
+async def test_a_question_that_is_asked_again_is_no_history_of_itself() -> None:
+    """Else what it follows on from would be its own first answer."""
+    threads, name = MemoryThreads(), str(uuid.uuid4())
+    for text, request in ((_TEXT, None), ("And then?", "one")):
+        said = [
+            Message(Role.USER, text, now(), request=request),
+            Message(Role.ASSISTANT, f"About {text}", now()),
+        ]
+        thread = await threads.append(name, said, owner="mine")
+    question = Question("And then?", thread=name)
+    again = await open_conversation(threads, question, Asker("mine", request="one"))
+    other = await open_conversation(threads, question, Asker("mine", request="two"))
+    assert again.history == thread.messages[:2]
+    assert other.history == thread.messages

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -74,9 +74,10 @@ class MemoryReplies:
         state = ClaimState.RUNNING if row.reply is None else ClaimState.DONE
         return Claim(state, reply=row.reply)
 
-    async def hold(self, key: str, token: str) -> None:
-        if self._holds(key, token):
-            self._rows[key] = replace(self._rows[key], claimed_at=self._clock())
+    async def hold(self, claims: Mapping[str, str]) -> None:
+        for key, token in claims.items():
+            if self._holds(key, token):
+                self._rows[key] = replace(self._rows[key], claimed_at=self._clock())
 
     async def keep(self, key: str, token: str, reply: KeptReply) -> None:
         if self._holds(key, token):

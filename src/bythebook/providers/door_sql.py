@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -185,12 +185,12 @@ class SqlReplies:
     async def claim(self, key: str, fingerprint: str) -> Claim:
         return await self._hands.do(lambda: self._claim(key, fingerprint))
 
-    async def hold(self, key: str, token: str) -> None:
-        await self._hands.do(lambda: self._change(key, token, claimed_at=self._clock()))
+    async def hold(self, claims: Mapping[str, str]) -> None:
+        await self._hands.do(lambda: self._change(claims, claimed_at=self._clock()))
 
     async def keep(self, key: str, token: str, reply: KeptReply) -> None:
         values = {"status": reply.status, "headers": reply.headers, "body": reply.body}
-        await self._hands.do(lambda: self._change(key, token, **values))
+        await self._hands.do(lambda: self._change({key: token}, **values))
 
     async def release(self, key: str, token: str) -> None:
         await self._hands.do(lambda: self._release(key, token))
@@ -218,15 +218,14 @@ class SqlReplies:
         # Whose row it is tells who was first; drivers do not agree on how to count rows.
         return Claim(ClaimState.MINE, token) if row.token == token else _found(row, fingerprint)
 
-    def _change(self, key: str, token: str, **values: Any) -> None:
+    def _change(self, claims: Mapping[str, str], **values: Any) -> None:
+        update = sa.update(tables.kept_replies).where(_held(claims)).values(values)
         with _translated(), self._engine.begin() as connection:
-            connection.execute(
-                sa.update(tables.kept_replies).where(_held(key, token)).values(values)
-            )
+            connection.execute(update)
 
     def _release(self, key: str, token: str) -> None:
         with _translated(), self._engine.begin() as connection:
-            connection.execute(sa.delete(tables.kept_replies).where(_held(key, token)))
+            connection.execute(sa.delete(tables.kept_replies).where(_held({key: token})))
 
 
 def _found(row: Any, fingerprint: str) -> Claim:
@@ -238,9 +237,11 @@ def _found(row: Any, fingerprint: str) -> Claim:
     return Claim(ClaimState.DONE, reply=KeptReply(row.status, headers, row.body))
 
 
-def _held(key: str, token: str) -> sa.ColumnElement[bool]:
+def _held(claims: Mapping[str, str]) -> sa.ColumnElement[bool]:
     column = tables.kept_replies.c
-    return (column.key == key) & (column.token == token) & column.body.is_(None)
+    # A token is one claim's alone, so that no pair is among these which is not in the claims.
+    mine = column.key.in_(claims.keys()) & column.token.in_(claims.values())
+    return mine & column.body.is_(None)
 
 
 def _insert(connection: sa.Connection, table: sa.Table) -> Any:

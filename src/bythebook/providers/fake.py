@@ -34,7 +34,7 @@ from bythebook.ports import (
 )
 from bythebook.providers.points import to_payload
 from bythebook.talk.summary import summarise
-from bythebook.talk.thread import LIVE_MESSAGES, in_turn, no_such_thread
+from bythebook.talk.thread import LIVE_MESSAGES, before, in_turn, no_such_thread
 
 if TYPE_CHECKING:
     from bythebook.model import Vectors
@@ -201,12 +201,11 @@ class MemoryThreads:
         thread = self._threads.get(thread_id) or Thread(thread_id, (), first, first, owner=owner)
         if thread.owner != owner:
             raise no_such_thread()
-        kept = in_turn(thread.messages[-1] if thread.messages else None, messages)
-        said = (*thread.messages, *kept)
+        said = _with(thread.messages, messages)
         self._threads[thread_id] = replace(
             thread,
             messages=said,
-            updated_at=kept[-1].timestamp,
+            updated_at=said[-1].timestamp,
             topic_summary=summarise(said[-LIVE_MESSAGES:]),
             archived_at=None,
         )
@@ -252,6 +251,18 @@ class MemoryThreads:
     def _idle(self, before: datetime) -> Sequence[Thread]:
         idle = [thread for thread in self._threads.values() if thread.updated_at < before]
         return sorted(idle, key=lambda thread: thread.updated_at)
+
+
+def _with(known: tuple[Message, ...], said: Sequence[Message]) -> tuple[Message, ...]:
+    """At the end, or in the place of what the same request brought before."""
+    first = before(known, said[0].request)
+    if len(first) == len(known):
+        return (*known, *in_turn(known[-1] if known else None, said))
+    at = len(first)
+    told = (
+        replace(new, timestamp=old.timestamp) for old, new in zip(known[at:], said, strict=False)
+    )
+    return (*first, *told, *known[at + len(said) :])
 
 
 def _live(thread: Thread) -> Thread:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Row
 
 _TRIES = 3  # to take hold of a thread that others delete meanwhile
+_TOLD = ("content", "confidence", "citations")  # of a message, that which another answer changes
 
 
 class SqlThreads:
@@ -93,21 +95,17 @@ class SqlThreads:
             _take(connection, thread_id, owner, said[0].timestamp)
             before = _load(connection, thread_id, whole=False)
             assert before is not None
-            last = before.messages[-1] if before.messages else None
-            kept = in_turn(last, said)
-            first = before.earlier + len(before.messages)
-            rows = [_row(thread_id, seq, message) for seq, message in enumerate(kept, first)]
-            connection.execute(sa.insert(messages), rows)
-            live = (*before.messages, *kept)[-LIVE_MESSAGES:]
+            brought = _brought_by(connection, thread_id, said[0].request)
+            if brought is None:
+                _add(connection, before, said)
+            else:
+                _replace(connection, thread_id, brought, said)
+            written = _load(connection, thread_id, whole=False)
+            assert written is not None
+            topics, last = summarise(written.messages), written.messages[-1].timestamp
             update = sa.update(threads).where(threads.c.thread_id == thread_id)
-            changed = {
-                "updated_at": _utc(kept[-1].timestamp),
-                "topic_summary": summarise(live),
-            }
-            connection.execute(update.values(changed))
-            thread = _load(connection, thread_id, whole=False)
-        assert thread is not None
-        return thread
+            connection.execute(update.values(updated_at=_utc(last), topic_summary=topics))
+        return replace(written, updated_at=last, topic_summary=topics)
 
     @translated
     def _list(self, owner: Owner, limit: int, offset: int) -> Sequence[ThreadSummary]:
@@ -163,6 +161,34 @@ def _take(connection: sa.Connection, thread_id: str, owner: str | None, now: dat
     raise no_such_thread()
 
 
+def _brought_by(connection: sa.Connection, thread_id: str, request: str | None) -> int | None:
+    """The number of the message that this request brought before."""
+    if request is None:
+        return None
+    column = messages.c
+    query = sa.select(column.seq).where(column.thread_id == thread_id, column.request == request)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def _add(connection: sa.Connection, thread: Thread, said: Sequence[Message]) -> None:
+    kept = in_turn(thread.messages[-1] if thread.messages else None, said)
+    first = thread.earlier + len(thread.messages)
+    rows = [_row(thread.id, seq, message) for seq, message in enumerate(kept, first)]
+    connection.execute(sa.insert(messages), rows)
+
+
+def _replace(
+    connection: sa.Connection, thread_id: str, first: int, said: Sequence[Message]
+) -> None:
+    """What was said stays where and when it was said; only the words are those told last."""
+    for seq, message in enumerate(said, first):
+        row = _row(thread_id, seq, message)
+        update = sa.update(messages).where(
+            messages.c.thread_id == thread_id, messages.c.seq == seq, messages.c.role == row["role"]
+        )
+        connection.execute(update.values({name: row[name] for name in _TOLD}))
+
+
 def _load(connection: sa.Connection, thread_id: str, *, whole: bool) -> Thread | None:
     """Thread and messages in one statement: what it shows, was so at one moment."""
     shown = sa.select(messages).where(messages.c.thread_id == thread_id)
@@ -214,12 +240,19 @@ def _row(thread_id: str, seq: int, message: Message) -> dict[str, Any]:
         "timestamp": _utc(message.timestamp),
         "confidence": message.confidence,
         "citations": [citation_to_record(citation) for citation in message.citations],
+        "request": message.request,
     }
 
 
 def _message(row: Row[Any]) -> Message:
-    citations = tuple(map(citation_from_record, row.citations or ()))
-    return Message(Role(row.role), row.content, aware(row.timestamp), row.confidence, citations)
+    return Message(
+        Role(row.role),
+        row.content,
+        aware(row.timestamp),
+        row.confidence,
+        citations=tuple(map(citation_from_record, row.citations or ())),
+        request=row.request,
+    )
 
 
 def _summary(row: Row[Any]) -> ThreadSummary:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
     from sqlalchemy.types import TypeEngine
 
-HEAD = "0006"  # the newest migration
+HEAD = "0007"  # the newest migration
 
 metadata = MetaData()
 
@@ -124,6 +124,15 @@ messages = Table(
     Column("timestamp", DateTime(timezone=True), nullable=False),
     Column("confidence", Float),
     Column("citations", _JSON),
+    Column("request", String(64)),
+    Index(
+        "idx_messages_request",
+        "thread_id",
+        "request",
+        unique=True,
+        sqlite_where=text("request IS NOT NULL"),
+        postgresql_where=text("request IS NOT NULL"),
+    ),
 )
 
 # What some worker does now and then, and when it is due again.

@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import hmac
 import logging
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -27,7 +28,9 @@ _log = logging.getLogger(__name__)
 class Repeats:
     """Answers each key of a caller once. Only what went well is kept; the rest may be tried again.
 
-    Keeping is a favour: while the store is away, requests are answered as if they had no key.
+    Keeping is a favour: while the store is away, requests are answered as if they had no key. What
+    must not be done twice even then can tell by ``scope["state"]["request"]``, which is the same
+    each time that one request comes.
     """
 
     def __init__(self, app: ASGIApp, *, replies: ReplyStore, pepper: bytes) -> None:
@@ -35,6 +38,8 @@ class Repeats:
         self._replies = replies
         self._pepper = pepper
         self._running: dict[str, asyncio.Event] = {}
+        self._held: dict[str, str] = {}  # the tokens of the claims that are being answered here
+        self._holding: asyncio.Task[None] | None = None
         self._is_away = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,7 +57,9 @@ class Repeats:
             )
         name = f"{state['caller']}\n{given}"
         key = hmac.new(self._pepper, name.encode(), hashlib.sha256).hexdigest()
-        claim = await self._claim(key, _fingerprint(scope, state["body"]))
+        fingerprint = _fingerprint(scope, state["body"])
+        state["request"] = hashlib.sha256(f"{key} {fingerprint}".encode()).hexdigest()
+        claim = await self._claim(key, fingerprint)
         if claim is None:
             await self._app(scope, receive, send)
         elif claim.reply is not None:
@@ -96,23 +103,35 @@ class Repeats:
     ) -> None:
         done = self._running[key] = asyncio.Event()
         recorder = _Recorder(send)
-        holding = asyncio.create_task(self._hold(key, token))
         try:
-            await self._app(scope, receive, recorder)
+            with self._hold(key, token):
+                await self._app(scope, receive, recorder)
         finally:
-            holding.cancel()
             try:
                 await self._settle(key, token, recorder.reply())
             finally:
                 del self._running[key]
                 done.set()
 
-    async def _hold(self, key: str, token: str) -> None:
+    @contextmanager
+    def _hold(self, key: str, token: str) -> Iterator[None]:
+        self._held[key] = token
+        if self._holding is None:
+            self._holding = asyncio.create_task(self._go_on_holding())
+        try:
+            yield
+        finally:
+            del self._held[key]
+            if not self._held:
+                self._holding.cancel()
+                self._holding = None
+
+    async def _go_on_holding(self) -> None:
         """Say now and then that we are still there: should we die, another answers instead."""
         while True:
             await asyncio.sleep(HELD_EVERY_S)
             with suppress(ServiceError):
-                await self._replies.hold(key, token)
+                await self._replies.hold(dict(self._held))
 
     async def _settle(self, key: str, token: str, reply: KeptReply | None) -> None:
         try:

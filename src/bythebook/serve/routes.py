@@ -46,7 +46,11 @@ async def asker_of(request: Request) -> Asker:
     """Who asks, as far as the door has found out."""
     known = request.state
     address = getattr(known, "address", None) or (request.client and request.client.host)
-    return Asker(owner=getattr(known, "owner", None), address=str(address) if address else None)
+    return Asker(
+        owner=getattr(known, "owner", None),
+        address=str(address) if address else None,
+        request=getattr(known, "request", None),
+    )
 
 
 Who = Annotated[Asker, Depends(asker_of)]
@@ -147,7 +151,8 @@ def _chat(library: Library, streams: Streams) -> APIRouter:
         """Ask the book in a conversation; `should_answer` says whether it answers."""
         if body.stream:
             return await stream(body, who, request)
-        return chat.show(await library.reply(chat.read(body), asker=who), call_of(request))
+        question = chat.read(body, request=who.request)
+        return chat.show(await library.reply(question, asker=who), call_of(request))
 
     @router.post(
         "/chat/stream", response_class=StreamingResponse, responses={200: {"content": events}}
@@ -159,7 +164,7 @@ def _chat(library: Library, streams: Streams) -> APIRouter:
         seen = request.headers.get("last-event-id")
         if seen is not None:
             return streams.resume(seen, owner=who.owner)
-        question = chat.read(body)
+        question = chat.read(body, request=who.request)
         return streams.begin(
             chat.tell(question, library.ask(question, asker=asked), call),
             fail=partial(chat.tell_failure, call=call),

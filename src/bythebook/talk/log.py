@@ -41,10 +41,6 @@ class Visit:
         self._asked_at = datetime.now(UTC)
         self._began = time.perf_counter()
 
-    @property
-    def owner(self) -> str | None:
-        return self._asker.owner if self._asker else None
-
     def end(self, reply: Reply | None) -> None:
         """Without a reply it ended in an error."""
         if self._log is not None and self._asker is not None:

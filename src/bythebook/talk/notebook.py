@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from bythebook.errors import DatabaseFailed, NotFound
-from bythebook.model import Answer, Message, Question, Reply, Role
+from bythebook.model import Answer, Asker, Message, Question, Reply, Role
 from bythebook.ports import ThreadStore
+from bythebook.talk.thread import before
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ class Conversation:
     thread_id: str | None  # None: nothing is to be kept
     owner: str | None
     history: tuple[Message, ...] = ()
+    request: str | None = None  # kept with it: repeated, it is kept once
     readable: bool = True
     clock: Clock = now
 
@@ -42,9 +44,8 @@ class Conversation:
         if not self.readable:
             return replace(reply, persisted=False)
         try:
-            await self.threads.append(
-                self.thread_id, exchange_of(reply, self.clock()), owner=self.owner
-            )
+            said = exchange_of(reply, self.clock(), request=self.request)
+            await self.threads.append(self.thread_id, said, owner=self.owner)
         except (DatabaseFailed, NotFound):
             _log.warning("a message of a conversation could not be kept")
             return replace(reply, persisted=False)
@@ -52,9 +53,10 @@ class Conversation:
 
 
 async def open_conversation(
-    threads: ThreadStore, question: Question, owner: str | None, clock: Clock = now
+    threads: ThreadStore, question: Question, asker: Asker, clock: Clock = now
 ) -> Conversation:
     """NotFound: the thread is another's."""
+    owner, request = asker.owner, asker.request
     if question.thread is None:
         return Conversation(threads, None, owner)
     try:
@@ -62,15 +64,15 @@ async def open_conversation(
     except DatabaseFailed:
         _log.warning("a conversation could not be read")
         return Conversation(threads, question.thread, owner, readable=False)
-    history = thread.messages if thread else ()
-    return Conversation(threads, question.thread, owner, history, clock=clock)
+    history = before(thread.messages, request) if thread else ()
+    return Conversation(threads, question.thread, owner, history, request, clock=clock)
 
 
-def exchange_of(reply: Reply, moment: datetime) -> list[Message]:
+def exchange_of(reply: Reply, moment: datetime, *, request: str | None = None) -> list[Message]:
     answer = reply.outcome if isinstance(reply.outcome, Answer) else None
     confidence = reply.evidence.confidence.average if answer else 0.0
     citations = answer.citations if answer else ()
     return [
-        Message(Role.USER, reply.question.text, moment),
+        Message(Role.USER, reply.question.text, moment, request=request),
         Message(Role.ASSISTANT, reply.outcome.text, moment, confidence, citations),
     ]

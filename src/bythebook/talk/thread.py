@@ -31,6 +31,13 @@ def in_turn(last: Message | None, messages: Sequence[Message]) -> list[Message]:
     return kept
 
 
+def before(messages: Sequence[Message], request: str | None) -> tuple[Message, ...]:
+    """What was said before this request came first; all of it where it is not among them."""
+    requests = [message.request for message in messages]
+    known = request is not None and request in requests
+    return tuple(messages[: requests.index(request)] if known else messages)
+
+
 def no_such_thread() -> NotFound:
     return NotFound("There is no such thread.", cure="Check its id, or begin a new one.")
 

@@ -242,13 +242,19 @@ _ERROR_CODES = {
 }
 
 
-def read(body: ChatRequest) -> Question:
-    """Of a selection, which is S2's, only S2's floor is asked, unless the body names one."""
+def read(body: ChatRequest, *, request: str | None = None) -> Question:
+    """Of a selection, which is S2's, only S2's floor is asked, unless the body names one.
+
+    A request that begins a conversation and is repeated begins the same one.
+    """
+    thread = body.session_id
+    if request is not None and "session_id" not in body.model_fields_set:
+        thread = uuid.UUID(request[:32], version=4)
     by_default = "similarity_threshold" not in body.model_fields_set
     selected = body.selected_text is not None and by_default
     return Question(
         text=body.message,
-        thread=str(body.session_id),
+        thread=str(thread),
         top_k=body.top_k,
         floor=LEAST_SCORE if selected else body.similarity_threshold,
         needs=Level.LOW,
