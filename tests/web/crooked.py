@@ -69,7 +69,8 @@ def crooked_server(tellings: dict[str, Telling], seen: list[dict[str, Any]]) -> 
         def do_POST(self) -> None:
             size = int(self.headers["Content-Length"])
             body = json.loads(self.rfile.read(size))
-            seen.append({"path": self.path, "key": self.headers.get("X-API-Key"), **body})
+            key, once = (self.headers.get(name) for name in ("X-API-Key", "Idempotency-Key"))
+            seen.append({"path": self.path, "key": key, "once": once, **body})
             asked = str(body.get("message", ""))
             if asked.startswith("busy"):
                 self._refuse(429, **{"Retry-After": "2"})
@@ -96,7 +97,7 @@ def crooked_server(tellings: dict[str, Telling], seen: list[dict[str, Any]]) -> 
         def _head(self, status: int, **headers: str) -> None:
             allowed = {
                 "Access-Control-Allow-Origin": "*",
-                "Access-Control-Allow-Headers": "Content-Type, X-API-Key",
+                "Access-Control-Allow-Headers": "Content-Type, Idempotency-Key, X-API-Key",
                 "Access-Control-Expose-Headers": "Retry-After",
                 "Connection": "close",
             }

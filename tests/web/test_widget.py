@@ -276,6 +276,19 @@ def test_a_stream_without_an_end_is_an_error_with_another_try(page: Page, stage:
     expect(page.locator("by-the-book .answered").last).to_contain_text("broke off")
 
 
+def test_another_try_is_the_same_request_and_another_question_is_not(
+    page: Page, stage: Stage
+) -> None:
+    _open(page, stage.url(server=stage.crooked))
+    _ask(page, "cut it", state="failed").get_by_role("button", name="Try again").click()
+    expect(page.locator("by-the-book .answered.failed")).to_have_count(1)
+    _ask(page, "cut it once more", state="failed")
+    first, again, other = stage.seen[-3:]
+    assert first["once"]
+    assert again == first
+    assert other["once"] != first["once"]
+
+
 def test_an_answer_can_be_stopped(page: Page, stage: Stage) -> None:
     _open(page, stage.url(server=stage.crooked))
     turn = _ask(page, "hang on", state="writing")

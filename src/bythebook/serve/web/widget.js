@@ -483,9 +483,13 @@
       this.ask(text, selection);
     }
 
-    async ask(text, selection = null) {
+    ask(text, selection = null) {
+      const body = { message: text, session_id: this.#thread, page_url: this.#page, selected_text: selection };
+      return this.#put({ by: "reader", text, selection, body, key: `${Date.now()}${Math.random()}` });
+    }
+
+    async #put(asked) {
       if (this.#asking) this.stop();
-      const asked = { by: "reader", text, selection, page: this.#page };
       const answer = { by: "book", state: "writing", text: "", html: [], citations: [] };
       this.#turns.push(asked, answer);
       this.#follows = true;
@@ -514,30 +518,25 @@
       alive();
       try {
         if (!navigator.onLine) throw failure("offline");
-        const response = await this.#post("chat/stream", this.#request(asked), asking.signal);
+        const response = await this.#post("chat/stream", asked.body, asking.signal, asked.key);
         for await (const [name, data] of told(response, alive)) this.#hear(answer, name, data);
       } catch (error) {
         this.#fail(answer, error, asking.signal.reason);
       } finally {
         clearTimeout(timer);
         if (this.#asking === asking) this.#asking = null;
+        asked.went = this.#thread;
         if (this.#turns.includes(answer)) this.#keep();
         this.#show(answer);
         this.#showComposer();
       }
     }
 
-    #request({ text, selection, page }) {
-      const body = { message: text, session_id: this.#thread };
-      if (page) body.page_url = page;
-      if (selection) body.selected_text = selection;
-      return body;
-    }
-
-    async #post(path, body, signal) {
+    async #post(path, body, signal, once) {
       const headers = { "Content-Type": "application/json" };
       const key = this.option("key");
       if (key) headers["X-API-Key"] = key;
+      if (once) headers["Idempotency-Key"] = once;
       const url = new URL(path, this.#server);
       const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body), signal, credentials: "omit" });
       if (!response.ok) throw await failureOf(response);
@@ -584,10 +583,10 @@
     }
 
     #retry(answer) {
-      const at = this.#turns.indexOf(answer);
-      const asked = this.#turns[at - 1];
-      this.#turns.splice(at - 1, 2);
-      this.ask(asked.text, asked.selection);
+      const [asked] = this.#turns.splice(this.#turns.indexOf(answer) - 1, 2);
+      // The same request once more is kept once; in another thread it is another.
+      if (asked.key && asked.went === this.#thread) this.#put(asked);
+      else this.ask(asked.text, asked.selection);
     }
 
     // --- showing ---
