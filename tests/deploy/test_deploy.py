@@ -9,14 +9,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from ruamel.yaml import YAML
 from tools.grown import nginx_service
 
-from bythebook.settings import ENVIRONMENT, load_settings
+from bythebook.settings import ENVIRONMENT, Settings, load_settings
 from tests.proof.ledger import FULL
 from tests.samples import ROOT
 from tests.servers import Service
@@ -110,8 +112,7 @@ def test_compose_sets_what_somebody_reads(services: dict[str, dict[str, Any]]) -
 def test_every_secret_comes_from_the_file_of_secrets() -> None:
     text = (DEPLOY / "compose.yaml").read_text("utf-8")
     wanted = set(re.findall(r"\$\{([A-Z_]+)", text))
-    example = (DEPLOY / "secrets.env.example").read_text("utf-8")
-    given = dict(re.findall(r"^([A-Z_]+)=(.*)$", example, re.M))
+    given = _example()
     assert wanted == set(given)
     secret = {name for name in wanted if re.search(r"PASSWORD|KEY|PEPPER", name)}
     assert secret == set(re.findall(r"\$\{([A-Z_]+):\?\}", text)), "without it nothing starts"
@@ -126,6 +127,40 @@ def test_the_book_is_spread_as_the_cluster_is(services: dict[str, dict[str, Any]
     assert [url.split("/")[2].split(":")[0] for url in settings.qdrant.urls] == nodes
     assert 1 < settings.qdrant.replication <= len(nodes)
     assert settings.door.keys == "required"
+
+
+def test_what_compose_sets_arrives_in_the_settings(services: dict[str, dict[str, Any]]) -> None:
+    for name in ("api", "ingest"):
+        given = services[name]["environment"].items()
+        settings = _settings_of({variable: _filled_in(value) for variable, value in given})
+        assert _hosts(settings) <= set(services), name
+
+
+def _filled_in(value: str) -> str:
+    """With what the example of a file of secrets says, where it says anything."""
+    example = _example()
+    return re.sub(r"\$\{([A-Z_]+):[^}]*\}", lambda name: example[name[1]] or "f1" * 32, value)
+
+
+def _example() -> dict[str, str]:
+    example = (DEPLOY / "secrets.env.example").read_text("utf-8")
+    return dict(re.findall(r"^([A-Z_]+)=(.*)$", example, re.M))
+
+
+def _settings_of(given: Mapping[str, str]) -> Settings:
+    """As a server reads them; each variable must have changed what it is there for."""
+    settings, without = (load_settings(environ=e, directory=DEPLOY) for e in (given, {}))
+    for variable in given:
+        path = ENVIRONMENT[variable]
+        said, unsaid = (reduce(getattr, path, one) for one in (settings, without))
+        assert said != unsaid, f"{variable} changes nothing"
+    return settings
+
+
+def _hosts(settings: Settings) -> set[str | None]:
+    """Of the stores that a server asks."""
+    stores = [settings.database_url or "", settings.door.counts, *settings.qdrant.urls]
+    return {urlsplit(str(store)).hostname for store in stores}
 
 
 # --- Kubernetes -------------------------------------------------------------------------------
@@ -187,6 +222,14 @@ def test_pods_know_only_settings_and_secrets_that_exist(objects: list[dict[str, 
             assert mounted <= _volumes(objects, pod)
 
 
+def test_what_kubernetes_sets_arrives_in_the_settings(objects: list[dict[str, Any]]) -> None:
+    maps, secrets = _named(objects, "ConfigMap"), _named(objects, "Secret")
+    given = {**maps["book"]["data"], **secrets["book"]["stringData"]}
+    settings = _settings_of({name: given[name] for name in given if name in ENVIRONMENT})
+    named = {str(host).rpartition(".")[2] for host in _hosts(settings)}
+    assert named == {"postgres", "redis", "qdrant"} <= set(_named(objects, "Service"))
+
+
 def _volumes(objects: list[dict[str, Any]], pod: dict[str, Any]) -> set[str]:
     owner = next(one for one, template in _pods(objects) if template is pod)
     claims = owner["spec"].get("volumeClaimTemplates", [])
@@ -238,6 +281,21 @@ def test_the_image_is_made_of_what_is_there_and_runs_as_nobody_in_particular() -
     assert users[-1].split(":")[0] not in ("", "0", "root")
     assert any(word == "HEALTHCHECK" for word, _ in found)
     assert any("--require-hashes" in rest for word, rest in found if word == "RUN")
+
+
+def test_the_image_is_set_up_as_a_machine_is() -> None:
+    """The locked packages with their hashes, then the project and nothing that it would bring."""
+    setup = (ROOT / "setup.sh").read_text("utf-8").replace('"$lock"', "requirements/grown.txt")
+    commands = [_installs(line) for line in setup.splitlines() if "pip install" in line]
+    image = [_installs(rest) for word, rest in _instructions() if word == "RUN" and "pip" in rest]
+    assert image == commands
+    assert image == [{"--require-hashes", "-r", "requirements/grown.txt"}, {"--no-deps", "."}]
+
+
+def _installs(command: str) -> set[str]:
+    """What is installed and how, whatever is said or kept meanwhile."""
+    how = set(command.split("pip install")[1].split())
+    return how - {"-qq", "--disable-pip-version-check", "--no-cache-dir", "--editable"}
 
 
 def test_what_is_deployed_is_what_is_tested() -> None:
