@@ -4,8 +4,8 @@ python -m tools.grown [DOCS] [--servers 2] [--folder FOLDER]
 
 Two servers of the book as on two hosts, PostgreSQL, Redis, three Qdrant nodes that keep two copies,
 and nginx in front, each a process of its own on a free port of loopback. DOCS (the sample book by
-default) is ingested; then the address and a key are printed. Ctrl+C ends everything. The binaries
-come with ``sh .ci/install``.
+default) is ingested; then the address and a key are printed. Ctrl+C ends everything. It needs
+``sh setup.sh dev``; the binaries come with ``sh .ci/install``.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from bythebook.settings import Settings, load_settings
 DEPLOY = ROOT / "deploy"
 PROGRAM = str(Path(sys.executable).with_name("bythebook"))
 NODES = 3
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Part(Protocol):
@@ -165,6 +166,20 @@ def _stop(server: Service) -> None:
         server.stop()
 
 
+def _end(*_: object) -> None:
+    """Once: whoever presses Ctrl+C again while everything ends, leaves nothing behind."""
+    for each in _ENDS:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _empty(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise SystemExit(f"{folder} is not empty: name another folder.")
+    return folder.resolve()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -173,18 +188,20 @@ def main() -> None:
     parser.add_argument("--servers", type=int, default=2, help="servers of the book")
     parser.add_argument("--folder", type=Path, help="keep what they write there; by default not")
     given = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for each in _ENDS:  # also where a shell that started us in the background ignores them
+        signal.signal(each, _end)
     try:
         with ExitStack() as stack:
             made = given.folder or stack.enter_context(tempfile.TemporaryDirectory())
-            folder = Path(made).resolve()
-            folder.mkdir(parents=True, exist_ok=True)
+            folder = _empty(Path(made))
             house = stack.enter_context(running_house(folder, given.docs, servers=given.servers))
             print(f"The book is open at {house.url} with the key {asyncio.run(house.new_key())}")
             print("Ctrl+C ends it.", flush=True)
             signal.pause()
     except pytest.skip.Exception as missing:
         raise SystemExit(f"This {missing}") from None
+    except subprocess.CalledProcessError as failed:
+        raise SystemExit(failed.returncode) from None  # it has said why
     except KeyboardInterrupt:
         print("Everything has ended.")
 
