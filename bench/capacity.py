@@ -3,11 +3,12 @@
     python -m bench.capacity [--questions 400] [--streams 200] [--write]
 
 Starts the house of ``tools/grown.py`` with the sample book, lets it rest, and asks questions that
-it has not heard before, each under one of several keys; of every part it notes the memory and the
-processors' time, less what it takes at rest. Streams are held open by a writer that takes five
-seconds for a hundred sentences (``tests/serve/slow_server.py``). ``docs/scale.md`` reckons with
-the figures. With ``--write`` they go to ``bench/capacity.json`` and to the section *Capacity* of
-``bench/RESULTS.md``. Linux only: it reads /proc.
+it has not heard before, each under one of several keys, as the widget asks: streamed, in a thread,
+and under an ``Idempotency-Key``. Of every part it notes the memory and the processors' time, and of
+the database what it commits and keeps, less what it takes at rest. Streams are held open by a
+writer that takes five seconds for a hundred sentences (``tests/serve/slow_server.py``).
+``docs/scale.md`` reckons with the figures. With ``--write`` they go to ``bench/capacity.json`` and
+to the section *Capacity* of ``bench/RESULTS.md``. Linux only: it reads /proc.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import asyncio
 import json
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -34,6 +36,11 @@ COMMAND = "python -m bench.capacity --write"
 AT_ONCE = 4
 REST_S = 5.0
 PER_KEY = 90  # questions a minute that a key may ask, and a little room
+SETTLES_S = 1.5  # until PostgreSQL has counted what it did, and the log is written
+_DATABASE = """
+SELECT xact_commit, pg_database_size(datname), pg_total_relation_size('kept_replies')
+FROM pg_stat_database WHERE datname = current_database()
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +60,20 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """What a question costs the database."""
+
+    transactions: float
+    kb: float  # its exchange, its citations and its line of the log, with indexes
+    day_kb: float  # the reply as it left, for as long as the request may be repeated
+
+
+@dataclass(frozen=True, slots=True)
 class Capacity:
     questions: int
+    per_second: float  # with this machine's cores, clients and all
     parts: list[Part]
-    kept_kb: float  # that the database grows by with each question
+    kept: Kept
     stream: Stream
 
 
@@ -64,11 +81,20 @@ class Capacity:
 class Moment:
     at: float
     cpu_s: dict[str, float]
+    transactions: int
+    kb: float
+    day_kb: float
 
     @classmethod
     def of(cls, house: House) -> Moment:
+        at = time.perf_counter()
         spent = {name: sum(map(cpu_seconds, pids)) for name, pids in _pids(house).items()}
-        return cls(time.perf_counter(), spent)
+        time.sleep(SETTLES_S)
+        with psycopg.connect(house.environment["DATABASE_URL"]) as connection:
+            found = connection.execute(_DATABASE).fetchone()
+        assert found is not None
+        transactions, size, replies = found
+        return cls(at, spent, transactions, (size - replies) / 1024, replies / 1024)
 
 
 def _pids(house: House) -> dict[str, list[int]]:
@@ -80,25 +106,32 @@ def _pids(house: House) -> dict[str, list[int]]:
     return found
 
 
-def ask(house: House, questions: Sequence[str]) -> None:
-    async def one(client: httpx.AsyncClient, mine: Sequence[str]) -> None:
-        for question in mine:
-            answer = await client.post("/chat/run", json={"message": question})
-            answer.raise_for_status()
+def ask(house: House, questions: Sequence[str]) -> float:
+    """How many seconds it took."""
 
-    async def all_of_them() -> None:
+    async def one(client: httpx.AsyncClient, mine: Sequence[str]) -> None:
+        thread = str(uuid.uuid4())
+        for question in mine:
+            body = {"message": question, "session_id": thread}
+            once = {"Idempotency-Key": str(uuid.uuid4())}
+            answer = await client.post("/chat/stream", json=body, headers=once)
+            assert "event: done" in answer.raise_for_status().text
+
+    async def all_of_them() -> float:
         shares = [questions[n : n + PER_KEY] for n in range(0, len(questions), PER_KEY)]
         keys = [await house.new_key() for _ in shares]
         await asyncio.sleep(1)  # the servers read the keys twice a second
+        began = time.perf_counter()
         for some, key in zip(shares, keys, strict=True):
             headers = {"Authorization": f"Bearer {key}"}
             async with httpx.AsyncClient(base_url=house.url, headers=headers, timeout=60) as client:
                 await asyncio.gather(*(one(client, some[n::AT_ONCE]) for n in range(AT_ONCE)))
+        return time.perf_counter() - began
 
-    asyncio.run(all_of_them())
+    return asyncio.run(all_of_them())
 
 
-def measure_questions(count: int) -> tuple[list[Part], float]:
+def measure_questions(count: int) -> tuple[float, list[Part], Kept]:
     lines = (SAMPLE_BOOK / "questions.jsonl").read_text("utf-8").splitlines()
     questions = unheard([json.loads(line)["question"] for line in lines])
     with (
@@ -108,19 +141,22 @@ def measure_questions(count: int) -> tuple[list[Part], float]:
         ask(house, list(islice(questions, 100)))  # everything is warm
         rested = Moment.of(house)
         time.sleep(REST_S)
-        began, held = Moment.of(house), _kept_kb(house)
-        ask(house, list(islice(questions, count)))
+        began = Moment.of(house)
+        seconds = ask(house, list(islice(questions, count)))
         ended = Moment.of(house)
         memory = {name: sum(map(_memory_mb, pids)) for name, pids in _pids(house).items()}
-        kept = (_kept_kb(house) - held) / count
-    return list(_parts(rested, began, ended, memory, count)), round(kept, 1)
+    parts = list(_parts(rested, began, ended, memory, count))
+    return round(count / seconds, 1), parts, _kept(rested, began, ended, count)
 
 
-def _kept_kb(house: House) -> float:
-    with psycopg.connect(house.environment["DATABASE_URL"]) as connection:
-        found = connection.execute("SELECT pg_database_size(current_database())").fetchone()
-    assert found is not None
-    return float(found[0]) / 1024
+def _kept(rested: Moment, began: Moment, ended: Moment, count: int) -> Kept:
+    rest = (began.transactions - rested.transactions) / (began.at - rested.at)
+    worked = ended.transactions - began.transactions - rest * (ended.at - began.at)
+    return Kept(
+        transactions=round(worked / count, 1),
+        kb=round((ended.kb - began.kb) / count, 1),
+        day_kb=round((ended.day_kb - began.day_kb) / count, 1),
+    )
 
 
 def _parts(
@@ -170,8 +206,8 @@ def _memory_mb(pid: int) -> float:
 
 def table(found: Capacity) -> str:
     rows = [
-        f"{found.questions} questions of the sample book, {AT_ONCE} at once; of a kind all "
-        "processes together.\n",
+        f"{found.questions} questions of the sample book, {AT_ONCE} at once, streamed in threads: "
+        f"{found.per_second} a second. Of a kind all processes together.\n",
         "| part | memory MB | CPU ms a question | cores at rest |",
         "|---|---|---|---|",
     ]
@@ -180,7 +216,11 @@ def table(found: Capacity) -> str:
         for one in found.parts
     ]
     told = found.stream
-    rows.append(f"\nThe database grows by {found.kept_kb} KB with each question and its answer.")
+    rows.append(
+        f"\nA question is {found.kept.transactions} transactions. The database grows by "
+        f"{found.kept.kb} KB with it and its answer, and for a day by {found.kept.day_kb} KB more: "
+        "the reply, should it be asked for again."
+    )
     rows.append(
         f"\n{told.streams} streams held open on one worker: {told.memory_kb} KB each, "
         f"{told.event_ms} ms of a processor for each event; without streams the worker has "
@@ -197,8 +237,9 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=200)
     parser.add_argument("--write", action="store_true", help="keep the figures")
     given = parser.parse_args()
-    parts, kept = measure_questions(given.questions)
-    found = Capacity(given.questions, parts, kept, measure_streams(given.streams))
+    per_second, parts, kept = measure_questions(given.questions)
+    stream = measure_streams(given.streams)
+    found = Capacity(given.questions, per_second, parts, kept, stream)
     print(table(found))
     if given.write:
         FIGURES.write_text(json.dumps(asdict(found), indent=1) + "\n", "utf-8")
