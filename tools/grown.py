@@ -79,6 +79,7 @@ class House:
 
 @contextmanager
 def running_house(folder: Path, docs: Path, *, servers: int = 2) -> Iterator[House]:
+    _nginx()  # it comes last: who has none should not have to wait to be told
     with ExitStack() as stack:
         postgres = stack.enter_context(running_postgres())
         nodes = stack.enter_context(running_cluster(folder / "qdrant", NODES))
@@ -143,11 +144,13 @@ def _answers(port: int) -> bool:
         return False
 
 
+def _nginx() -> str:
+    program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/bin")
+    return program or pytest.skip("needs nginx: sh .ci/install")
+
+
 def nginx_service(folder: Path, servers: list[Service]) -> Service:
     """The settings that are deployed, with our ports in them."""
-    program = shutil.which("nginx", path="/usr/sbin:/usr/local/sbin:/usr/bin:/bin")
-    if program is None:
-        pytest.skip("needs nginx: sh .ci/install")
     folder.mkdir()
     (port,) = free_ports(1)
     settings = (DEPLOY / "nginx.conf").read_text("utf-8")
@@ -157,7 +160,7 @@ def nginx_service(folder: Path, servers: list[Service]) -> Service:
     lines = [f"server 127.0.0.1:{s.port} max_fails=1 fail_timeout=2s;" for s in servers]
     upstream = "\n    ".join(["zone book 64k;", *lines, "keepalive 32;"])
     (folder / "upstream.conf").write_text(f"upstream book {{\n    {upstream}\n}}\n")
-    command = [program, "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf")]
+    command = [_nginx(), "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf")]
     return Service(command, folder, port)
 
 

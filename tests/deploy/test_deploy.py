@@ -358,3 +358,10 @@ def test_nginx_says_what_the_contract_would() -> None:
     (openai, chat) = (YAML(typ="safe").load(body) for body in bodies)
     assert {"message", "type", "param", "code"} <= set(openai["error"])
     assert {"error_code", "message", "suggested_action", "request_id"} <= set(chat)
+
+
+def test_nginx_asks_no_question_twice() -> None:
+    """What a server has taken may be kept already: whether to ask again, the reader decides."""
+    settings = (DEPLOY / "nginx.conf").read_text("utf-8")
+    (again,) = re.findall(r"proxy_next_upstream (.*);", settings)
+    assert set(again.split()) == {"error", "timeout"}  # of a POST only where it was not yet sent
