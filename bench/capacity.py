@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import tempfile
 import time
 import uuid
@@ -26,7 +27,7 @@ from pathlib import Path
 
 import httpx
 import psycopg
-from bench.load import HERE, connections, cpu_seconds, family, unheard, write_section
+from bench.load import HERE, connections, family, unheard, write_section
 from tests.samples import SAMPLE_BOOK
 from tests.serve.running import slow_server
 from tools.grown import House, running_house
@@ -88,7 +89,7 @@ class Moment:
     @classmethod
     def of(cls, house: House) -> Moment:
         at = time.perf_counter()
-        spent = {name: sum(map(cpu_seconds, pids)) for name, pids in _pids(house).items()}
+        spent = {name: sum(map(_worked_s, pids)) for name, pids in _pids(house).items()}
         time.sleep(SETTLES_S)
         with psycopg.connect(house.environment["DATABASE_URL"]) as connection:
             found = connection.execute(_DATABASE).fetchone()
@@ -177,14 +178,14 @@ def measure_streams(count: int) -> Stream:
 
 async def _stream(port: int, pid: int, count: int) -> Stream:
     async with connections(port, count) as opened:
-        before, worked = _of_family(pid, _memory_mb), _of_family(pid, cpu_seconds)
+        before, worked = _of_family(pid, _memory_mb), _of_family(pid, _worked_s)
         telling = asyncio.gather(*(each.stream("How hot is a kettle?") for each in opened))
         highest = before
         while not telling.done():
             await asyncio.sleep(0.25)
             highest = max(highest, _of_family(pid, _memory_mb))
         events = sum(len(seen) for _, _, seen in await telling)
-        spent = _of_family(pid, cpu_seconds) - worked
+        spent = _of_family(pid, _worked_s) - worked
     return Stream(
         streams=count,
         memory_kb=round((highest - before) * 1024 / count, 1),
@@ -198,10 +199,24 @@ def _of_family(pid: int, figure: object) -> float:
     return float(sum(map(figure, family(pid))))
 
 
+def _worked_s(pid: int) -> float:
+    """Of the processors, with what its children did that have ended."""
+    fields = _read(pid, "stat").rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def _memory_mb(pid: int) -> float:
     """What would be free without it: pages that it shares count by their share."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    lines = _read(pid, "smaps_rollup").splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+def _read(pid: int, name: str) -> str:
+    """Nothing of a process that has just ended: PostgreSQL has some that come and go."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def table(found: Capacity) -> str:

@@ -82,7 +82,8 @@ async def test_any_one_process_may_go(proof: Ledger, tmp_path: Path) -> None:
         f"{_DOWN_S:.0f} s, under {_READERS} readers who got {len(told)} answers",
         f"{lost} of {sum(one.exchanges for one in kept)} acknowledged exchanges lost, {mixed} "
         f"mixed, {doubled} kept twice; {len(other)} answers other than "
-        f"alone, {len(without_vectors) - len(other)} by words alone; {len(wrong)} wrong responses; "
+        f"alone, {len(without_vectors) - len(other)} by words alone; {len(wrong)} wrong responses"
+        f"{': ' + wrong[0] if wrong else ''}; "
         f"{sum(r.refused for r in readers)} typed 503 and {sum(r.cut for r in readers)} broken "
         f"connections, asked again; longest wait {waits[longest]:.1f} s ({longest})",
         held=not (lost or mixed or doubled or other or wrong) and waits[longest] <= _LONGEST_WAIT_S,
