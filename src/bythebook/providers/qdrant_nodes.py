@@ -111,7 +111,8 @@ def _connect(url: str, api_key: str | None) -> AsyncQdrantClient:
 
 def _another_may_answer(error: Exception) -> bool:
     if isinstance(error, UnexpectedResponse):
-        return (error.status_code or 500) >= 500
+        # A node that has just started again may not know yet what the others have.
+        return error.status_code == 404 or (error.status_code or 500) >= 500
     return isinstance(error, ResponseHandlingException | OSError)
 
 

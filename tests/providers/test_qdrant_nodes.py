@@ -1,0 +1,46 @@
+"""Which node is believed: one that answers, and about what is missing all of them."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from qdrant_client import AsyncQdrantClient
+from qdrant_client.http.exceptions import UnexpectedResponse
+
+from bythebook.errors import BookError, IndexDamaged, StoreFailed
+from bythebook.providers.qdrant_nodes import Nodes, Server
+
+_THREE = Server(tuple(f"http://127.0.0.1:{port}" for port in (1, 2, 3)))
+
+
+class Told:
+    """What each node says in turn: a status, or that it has what was asked for."""
+
+    def __init__(self, *statuses: int) -> None:
+        self._left = list(statuses)
+
+    async def __call__(self, _: AsyncQdrantClient) -> str:
+        status = self._left.pop(0)
+        if status != 200:
+            raise UnexpectedResponse(status, "", b"", httpx.Headers())
+        return "found"
+
+
+@pytest.mark.parametrize("statuses", [(200,), (404, 200), (500, 404, 200)])
+async def test_a_node_that_has_it_is_found(statuses: tuple[int, ...]) -> None:
+    nodes = Nodes(_THREE)
+    assert await nodes.call(Told(*statuses), seconds=60) == "found"
+    await nodes.close()
+
+
+@pytest.mark.parametrize(
+    ("statuses", "error"),
+    [((404, 404, 404), IndexDamaged), ((404, 404, 503), StoreFailed), ((401,), StoreFailed)],
+)
+async def test_what_is_missing_is_missing_on_all_of_them(
+    statuses: tuple[int, ...], error: type[BookError]
+) -> None:
+    nodes = Nodes(_THREE)
+    with pytest.raises(error):
+        await nodes.call(Told(*statuses), seconds=60)
+    await nodes.close()
