@@ -37,9 +37,8 @@ sh prove.sh R12 S10    # some rows, quickly
 ```
 
 on two cores, everything on one machine, no network. *R* rows are faults and load, *S* rows are
-attacks; the threat model is in [SECURITY.md](../SECURITY.md). Not a row yet: S14, that every
-pattern of the program takes linear time; some do not. Rows marked *quick count* have not been shown
-at their full counts by the run that wrote this page.
+attacks; the threat model is in [SECURITY.md](../SECURITY.md). Rows marked *quick count* have not
+been shown at their full counts by the run that wrote this page.
 """
 
 

@@ -191,13 +191,17 @@ def _stands(verdict: Supported, before: Supported | Withheld | None) -> bool:
     return isinstance(before, Supported) and before.hit.passage.id == verdict.hit.passage.id
 
 
+def _in_a_row(words: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(r"\s+".join(map(re.escape, words)))
+
+
 def _verbatim(text: str, hit: Hit) -> str | None:
     """The passage's own words, if they are whole sentences of it; of a fence, what is inside."""
     words = without_line_mark(text).split()
     passage = hit.passage
     if not words or words[0] not in passage.text:
         return None
-    for found in re.finditer(r"\s+".join(map(re.escape, words)), passage.text):
+    for found in _in_a_row(words).finditer(passage.text):
         if _is_whole(hit, found.start(), found.end()):
             return inside_fence(found[0]) or found[0]
     return None

@@ -29,7 +29,7 @@ _STRANGE_MARKER = re.compile(
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _LINE_MARK = re.compile(r"^\s*(?:(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>)\s+)+")
 
-_LINK = re.compile(r"!?\[([^\[\]]*)\]\s*\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+[^()]*)?\)")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\s*\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s[^()]*)?\)")
 _TAG = re.compile(
     r"</?(?:a|b|i|u|s|p|em|strong|br|hr|div|span|ul|ol|li|sup|sub|code|pre|h[1-6]|img|svg|math|"
     r"script|style|iframe|object|embed|form|input|button|link|meta|base|video|audio|source|table|"
@@ -44,12 +44,12 @@ _ADDRESS = re.compile(
 )
 # evil.example, evil.example/path, also with the dots of other scripts.
 _DOTTED = re.compile(
-    r"(?<![\w/])[\w-]{1,63}(?:(?:\[?[.。．｡]\]?)[\w-]{1,63}){0,20}"
+    r"(?<![\w/])[\w-]{1,63}+(?:(?:\[?[.。．｡]\]?)[\w-]{1,63}+){0,20}"
     r"\[?[.。．｡]\]?[^\W\d_]{2,24}(?:[:/][^\s()<>]*)?"
 )
 _SPACES = re.compile(r"[ \t]{2,}")
 _LONGEST_LABEL = 2  # words
-_LOOSE = re.compile(r"\(\s*\)|\[\s*\]|\s+(?=[.,;:!?)])")
+_LOOSE = re.compile(r"\(\s*\)|\[\s*\]|(?<!\s)\s++(?=[.,;:!?)])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +199,12 @@ class Splitter:
 
 def _fence_end(text: str, fence: str) -> int:
     """Where a fenced block ends, with the markers after it; -1 while that is not known."""
-    closing = re.compile(
-        rf"\n[ \t]*{re.escape(fence[0])}{{{len(fence)},}}[ \t]*(?:\[\d+\])*[ \t]*\n"
-    )
-    found = closing.search(text)
+    found = _closing(fence[0], len(fence)).search(text)
     return -1 if found is None else found.end() - 1
+
+
+def _closing(sign: str, least: int) -> re.Pattern[str]:
+    return re.compile(rf"\n[ \t]*+{re.escape(sign)}{{{least},}}+[ \t]*+(?:(?:\[\d+\])++[ \t]*+)?\n")
 
 
 def _sentences(line: str) -> list[str]:

@@ -24,7 +24,7 @@ _DATE = re.compile(
     rf"\b(?:{_MONTH} \d{{1,2}}(?:, \d{{4}})?|\d{{1,2}} {_MONTH}(?: \d{{4}})?|{_MONTH},? \d{{4}}"
     r"|(?:1[0-9]|20)\d\d(?:s|[–-]\d{2,4})?|\d{1,2}(?:st|nd|rd|th) century|\d+ (?:BCE?|AD|CE)"
     rf"|{_MONTH}(?= of\b))"
-    r"(?![\d,.]*\d|\w)"
+    r"(?![,.]*\d|\w)"
 )
 _COUNTED = (
     r"(?:\d(?:[\d,.]*\d)?|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"
@@ -43,7 +43,7 @@ _CAPITALISED = r"[A-ZÀ-Þ][\w'’&.-]*\w|[A-Z]\b"
 # Of two words at least: a single capital begins sentences, months and peoples as well.
 _NAME = re.compile(
     rf"(?:{_CAPITALISED})(?: (?:(?:of|de|da|di|del|von|van|der|la|le|the) ){{0,2}}"
-    rf"(?:{_CAPITALISED}))+(?<!['’]s)"
+    rf"(?:{_CAPITALISED}))*(?<!['’]s)"
 )
 _IDENTIFIER = re.compile(r"(?<!\w)(?:--[a-z][\w-]+|/\w+(?:/\w+)*|[A-Za-z]\w*(?:_\w+)+)")
 
@@ -102,9 +102,12 @@ def _candidates(
     """What is of the kind and not said by the question itself."""
     for found in pattern.finditer(sentence):
         start, end = found.span()
-        first = found[0].split(" ", 1)[0]
-        if pattern is _NAME and first.lower() in FUNCTION_WORDS["en"]:
-            start += len(first) + 1
+        if pattern is _NAME:
+            first, _, others = found[0].partition(" ")
+            if not others:
+                continue  # one word alone: it may begin a sentence
+            if first.lower() in FUNCTION_WORDS["en"]:
+                start += len(first) + 1
         terms = numbers_of(sentence[start:end])
         # Of an identifier, the first is the whole; its parts may well be the question's words.
         told = terms[:1] if pattern is _IDENTIFIER else terms

@@ -46,7 +46,7 @@ _CONTRACTIONS = (
     (re.compile(r"\b[Ii]n (?:short|addition|fact|summary|other words)\b,?"), " "),
     (re.compile(r"\bper cent\b"), "percent"),
     (re.compile(r"(?<=\d),(?=\d{3}\b)"), ""),
-    (re.compile(r"[*`]+|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)"), ""),
+    (re.compile(r"[*`]+|(?<!\w)_++(?=\w)|(?<!\w)__++|(?<=[^\W_])_++(?!\w)"), ""),
     (re.compile(r"(?<=[^\W\d])[-–](?=[^\W\d])"), " "),
     (re.compile(r"(?<=\d)[-–—](?=\d)"), " to "),
     (re.compile(r"(?<=\d)-(?=[^\W\d])"), " "),

@@ -56,14 +56,17 @@ class Wants:
         """Whether the text begins by saying what the term is."""
         if not self.definition:
             return False
-        named = _KIND.sub("", self.definition) or self.definition
-        article = r"\W{0,3}(?:(?:an?|the)\s+)?\W{0,3}"
-        term = re.escape(named).replace(r"\ ", r"\s+") + f"(?:{_KIND.pattern})?"
-        return bool(re.match(f"{article}{term}(?:e?s)?\\W{{0,3}}{_SAYS_WHAT}", text, re.IGNORECASE))
+        return bool(_defining(_KIND.sub("", self.definition) or self.definition).match(text))
 
     def is_counted_by(self, text: str) -> bool:
         """Whether a number was asked for and the text has one."""
         return self.number and bool(_NUMBER.search(text))
+
+
+def _defining(term: str) -> re.Pattern[str]:
+    article = r"\W{0,3}(?:(?:an?|the)\s+)?\W{0,3}"
+    named = re.escape(term).replace(r"\ ", r"\s+") + f"(?:{_KIND.pattern})?"
+    return re.compile(f"{article}{named}(?:e?s)?\\W{{0,3}}{_SAYS_WHAT}", re.IGNORECASE)
 
 
 def wants_of(question: str) -> Wants:

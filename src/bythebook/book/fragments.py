@@ -27,8 +27,8 @@ _LETTERS = re.compile(r"[^\W_]+")
 _FOLDED = bytes(ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(128)) * 2
 # A browser sees these otherwise than they are written: maths, line ends, zero-width spaces.
 _UNSEEN = re.compile(r"[$\\\n\u200b\u00ad]")
-_STOPS = re.compile(r"[.!?:;…。！？؟۔।][^\w\s]*\Z")
-_EDGES = re.compile(r"\A[^\w]+|[^\w]+\Z")
+_STOP_FROM_END = re.compile(r"[^\w\s]*?[.!?:;…。！？؟۔।]")
+_INNER = re.compile(r"\w(?:.*\w)?", re.DOTALL)
 
 
 def with_fragments(passages: Sequence[Passage]) -> tuple[Passage, ...]:
@@ -85,7 +85,7 @@ def _without_accents(word: str) -> str:
 
 def _fragment(passage: Passage, unit: Unit, page: _Page) -> str:
     text = passage.unit_text(unit)
-    is_label = unit.kind is UnitKind.SENTENCE and not _STOPS.search(text)
+    is_label = unit.kind is UnitKind.SENTENCE and not _STOP_FROM_END.match(text[::-1])
     if is_label or unit.kind not in (UnitKind.SENTENCE, UnitKind.ITEM):
         return ""  # the theme draws the title of a note or a tab in its own way
     words = text.split()
@@ -138,5 +138,5 @@ def _is_seen(words: Sequence[str]) -> bool:
 
 def _encoded(words: Sequence[str]) -> str:
     """Every sign of the directive's own grammar is written as a percent code."""
-    phrase = _EDGES.sub("", " ".join(words))
-    return quote(phrase, safe="").replace("-", "%2D")
+    inner = _INNER.search(" ".join(words))
+    return quote(inner[0] if inner else "", safe="").replace("-", "%2D")

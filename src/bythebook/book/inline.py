@@ -11,7 +11,7 @@ from bythebook.book.js import UNKNOWN, is_comment, read_literal
 from bythebook.book.jsx import Expression, Tag
 
 _SPACES = re.compile(r"[ \t]+")
-_AROUND_BREAK = re.compile(r"[ \t]*\n[ \t]*")
+_AROUND_BREAK = re.compile(" ?\n ?")  # where blanks stand alone
 
 Values = Mapping[str, object]  # what names in expressions stand for: props, exported constants
 _NO_VALUES: Values = {}

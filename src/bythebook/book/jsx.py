@@ -160,7 +160,7 @@ def pair_tags(tags: Sequence[Tag]) -> None:
 
 # --- import and export ----------------------------------------------------------------------------
 
-_IMPORT = re.compile(r"import(?:\s*[\"'{*]|\s+[\w$]+\s*(?:,|\s\s*from\b))")
+_IMPORT = re.compile(r"import(?:\s*[\"'{*]|\s+[\w$]+(?:\s*,|\s+from\b))")
 _EXPORT = re.compile(
     r"export\s+(?:default|const|let|var|function|class|async|type|interface|\{|\*)"
 )

@@ -17,9 +17,10 @@ from urllib.parse import quote, unquote
 from bythebook.book.files import Files, UnreadableFile
 
 _LINK = re.compile(r"^(\s*)(?:[-*+]\s+)?\[([^\]]*)\]\(<?([^)>#\s]*)>?(?:#[^)]*)?\)\s*$")
-_PART = re.compile(r"^#\s+(.+?)\s*#*\s*$")
+_PART = re.compile(r"#\s+(.+)")
 _INCLUDE = re.compile(
-    r"(?<!\\)\{\{\s*#(?:include|rustdoc_include|playground)\s+([^\s:}]+)(?::([^\s}]*))?[^}]*\}\}"
+    r"(?<!\\)\{\{\s*#(?:include|rustdoc_include|playground)"
+    r"\s+([^\s:}]++)(?::([^\s}]*+))?+[^{}]*+\}\}"
 )
 _ANCHOR_LINE = re.compile(r"ANCHOR(?:_END)?:\s*([\w-]+)")
 _MAX_INCLUDED = 2 * 1024 * 1024  # characters put into one page
@@ -78,6 +79,11 @@ def _below(table: dict[str, object], name: str) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
+def _title(words: str) -> str | None:
+    """Without the signs that may close a heading."""
+    return words.strip().rstrip("#").rstrip() or None
+
+
 def read_summary(text: str) -> Iterator[Chapter]:
     """The chapters that have a file, in reading order; a file counts once."""
     part: str | None = None
@@ -87,7 +93,7 @@ def read_summary(text: str) -> Iterator[Chapter]:
     for line in text.splitlines():
         heading = _PART.match(line)
         if heading:
-            part = None if first_heading else heading.group(1)  # the first is "Summary"
+            part = None if first_heading else _title(heading[1])  # the first is "Summary"
             first_heading = False
         link = _LINK.match(line)
         if link is None:

@@ -14,7 +14,7 @@ _STOP = re.compile(
     r"(?:(?<![.!?…؟۔।॥։።᙮])[.!?…؟۔।॥։።᙮]++[\"'”’»)\]}›」』]*+(?=\s|\Z))"
     r"|(?:[。！？｡]+[」』”’）)\]\"'»]*)"
 )
-_WORD_BEFORE = re.compile(r"[\w.]*\Z")
+_WORD_BEFORE = re.compile(r"(?<![\w.])[\w.]*+\Z")
 _OPENERS = "\"'“‘«([{‹「『*_¿¡"
 _NEVER_LAST = word_set(
     "e.g i.e cf vs viz approx ca dr mr mrs ms prof st fig figs eq eqs sec secs ch chap vol pp "

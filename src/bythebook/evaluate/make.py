@@ -34,6 +34,7 @@ _VAGUE = word_set(
     "goal aim purpose idea problem method way answer question point key following only"
 )
 _DEFINITION = re.compile(
+    r"(?=[^.]*+\.\Z)"  # or each "is" would be read from to the end
     r"(?P<subject>[^\W\d_][\w /-]*?) (?P<verb>is|are) (?P<predicate>(?:an?|the) [^.]+)\."
 )
 _PREDICATE_END = re.compile(r"[,;:(]| (?:that|which|who|where|when|whose) ")
@@ -42,7 +43,7 @@ _NUMBER = re.compile(
 )
 _YEAR = re.compile(r"\b(?:in|since|until|by) (?P<year>1\d{3}|20\d{2})(?=[,.;]| [a-z])")
 _NAME = re.compile(
-    r"\b(?:in|with|by|to|of|from|on|at|for|as|than|into|over|under|called|named) "
+    r"(?<![\w-])(?:in|with|by|to|of|from|on|at|for|as|than|into|over|under|called|named) "
     r"(?P<name>[A-Z][\w-]+(?: (?:[A-Z]|\d)[\w-]*)*)"
     r"(?=[.,;]| (?:and|or|with|which|that|who|in|by|for|to|from|on|at|as|is|are|was|were|has)\b)"
 )

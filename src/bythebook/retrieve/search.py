@@ -33,7 +33,7 @@ _EACH, _EACH_OF_MANY, _MANY = 24, 48, 20_000
 _HERE = 0.03  # of score: on the page being read, so much less is as good
 _BEFORE_PATH = re.compile(r"^[a-z]+://[^/]*", re.IGNORECASE)
 _AFTER_PATH = re.compile(r"[?#].*", re.DOTALL)
-_PAGE_ENDING = re.compile(r"(?:/index)?(?:\.html?)?/*\Z")
+_PAGE_ENDING = re.compile(r"(?:/index)?(?:\.html?)?\Z")
 _LEAD = 0.3  # of a selection beside the question: it orders what is alike, and answers nothing
 
 
@@ -149,7 +149,7 @@ def page_first(hits: tuple[Hit, ...], question: Question) -> tuple[Hit, ...]:
 def page_path(url: str) -> str:
     """What an address says of the page alone, wherever it is served: ``/docs/topics``."""
     path = _BEFORE_PATH.sub("", _AFTER_PATH.sub("", url))
-    return _PAGE_ENDING.sub("", path) or "/"
+    return _PAGE_ENDING.sub("", path.rstrip("/")) or "/"
 
 
 def _check_filters(question: Question) -> None:

@@ -37,7 +37,9 @@ _MARK, _UNMARK = "\ue0b9", "\ue0ba"
 _NO_MARKERS = dict.fromkeys(map(ord, (_OPEN, _CLOSE, _MARK, _UNMARK)))
 _PLAIN = re.compile(r"[^`$*|\n\[\]]+")
 _MARKER = re.compile(f"{_OPEN}([0-9]{{1,4}}){_CLOSE}")
-_MARKERS_AT_END = re.compile(rf"\s*((?:{_OPEN}[0-9]{{1,4}}{_CLOSE})+)\s*\Z")
+_MARKERS_AT_END = re.compile(  # looked for where the blanks or the markers begin
+    rf"(?:(?<!\s)\s++|(?<![\s{_CLOSE}]))((?:{_OPEN}[0-9]{{1,4}}{_CLOSE})++)\Z"
+)
 _CITED = re.compile(r"(?<=\s)((?:\[[0-9]{1,4}\])+)(?=\s|\Z)")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _DELIMITER_ROW = re.compile(r"\|(?:\s*:?-+:?\s*\|)+\s*")

@@ -16,16 +16,14 @@ from importlib.resources.abc import Traversable
 from fastapi import APIRouter, Request, Response
 
 _STYLES = ("palette.css", "widget.css")
-_CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _SPACE = re.compile(r"\s+")
 _TIGHT = re.compile(r" ?([{};,>]) ?|(:) ")
 _NEEDLESS = re.compile(r";(?=})|(?<=[ :,(])0(?=\.\d)")
-# Only what stands on a line of its own, or after a space at its end: no string has that.
-_JS_COMMENT = re.compile(r"^\s*(?://|/\*\*).*|\s+// [^\"`]*$")
 # Strings, templates (none within another) and regular expressions stay as they are.
 _JS_LITERAL = re.compile(
-    r'"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`'
-    r"|(?<=[(=,:?!&|] )/(?! ).+?/(?=[\s.,;)])|(?<=[(!])/.+?/(?=[\s.,;)])|(?<=return )/.+?/(?=\.)"
+    r'"(?:[^"\\]|\\.?)*+(?:"|\Z)|`(?:[^`\\]|\\.?)*+(?:`|\Z)'
+    r"|(?:(?<=[(=,:?!&|] )(?!/ )|(?<=[(!]))/.{1,200}?/(?=[\s.,;)])|(?<=return )/.{1,200}?/(?=\.)"
 )
 _JS_TIGHT = re.compile(r" ?([=*<>{}()?:&|,;!]+) ?")
 _HEADERS = {
@@ -38,7 +36,7 @@ _HEADERS = {
 
 def widget_script() -> bytes:
     """The file as it is read in the house, but for what only its readers need."""
-    lines = [_JS_COMMENT.sub("", line).strip() for line in _read("widget.js").splitlines()]
+    lines = [_without_comment(line) for line in _read("widget.js").splitlines()]
     script = "\n".join(_tight(line) for line in lines if line)
     parts = {
         "styles": _styles(),
@@ -50,6 +48,15 @@ def widget_script() -> bytes:
         assert script.count(place) == 1, name
         script = script.replace(place, _compact(part))
     return script.encode()
+
+
+def _without_comment(line: str) -> str:
+    """Only what stands on a line of its own, or behind all strings, is taken for a comment."""
+    line = line.strip()
+    if line.startswith(("//", "/**")):
+        return ""
+    quoted = max(line.rfind('"'), line.rfind("`")) + 1
+    return line[:quoted] + line[quoted:].partition(" // ")[0].rstrip()
 
 
 def _tight(line: str) -> str:

@@ -63,10 +63,10 @@ _EXPLETIVE = re.compile(
     r"good\s+idea|bad\s+idea)\s+(?:to|that|if|when|whether|building|using|having)\b",
     re.IGNORECASE,
 )
-_DEFINITION = re.compile(
+_DEFINITION = re.compile(  # of a question without its last signs
     r"\W*(?:and\s+|so\s+|but\s+)?(?:(?:what|who)(?:['’]s|\s+is|\s+are|\s+was|\s+were)|define|"
-    r"explain|describe|tell\s+me\s+about|what\s+does)\s+(?:an?\s+|the\s+)?(?P<term>[^?!.,;]+?)"
-    r"(?:\s+(?:mean|stand\s+for|do|for|used\s+for))?\s*[?.!]*\s*",
+    r"explain|describe|tell\s+me\s+about|what\s+does)\s++(?:an?\s++|the\s++)?+(?P<term>[^?!.,;]+?)"
+    r"(?:(?<!\s)\s++(?:mean|stand\s+for|do|for|used\s+for))?",
     re.IGNORECASE,
 )
 _LONGEST_TERM = 5  # words
@@ -173,7 +173,7 @@ def _is_pronoun(word: _Word) -> bool:
 
 def _topic(context: str) -> str:
     """What the question was about: the term it asked for, or the words that may name it."""
-    defined = _DEFINITION.fullmatch(context)
+    defined = _DEFINITION.fullmatch(context.rstrip().rstrip("?.!").rstrip())
     if defined and len(defined["term"].split()) <= _LONGEST_TERM:
         return defined["term"].strip("\"'“”‘’`*")
     return " ".join(word.text for word in _words(context) if word.names)
