@@ -229,9 +229,9 @@ class _Machine:
     def attacks(self) -> Iterator[Attack]:
         endless = [leaf for leaf in self.ways if leaf in self.beyond[leaf]]
         left = _ALL_BUDGET
-        for here, there in product(endless, endless):
+        for here, there, turn in product(endless, endless, (1, -1)):
             if left > 0 and here != there and there in self.beyond[here]:
-                word, steps = self._word(here, there)
+                word, steps = self._word(here, there, turn)
                 left -= steps
                 if word:
                     parts = self._heads(here, there), self._pumps(here, there, word)
@@ -262,15 +262,16 @@ class _Machine:
         refused = [sign for sign in self.signs if sign not in self.next[leaf]]
         return list(dict.fromkeys([*refused[:1], *refused[-1:]]))
 
-    def _word(self, here: int, there: int) -> tuple[str, int]:
+    def _word(self, here: int, there: int, turn: int) -> tuple[str, int]:
         """A word that leads from here to here, from here to there, and from there to there;
-        and the steps that it took to find it, or that there is none."""
+        and the steps that it took to find it, or that there is none. Signs that are as good are
+        taken from either end."""
         begin, end = (here, here, there), (here, there, there)
         words = {begin: ""}
         todo = deque(words)
         while todo and len(words) < _BUDGET:
             place = todo.popleft()
-            for sign in self.next[place[0]]:
+            for sign in [*self.next[place[0]]][::turn]:
                 targets = [
                     [leaf for leaf in self.next[now].get(sign, ()) if goal in self.beyond[leaf]]
                     for now, goal in zip(place, end, strict=True)
