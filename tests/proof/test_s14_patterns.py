@@ -22,10 +22,10 @@ from tests.proof.expressions import ANYWHERE, Expression, expressions
 from tests.proof.hard_texts import Attack, attacks, blind_attacks
 from tests.proof.ledger import Ledger
 
-_SMALL = (12, 16, 20, 50, 100, 300, 1_000, 2_000)  # signs
-_LARGE = (4_000, 8_000, 16_000, 32_000)
-_NOTHING_S = 0.0001  # for 2,000: their square could not be done in that time
-_TOO_LONG_S = 0.2  # for any: a longer one may never end
+_SMALL = (12, 16, 20, 50, 100, 300, 1_000, 2_000, 4_000)  # signs
+_LARGE = (8_000, 16_000, 32_000, 64_000)
+_NOTHING_S = 0.0001  # for 4,000: their square could not be done in that time
+_TOO_LONG_S = 1.0  # for any: a longer one may never end
 _STEEPEST = 1.5  # the power of the size that the time grows with; a square's is 2
 _MOMENTS = 5
 _QUICKLY = 30  # texts for each pattern
