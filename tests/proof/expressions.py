@@ -21,7 +21,8 @@ _USES = ANYWHERE | {"match", "fullmatch"}
 _STRICTEST = frozenset(["fullmatch", "sub"])  # where it is not written what becomes of it
 _TYPES = frozenset(["Pattern", "Match"])
 
-Made = Mapping[str, Sequence[re.Pattern[str]]]  # by the function that makes them when it runs
+# By the function that makes them when it runs: how they are used, and examples.
+Made = Mapping[str, tuple[str, Sequence[re.Pattern[str]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,11 @@ def expressions(package: Path, made: Made) -> tuple[list[Expression], list[str]]
         for call in _calls(module.tree, module.name):
             if _is_a_mere_word(call.node.args[0]):
                 continue
-            patterns = _written(call, module.names) or made.get(call.place, ())
+            patterns: Sequence[re.Pattern[str]] = _written(call, module.names)
             uses = _uses(call, module, modules)
+            if not patterns and call.place in made:
+                use, patterns = made[call.place]
+                uses = frozenset([use])
             found += [Expression(call.place, pattern, uses) for pattern in patterns]
             if not patterns:
                 hidden.append(f"{call.place}: makes a pattern when it runs, and is not listed")

@@ -97,7 +97,7 @@ def test_a_pattern_that_cannot_be_seen_is_told(
         "utf-8",
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    found, hidden = expressions(package, {"hiding.gone": []})
+    found, hidden = expressions(package, {"hiding.gone": ("match", [])})
     assert [(each.where, each.pattern.pattern, each.uses) for each in found] == [
         ("hiding.SEEN", "a", {"match"}),
         ("hiding.ALSO", "ab", {"fullmatch", "sub"}),
@@ -111,20 +111,18 @@ def test_a_pattern_that_cannot_be_seen_is_told(
     ]
 
 
-def _made() -> dict[str, list[re.Pattern[str]]]:
+def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
     """By the function that makes them: patterns that are known only when it runs."""
+    terminator = syntax.grammar("mdx", maths="on").inline.terminator_re  # type: ignore[attr-defined]
+    globs = [site._glob(glob) for glob in ("**/*.test.{js,ts}", "**/_*/**")]
     return {
-        "bythebook.answer.check._in_a_row": [check._in_a_row(["a", "b", "a"])],
-        "bythebook.answer.draft._closing": [draft._closing(sign, 3) for sign in "`~"],
-        "bythebook.answer.mark._when": [kind.asked for kind in mark._KINDS],
-        "bythebook.answer.wants._defining": [wants._defining("a b a")],
-        "bythebook.book.mdx._UNWRAPPED": list(mdx._UNWRAPPED.values()),
-        "bythebook.book.parsers.InlineParser.__init__": [
-            syntax.grammar("mdx", maths="on").inline.terminator_re
-        ],
-        "bythebook.book.site._glob": [
-            site._glob(glob) for glob in ("**/*.test.{js,ts}", "**/_*/**")
-        ],
+        "bythebook.answer.check._in_a_row": ("finditer", [check._in_a_row(["a", "b", "a"])]),
+        "bythebook.answer.draft._closing": ("search", [draft._closing(sign, 3) for sign in "`~"]),
+        "bythebook.answer.mark._when": ("search", [kind.asked for kind in mark._KINDS]),
+        "bythebook.answer.wants._defining": ("match", [wants._defining("a b a")]),
+        "bythebook.book.mdx._UNWRAPPED": ("match", list(mdx._UNWRAPPED.values())),
+        "bythebook.book.parsers.InlineParser.__init__": ("search", [terminator]),
+        "bythebook.book.site._glob": ("match", globs),
     }
 
 
