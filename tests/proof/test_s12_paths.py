@@ -1,4 +1,9 @@
-"""A book is read from its own folder: nothing leads out of it, however it is planted."""
+"""A book is read from its own folder: nothing leads out of it, however it is planted.
+
+A hard link leads nowhere: it is a second name of the same file, and nobody can tell which was the
+first. Whoever can make one could copy the file as well (Linux asks for that: protected_hardlinks).
+To refuse files of several names would refuse the books in hard-linked snapshots and backups.
+"""
 
 from __future__ import annotations
 
@@ -131,16 +136,29 @@ def _raced(docs: Path, looks: int) -> tuple[int, int]:
     return read, leaks
 
 
+def _hard_link_is_read(folder: Path) -> bool:
+    """Whether a file that has a name elsewhere too is a page of the book like any other."""
+    docs = folder / "snapshot"
+    docs.mkdir()
+    (folder / "first-name.md").write_text("# Kettles\n\nA kettle boils water.\n")
+    (docs / "kettles.md").hardlink_to(folder / "first-name.md")
+    [passage] = read_book(docs).passages
+    return passage.text == "A kettle boils water."
+
+
 def test_nothing_outside_the_book_is_read(proof: Ledger, tmp_path: Path) -> None:
     row = proof("S12", "Paths, links and races lead out of the book", bar="0 bytes from outside")
     docs = _site(tmp_path)
     leaks = _leaks(docs)
     looks = proof.times(5_000, 50_000)
     read, raced = _raced(docs, looks)
+    linked = _hard_link_is_read(tmp_path)
     row.enter(
         f"{len(_PATHS)} paths (.., absolute, NUL, links to files, folders, loops, /proc, a FIFO), "
         f"{len(_IMPORTS)} imports of pages, and {looks:,} readings while file and folder turn "
-        "into links and back",
-        "; ".join(leaks) or f"{raced} bytes from outside; {read:,} of the readings met the file",
-        held=not leaks and not raced and read > 0,
+        "into links and back. A hard link is a file of the book: nothing tells it from one",
+        "; ".join(leaks)
+        or f"{raced} bytes from outside; {read:,} of the readings met the file; "
+        f"hard links are read: {'yes' if linked else 'no'}",
+        held=not leaks and not raced and read > 0 and linked,
     )

@@ -70,6 +70,11 @@ def measure(hits: Sequence[Hit], *, top_k: int) -> Confidence:
     )
 
 
+def band(score: float) -> Level:
+    """How sure a single passage is, in a word: enough for readers, and no help to be found by."""
+    return next((level for least, _, level in _BANDS if score >= least), Level.LOW)
+
+
 def gate(question: Question, workflow: PlannedWorkflow, evidence: Evidence) -> Refusal | None:
     """A refusal if this evidence cannot carry an answer."""
     selected = workflow.mode is Mode.SELECTED_TEXT_ONLY

@@ -19,15 +19,25 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from bythebook.answer.gate import band
 from bythebook.answer.respond import Event
 from bythebook.book.tokens import estimate_tokens
 from bythebook.errors import BookError, InvalidInput, NotFound
-from bythebook.model import Answer, Citation, Message, Question, Refusal, Reply, Role, Sentence
+from bythebook.model import (
+    Answer,
+    Citation,
+    Level,
+    Message,
+    Question,
+    Refusal,
+    Reply,
+    Role,
+    Sentence,
+)
 from bythebook.serve.contracts.shape import citations_of
 from bythebook.serve.contracts.wire import (
     Call,
     NearbyTopic,
-    Share,
     is_ours,
     nearby_topics,
     sentence_of,
@@ -176,7 +186,7 @@ class Source(BaseModel):
     link: str  # on to the quoted words, where a browser can find them
     chapter: str
     section: str
-    score: Share
+    confidence: Level
 
 
 class Usage(BaseModel):
@@ -340,7 +350,7 @@ def _source(citation: Citation) -> Source:
         link=citation.link,
         chapter=citation.place.chapter,
         section=citation.place.heading,
-        score=citation.score,
+        confidence=band(citation.score),
     )
 
 

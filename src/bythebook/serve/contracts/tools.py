@@ -10,10 +10,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from bythebook.model import Answer, Passage, Question, Reply
+from bythebook.answer.gate import band
+from bythebook.model import Answer, Level, Passage, Question, Reply
 from bythebook.retrieve.search import Findings
 from bythebook.serve.contracts.openai import Found, found_in
-from bythebook.serve.contracts.wire import Selection, Share, Text
+from bythebook.serve.contracts.wire import Selection, Text
 
 _Question = Annotated[Text, StringConstraints(max_length=5000)]
 
@@ -61,7 +62,7 @@ class ReadSection(BaseModel):
 class FoundPassage(BaseModel):
     title: str  # the way to it: page › section
     url: str
-    score: Share
+    confidence: Level
     text: str
 
 
@@ -86,7 +87,7 @@ def show_findings(findings: Findings) -> SearchResult:
             FoundPassage(
                 title=hit.passage.place.path,
                 url=hit.passage.place.url,
-                score=hit.score,
+                confidence=band(hit.score),
                 text=hit.passage.text,
             )
             for hit in findings.hits
