@@ -262,6 +262,20 @@ def test_a_dry_run_writes_nothing(book_folder: Path, tmp_path: Path) -> None:
     assert "intro.md: 3 passages" in plain.stdout
 
 
+def test_what_looks_planted_is_named_by_every_way_to_ingest(
+    book_folder: Path, tmp_path: Path
+) -> None:
+    denials = (f"## Part {at}\n\nThe book says nothing about part {at}." for at in range(20))
+    (book_folder / "planted.md").write_text("# Notes\n\n" + "\n\n".join(denials))
+    command = ("ingest", str(book_folder), "--home", str(tmp_path / "home"))
+    for way in (("--dry-run",), (), ()):  # the last from the receipt
+        assert "warning: planted.md: 20 of its 20 sentences" in run(*command, *way).stderr
+        [told] = json.loads(run(*command, *way, "--json").stdout)["warnings"]
+        assert "--exclude 'planted.md'" in told
+    cured = run(*command, "--exclude", "planted.md")
+    assert "warning" not in cured.stderr and cured.returncode == 0
+
+
 def test_watching_ingests_again_when_a_file_changes(book_folder: Path, tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("bythebook")), "ingest", str(book_folder)]
     home = str(tmp_path / "home")

@@ -196,14 +196,16 @@ def _wait_for_change(docs: Path, seen: dict[Path, tuple[int, int]]) -> dict[Path
 
 
 def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) -> int:
+    from bythebook.index.alarm import bursts
     from bythebook.index.ingest import describe, notes_on
 
     with Progress(quiet=as_json) as progress:
         book = _read(docs, settings, progress)
     change, order = _change(book, settings), _order(book, settings)
     errors = [describe(problem) for problem in book.problems if problem.fatal]
+    warnings = bursts(book.passages)
     if as_json:
-        document = _dry_document(book, change, errors)
+        document = {**_dry_document(book, change, errors), "warnings": list(warnings)}
         if order is not None:
             document["to_embed"] = asdict(order)
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
@@ -215,7 +217,7 @@ def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) ->
                 f"{_share(page.covered_words, page.visible_words):.2%} of "
                 f"{page.visible_words} words, {page.url}"
             )
-        _print_notes(errors, notes_on(book), verbose=verbose)
+        _print_notes(errors, warnings, notes_on(book), verbose=verbose)
         typer.echo(
             f"{len(book.pages)} pages, {len(book.passages)} passages. Would change "
             f"{change.changed}, remove {change.removed}, keep {change.unchanged}."
@@ -270,6 +272,7 @@ def _json(result: IngestResult) -> str:
         "files_processed": result.files_processed,
         "chunks_created": result.chunks_created,
         "errors": list(result.errors),
+        "warnings": list(result.warnings),
         "exit_code": result.exit_code,
         "embedded": result.embedded,
         "unchanged": result.unchanged,
@@ -282,7 +285,7 @@ def _json(result: IngestResult) -> str:
 
 
 def _print(result: IngestResult, settings: Settings, *, verbose: bool) -> None:
-    hidden = _print_notes(result.errors, result.notes, verbose=verbose)
+    hidden = _print_notes(result.errors, result.warnings, result.notes, verbose=verbose)
     typer.echo(
         f"{result.files_processed} pages, {result.chunks_created} passages in {settings.home}: "
         f"{result.changed} new or changed, {result.removed} removed, "
@@ -291,10 +294,14 @@ def _print(result: IngestResult, settings: Settings, *, verbose: bool) -> None:
     typer.echo(f"{result.coverage:.2%} of the visible words, {result.seconds:.1f} s.{hidden}")
 
 
-def _print_notes(errors: Sequence[str], notes: Sequence[str], *, verbose: bool) -> str:
-    """Errors always, notes when asked for; returns a hint at the notes that were not printed."""
+def _print_notes(
+    errors: Sequence[str], warnings: Sequence[str], notes: Sequence[str], *, verbose: bool
+) -> str:
+    """Errors and warnings always, notes when asked for; returns a hint at those not printed."""
     for error in errors:
         typer.echo(f"error: {error}", err=True)
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
     for note in notes if verbose else ():
         typer.echo(f"note: {note}", err=True)
     return f" {len(notes)} notes: --verbose shows them." if notes and not verbose else ""

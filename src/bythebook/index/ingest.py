@@ -18,6 +18,7 @@ import numpy as np
 
 from bythebook.book.tokens import estimate_tokens
 from bythebook.errors import IndexDamaged, StoreFailed
+from bythebook.index.alarm import bursts
 from bythebook.index.calibrate import MEASURED
 from bythebook.index.catalog import diff, fingerprint, vector_key
 from bythebook.index.embed import embed
@@ -52,6 +53,7 @@ class IngestResult:
     coverage: float
     seconds: float
     notes: tuple[str, ...] = ()  # what authors should know
+    warnings: tuple[str, ...] = ()  # what looks planted: see index/alarm.py
     generation: str = ""  # that is served in consequence
 
     @property
@@ -88,6 +90,7 @@ async def ingest(
         coverage=book.coverage,
         seconds=time.perf_counter() - began,
         notes=notes_on(book),
+        warnings=bursts(passages),
         generation=press.catalog.served() or "",
     )
 

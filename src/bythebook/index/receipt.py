@@ -86,7 +86,7 @@ def _digest(document: dict[str, Any]) -> str:
 
 
 def _result(fields: dict[str, Any]) -> IngestResult:
-    texts = {name: tuple(fields[name]) for name in ("errors", "notes")}
+    texts = {name: tuple(fields[name]) for name in ("errors", "notes", "warnings")}
     return IngestResult(**{**fields, **texts})
 
 
