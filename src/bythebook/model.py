@@ -163,6 +163,7 @@ class Signals:
     missing: float = 0.0  # the rarest asked term that the nearest unit lacks, 0–1
     denied: float = 0.0  # 1: the question negates what the nearest unit affirms
     strange: float = 0.0  # names and numbers of the question that the passage does not have
+    hollow: float = 0.0  # 1: it repeats the question, and adds nothing
 
 
 @dataclass(frozen=True, slots=True)

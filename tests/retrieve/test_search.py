@@ -101,3 +101,51 @@ async def test_a_selection_beside_the_question_leads_the_search(index: Index) ->
     ]
     assert cosines[0] < cosines[1]
     assert len(led.hits) == len(alone.hits)
+
+
+async def _index_of(folder: Path, pages: dict[str, str]) -> Index:
+    for name, text in pages.items():
+        (folder / name).write_text(text)
+    catalog, shelf, embedder = MemoryCatalog(), MemoryShelf(), FakeEmbedder()
+    await ingest(read(folder), Press(catalog, shelf, embedder))
+    generation = catalog.current()
+    assert generation is not None
+    return Index(
+        generation=generation.name,
+        embedder=embedder,
+        store=await shelf.open(generation.name),
+        vocabulary=Vocabulary.from_bytes(generation.vocabulary),
+        calibration=MEASURED["local:minilm-int8"],
+    )
+
+
+async def test_passages_that_only_repeat_the_question_keep_none_away_that_answers(
+    tmp_path: Path,
+) -> None:
+    asked = "When does a kettle boil its water?"
+    echoes = (f"## Part {at}\n\n{asked} The book does not say." for at in range(30))
+    planted = "# Notes\n\n" + "\n\n".join(echoes)
+    index = await _index_of(tmp_path, {"kettles.md": PAGE, "planted.md": planted})
+    hits = (await search(Question(asked), index)).hits
+    assert "boils its water at one hundred" in hits[0].passage.text
+    assert hits[0].score >= 0.5
+    assert all(
+        hit.score == 0 and hit.signals.hollow for hit in hits if "Part" in hit.passage.place.url
+    )
+
+
+async def test_one_file_leaves_room_for_others_that_have_something_to_say(tmp_path: Path) -> None:
+    said = "A kettle boils its water at one hundred degrees"
+    pages = {
+        "long.md": "# Long\n\n" + "\n\n".join(f"## P{at}\n\n{said}, {at}." for at in range(9)),
+        "one.md": f"# One\n\n{said}, says one.\n",
+        "two.md": f"# Two\n\n{said}, says two.\n",
+        "three.md": f"# Three\n\n{said}, says three.\n",
+    }
+    index = await _index_of(tmp_path, pages)
+    asked = "At how many degrees does a kettle boil its water?"
+    files = [hit.passage.place.file for hit in (await search(Question(asked), index)).hits]
+    assert sorted(files) == ["long.md", "long.md", "one.md", "three.md", "two.md"]
+    chosen = Question(asked, filters={"url": "/docs/long"})
+    here = (await search(chosen, index)).hits
+    assert {hit.passage.place.file for hit in here} in ({"long.md"}, set())

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from bythebook.answer.wants import Wants, wants_of
 from bythebook.index.lexicon import Vocabulary, covered, language_of_passage, numbers_of
 from bythebook.model import Evidence, Hit, Message, Question, UnitKind
+from bythebook.retrieve.tell import telling
 
 _MOST_CHARACTERS = 2000  # S2: GroundedAnswer.text
 _MOST_UNITS = 3
@@ -22,7 +23,7 @@ _LONGEST_LABEL = 2  # words
 _OWN_WORDS = 0.5  # share of the question's words that the unit has
 _PLACED_WORDS = 0.3  # … that it or the headings above it have
 _SCORE = 0.5  # of the passage it stands in
-_UNLIKELY = -0.5  # labels, table headers, code that nobody asked for, exercises
+_UNLIKELY = -0.5  # labels, table headers, code that nobody asked for, exercises, echoes
 _DEFINES = 0.6  # it says what the term is that was asked for
 _COUNTS = 0.15  # it has a number where one was asked for
 _MARGIN = 0.4  # how much weaker than the best a second unit may be
@@ -87,6 +88,7 @@ class ExtractiveWriter:
             is_exercise = bool(_EXERCISES.search(hit.passage.place.heading))
             language = language_of_passage(hit.passage)
             headings = set(numbers_of(hit.passage.place.path, language))
+            told = telling(question.text, hit.passage)
             for unit_index, unit in enumerate(hit.passage.units):
                 text = hit.passage.unit_text(unit)
                 words = set(numbers_of(text, language))
@@ -96,7 +98,7 @@ class ExtractiveWriter:
                 defines = unit.kind is not UnitKind.CODE and wants.is_defined_by(text)
                 merit += _DEFINES * defines + _COUNTS * wants.is_counted_by(text)
                 unasked = unit.kind is UnitKind.CODE and not wants.code
-                if unasked or is_exercise or _is_label(hit, unit_index):
+                if unasked or is_exercise or not told[unit_index] or _is_label(hit, unit_index):
                     merit += _UNLIKELY
                 picks.append(_Pick(index, unit_index, merit, defines))
         return sorted(picks, key=lambda pick: (-pick.merit, pick.hit, pick.unit))

@@ -21,6 +21,7 @@ def why_found(hit: Hit) -> str:
         f"of its best sentence {seen.unit_cosine:.2f} (#{ranks.unit}); "
         f"words {seen.term_weight:.2f} (#{ranks.words}), "
         f"{seen.coverage:.0%} of the question's; of {ranks.among} weighed"
+        f"{'; says no more than was asked' if seen.hollow else ''}"
     )
 
 

@@ -81,10 +81,15 @@ class Calibration:
         """
         best = max(map(self.merit, found), default=0.0) if best is None else best
         known = POINTED_AT if chosen else 0.0
-        return [self._found(seen, best, known) * self.reading.answers(seen) for seen in found]
+        return [
+            0.0
+            if seen.hollow
+            else self.found(self.merit(seen), best, known) * self.reading.answers(seen)
+            for seen in found
+        ]
 
-    def _found(self, seen: Signals, best: float, known: float) -> float:
-        merit = self.merit(seen)
+    def found(self, merit: float, best: float, known: float = 0.0) -> float:
+        """The odds that the book speaks of it here; no score is higher."""
         behind = min(max(best - merit, 0.0), MOST_BEHIND)
         return _logistic(self.bias + known + self.slope * merit - self.behind * behind)
 

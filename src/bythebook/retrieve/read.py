@@ -8,11 +8,12 @@ none. These are the marks by which people tell; each is a number that the calibr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from bythebook.index.lexicon import covered, language_of_passage, numbers_of
-from bythebook.model import Passage
+from bythebook.model import Passage, Unit
 
 _NEGATION = re.compile(
     r"\b(not|no|never|none|nor|neither|nothing|nobody|without|cannot|except|least|rarely|hardly|"
@@ -29,13 +30,18 @@ class Doubts:
     missing: float  # the rarest asked term that the nearest unit lacks, as a share of the rarest
     denied: float  # 1: the question negates and the nearest unit does not
     strange: float  # names and numbers of the question that the passage does not have
+    hollow: float = 0.0  # 1: it repeats the question, and adds nothing
 
 
 def doubts(
-    question: str, asked: Mapping[int, float], passage: Passage, unit_cosines: Sequence[float]
+    question: str,
+    asked: Mapping[int, float],
+    passage: Passage,
+    unit_cosines: Sequence[float],
+    telling: Sequence[bool] = (),
 ) -> Doubts:
-    """``asked`` is the question's terms with their IDF."""
-    nearest, words = _nearest_unit(asked, passage, unit_cosines)
+    """``asked`` is the question's terms with their IDF; ``telling``, which units add to it."""
+    nearest, words = _nearest_unit(asked, passage, unit_cosines, telling)
     rarest = max(asked.values(), default=0.0)
     lacking = max((idf for term, idf in asked.items() if term not in words), default=0.0)
     denies = _NEGATION.search(question) and not _NEGATION.search(nearest)
@@ -43,16 +49,22 @@ def doubts(
         missing=lacking / rarest if rarest else 0.0,
         denied=1.0 if denies else 0.0,
         strange=float(len(_strangers(question, passage))),
+        hollow=1.0 if telling and not any(telling) else 0.0,
     )
 
 
 def _nearest_unit(
-    asked: Mapping[int, float], passage: Passage, unit_cosines: Sequence[float]
+    asked: Mapping[int, float],
+    passage: Passage,
+    unit_cosines: Sequence[float],
+    telling: Sequence[bool],
 ) -> tuple[str, set[int]]:
     """The unit that comes closest to the question by meaning and words, and its terms."""
     language = language_of_passage(passage)
     nearest, words, most = passage.text, set[int](), float("-inf")
-    units = zip(unit_cosines, passage.units, strict=False)
+    units: Iterable[tuple[float, Unit]] = zip(unit_cosines, passage.units, strict=False)
+    if any(telling):
+        units = compress(units, telling)
     for cosine, unit in sorted(units, key=lambda pair: -pair[0]):
         if cosine + 0.5 <= most:  # nor can those behind it come closer
             break

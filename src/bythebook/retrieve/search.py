@@ -6,9 +6,11 @@ import logging
 import re
 import time
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,8 +21,9 @@ from bythebook.index.embed import QuestionVectors, embed
 from bythebook.index.lexicon import Vocabulary, term_evidence
 from bythebook.model import Hit, Passage, Question, Ranks, Signals, VectorState
 from bythebook.ports import Candidate, Embedder, Entry, PassageStore
-from bythebook.retrieve.rank import Weighed, best
+from bythebook.retrieve.rank import LIKELY, Weighed, best, file_of, most_of_one_file, shared
 from bythebook.retrieve.read import Doubts, doubts
+from bythebook.retrieve.tell import telling
 
 if TYPE_CHECKING:
     from bythebook.model import Vectors
@@ -30,6 +33,8 @@ _log = logging.getLogger(__name__)
 BY_WORDS = "answered by the book's words alone: %s"
 
 _EACH, _EACH_OF_MANY, _MANY = 24, 48, 20_000
+_WIDER = 8  # times as many candidates, where those found first only repeat the question
+_LATER = 24  # passages that are read beside the best, where some of these may have to give way
 _HERE = 0.03  # of score: on the page being read, so much less is as good
 _BEFORE_PATH = re.compile(r"^[a-z]+://[^/]*", re.IGNORECASE)
 _AFTER_PATH = re.compile(r"[?#].*", re.DOTALL)
@@ -109,19 +114,12 @@ async def _search(question: Question, index: Index, *, around: int) -> Findings:
     began = time.perf_counter()
     asked = await _understand(question, index)
     embedded = time.perf_counter()
-    candidates = await index.store.find(
-        asked.vector,
-        asked.terms,
-        limit=max(breadth(index.vocabulary.passages), question.top_k),
-        filters=question.filters,
-    )
-    if not candidates and index.vocabulary.passages and asked.vector is not None:
-        _check_filters(question)
-    weighed = _weigh(candidates, asked, index.calibration)
-    ranking = best(weighed, limit=question.top_k)
-    entries = await index.store.fetch([each.candidate.passage_id for each in ranking])
-    hits = page_first(_read(entries, asked, weighed, index.calibration), question)
-    beside = await _beside(hits[:around], asked, weighed, index)
+    weighed, found = await _find(question, asked, index)
+    most = _most_merit(found, index.calibration)
+    hits = _hits(found, weighed, index.calibration, most=most)
+    kept = shared(hits, limit=question.top_k, likely=max(question.floor, LIKELY))
+    hits = page_first(_ranked(kept), question)
+    beside = await _beside(hits[:around], asked, weighed, index, most=most)
     done = time.perf_counter()
     return Findings(
         hits,
@@ -131,6 +129,24 @@ async def _search(question: Question, index: Index, *, around: int) -> Findings:
         terms=asked.terms,
         around=tuple(hit for hit in beside if hit.passage.id not in {h.passage.id for h in hits}),
     )
+
+
+async def _find(
+    question: Question, asked: _Asked, index: Index
+) -> tuple[list[Weighed], list[_Examined]]:
+    """All that was found, and the best of it as it reads; more widely where that says nothing."""
+    limit = max(breadth(index.vocabulary.passages), question.top_k)
+    for wide in (limit, _WIDER * limit):
+        candidates = await index.store.find(
+            asked.vector, asked.terms, limit=wide, filters=question.filters
+        )
+        if not candidates and index.vocabulary.passages and asked.vector is not None:
+            _check_filters(question)
+        weighed = _weigh(candidates, asked, index.calibration)
+        found = await _examine_enough(question, asked, best(weighed), index)
+        if len(candidates) < wide or not all(each.seen.hollow for each in found):
+            break
+    return weighed, found
 
 
 def page_first(hits: tuple[Hit, ...], question: Question) -> tuple[Hit, ...]:
@@ -143,7 +159,7 @@ def page_first(hits: tuple[Hit, ...], question: Question) -> tuple[Hit, ...]:
         here = page_path(hit.passage.place.url) == page
         return hit.score < question.floor, -(hit.score + _HERE * here)
 
-    return tuple(replace(hit, rank=rank) for rank, hit in enumerate(sorted(hits, key=order), 1))
+    return _ranked(sorted(hits, key=order))
 
 
 def page_path(url: str) -> str:
@@ -159,7 +175,7 @@ def _check_filters(question: Question) -> None:
 
 
 async def _beside(
-    hits: Sequence[Hit], asked: _Asked, weighed: Sequence[Weighed], index: Index
+    hits: Sequence[Hit], asked: _Asked, weighed: Sequence[Weighed], index: Index, *, most: float
 ) -> tuple[Hit, ...]:
     """The neighbours of these hits, weighed beside everything that was found."""
     names = dict.fromkeys(name for hit in hits for name in hit.passage.neighbours)
@@ -167,8 +183,10 @@ async def _beside(
         return ()
     entries = await index.store.fetch(list(names))
     candidates = [Candidate.of(entry, asked.vector) for entry in entries]
-    known = [*weighed, *_weigh(candidates, asked, index.calibration)]
-    return _read(entries, asked, known, index.calibration)
+    beside = _weigh(candidates, asked, index.calibration)
+    examined = _read(entries, asked, beside)
+    most = max(most, _most_merit(examined, index.calibration))
+    return _hits(examined, [*weighed, *beside], index.calibration, most=most)
 
 
 def breadth(passages: int) -> int:
@@ -191,7 +209,9 @@ async def _weigh_selection(question: Question, passage: Passage, index: Index) -
     entry = await _entry(passage, index)
     embedded = time.perf_counter()
     weighed = _weigh([Candidate.of(entry, asked.vector)], asked, index.calibration)
-    hits = _read([entry], asked, weighed, index.calibration, chosen=True)
+    examined = _read([entry], asked, weighed)
+    most = _most_merit(examined, index.calibration)
+    hits = _hits(examined, weighed, index.calibration, most=most, chosen=True)
     done = time.perf_counter()
     return Findings(
         hits,
@@ -241,46 +261,100 @@ def _weigh(
     ]
 
 
-def _read(
-    entries: Sequence[Entry],
-    asked: _Asked,
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """A passage that was found and has been read for what speaks against it."""
+
+    entry: Entry
+    found: Signals  # as the store had it
+    seen: Signals  # as it reads
+    unit_cosines: tuple[float, ...]
+
+
+async def _examine_enough(
+    question: Question, asked: _Asked, ranking: Sequence[Weighed], index: Index
+) -> list[_Examined]:
+    """The best by merit; where a file has more than its share of them, or some say nothing, also
+    those after them that may take their places."""
+    first = await _examine(ranking[: question.top_k], asked, index)
+    files = Counter(file_of(each.entry.passage) for each in first)
+    crowded = any(count > most_of_one_file(question.top_k) for count in files.values())
+    if not crowded and not any(each.seen.hollow for each in first):
+        return first
+    most, likely = _most_merit(first, index.calibration), max(question.floor, LIKELY)
+    later = [
+        each
+        for each in ranking[question.top_k :]
+        if index.calibration.found(each.merit, max(most, each.merit)) >= likely
+    ]
+    return [*first, *await _examine(later[:_LATER], asked, index)]
+
+
+async def _examine(ranking: Sequence[Weighed], asked: _Asked, index: Index) -> list[_Examined]:
+    if not ranking:
+        return []
+    entries = await index.store.fetch([each.candidate.passage_id for each in ranking])
+    return _read(entries, asked, ranking)
+
+
+def _read(entries: Sequence[Entry], asked: _Asked, weighed: Sequence[Weighed]) -> list[_Examined]:
+    by_id = {each.candidate.passage_id: each.signals for each in weighed}
+    examined = []
+    for entry in entries:
+        found, near = by_id[entry.passage.id], _unit_cosines(entry, asked)
+        told = telling(asked.text, entry.passage)
+        against = doubts(asked.text, asked.terms, entry.passage, near, told)
+        seen = _with_doubts(found, against)
+        if not all(told) and any(told):  # what only repeats the question brings it no nearer
+            seen = replace(seen, unit_cosine=max(compress(near, told)))
+        examined.append(_Examined(entry, found, seen, near))
+    return examined
+
+
+def _most_merit(examined: Iterable[_Examined], calibration: Calibration) -> float:
+    merits = [calibration.merit(each.seen) for each in examined if not each.seen.hollow]
+    return max(merits, default=0.0)
+
+
+def _hits(
+    examined: Sequence[_Examined],
     weighed: Sequence[Weighed],
     calibration: Calibration,
     *,
+    most: float,
     chosen: bool = False,
 ) -> tuple[Hit, ...]:
-    """The entries as hits, read for what speaks against them, best first."""
-    by_id = {each.candidate.passage_id: each for each in weighed}
-    cosines = [_unit_cosines(entry, asked) for entry in entries]
-    found = [by_id[entry.passage.id] for entry in entries]
-    signals = [
-        _with_doubts(each.signals, doubts(asked.text, asked.terms, entry.passage, near))
-        for each, entry, near in zip(found, entries, cosines, strict=True)
-    ]
+    """Best first. ``most`` is the merit that the others are measured by."""
     ranking = _Ranking(weighed)
-    most = max((each.merit for each in weighed), default=0.0)
-    scores = calibration.scores(signals, best=most, chosen=chosen)
+    scores = calibration.scores([each.seen for each in examined], best=most, chosen=chosen)
     hits = [
         Hit(
-            passage=entry.passage,
+            passage=each.entry.passage,
             rank=0,
-            cosine=seen.passage_cosine,
+            cosine=each.seen.passage_cosine,
             score=score,
-            signals=seen,
-            ranks=ranking.of(each.signals),
-            unit_cosines=near,
-            vector=entry.vector,
+            signals=each.seen,
+            ranks=ranking.of(each.found),
+            unit_cosines=each.unit_cosines,
+            vector=each.entry.vector,
         )
-        for each, entry, near, seen, score in zip(
-            found, entries, cosines, signals, scores, strict=True
-        )
+        for each, score in zip(examined, scores, strict=True)
     ]
-    hits.sort(key=lambda hit: (-hit.score, -hit.cosine, hit.passage.id))
+    return _ranked(sorted(hits, key=lambda hit: (-hit.score, -hit.cosine, hit.passage.id)))
+
+
+def _ranked(hits: Iterable[Hit]) -> tuple[Hit, ...]:
     return tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, 1))
 
 
 def _with_doubts(seen: Signals, against: Doubts) -> Signals:
-    return replace(seen, missing=against.missing, denied=against.denied, strange=against.strange)
+    return replace(
+        seen,
+        missing=against.missing,
+        denied=against.denied,
+        strange=against.strange,
+        hollow=against.hollow,
+    )
 
 
 def _unit_cosines(entry: Entry, asked: _Asked) -> tuple[float, ...]:

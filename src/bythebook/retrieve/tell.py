@@ -1,0 +1,71 @@
+"""A question and a sentence of the book in; whether the sentence says more than was asked, out.
+
+A sentence of which every word stands in the question answers nothing, however near to it it is;
+nor does one that is a question itself, or that adds only that something is said, or not said,
+somewhere. Yes-or-no questions and choices are the exception: their answers are in their words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from bythebook.book.letters import word_set, words
+from bythebook.index.lexicon import language_of_passage, numbers_of
+from bythebook.model import Passage
+
+# Asks for something that it does not name itself.
+_OPEN = re.compile(r"\b(what|who|whom|whose|when|where|which|why|how)\b", re.IGNORECASE)
+_CLOSED = re.compile(
+    r"\A\W*(is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|shall|should|may|"
+    r"might|must)\b|\b(or|whether|either)\b",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"\?[\"'”’)*_\]]*\s*\Z")
+
+# Words of speaking about what is said: they lead to an answer, or away from one.
+_ABOUT_SAYING = """
+answer answered available book chapter contain course cover describes described discuss document
+elsewhere explains explained explanation find following found gives given information know known
+learn lesson look mention nothing page passage provide question read refer said say section see
+shows shown speak state tells told text textbook topic unanswered unknown
+"""
+# Words too common to search for that may yet be all the answer there is.
+_WEIGHTY = word_set(
+    "above after again against all before below between both down during few most more off once "
+    "only over same through under until up"
+)
+_SAYING = frozenset(numbers_of(_ABOUT_SAYING))
+
+
+def telling(question: str, passage: Passage) -> tuple[bool, ...]:
+    """Of each unit of the passage: whether it adds anything to the question."""
+    return tuple(_telling(question, passage))
+
+
+def _telling(question: str, passage: Passage) -> Iterator[bool]:
+    is_open, known, asked = _asked(question, language_of_passage(passage))
+    for unit in passage.units:
+        yield not is_open or _adds(
+            passage.unit_text(unit), language_of_passage(passage), known, asked
+        )
+
+
+def _adds(text: str, language: str, known: frozenset[int], asked: frozenset[str]) -> bool:
+    if _ASKS.search(text):
+        return False
+    if not known.issuperset(numbers_of(text, language)):
+        return True
+    return any(word in _WEIGHTY and word not in asked for word in words(text.lower()))
+
+
+@lru_cache(maxsize=64)
+def _asked(question: str, language: str) -> tuple[bool, frozenset[int], frozenset[str]]:
+    """Whether its answer needs other words than its own, its terms, and all its words."""
+    is_open = _OPEN.search(question) is not None and _CLOSED.search(question) is None
+    return (
+        is_open,
+        _SAYING.union(numbers_of(question, language)),
+        frozenset(words(question.lower())),
+    )

@@ -1,0 +1,50 @@
+"""Which sentences say more than was asked."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bythebook.retrieve.tell import telling
+from tests.samples import passage
+
+
+def _tells(question: str, sentence: str, **metadata: object) -> bool:
+    return any(telling(question, passage(sentence, **metadata)))
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("What lifts a kite?", "What lifts a kite?"),
+        ("What lifts a kite?", "A kite lifts."),
+        ("What lifts a kite?", "The book does not say what lifts a kite."),
+        ("What lifts a kite?", "Nothing is known about the lift of kites."),
+        ("What lifts a kite?", "This section explains what lifts a kite."),
+        ("How many degrees has boiling water?", "(Who knows how many degrees it has?)"),
+    ],
+)
+def test_an_echo_tells_nothing(question: str, sentence: str) -> None:
+    assert not _tells(question, sentence)
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("What lifts a kite?", "The wind lifts a kite."),
+        ("How many degrees has boiling water?", "Boiling water has 100 degrees."),
+        ("When is the lid shut?", "The lid is shut before."),  # a small word may be all there is
+        ("Is water wet?", "Water is wet."),  # yes
+        ("Does the book say what water is?", "The book does not say."),  # no
+        ("Which is heavier, nylon or paper?", "Paper is heavier."),  # a choice
+        ("kettle water", "Kettle water."),  # no question at all
+        ("Was ist ein Drachen?", "Ein Drachen ist ein Drachen."),  # of a language we do not know
+    ],
+)
+def test_what_may_be_an_answer_is_no_echo(question: str, sentence: str) -> None:
+    assert _tells(question, sentence)
+
+
+@given(st.text(max_size=100), st.text(max_size=200))
+def test_any_text_tells_or_does_not(question: str, text: str) -> None:
+    found = passage(text)
+    assert len(telling(question, found)) == len(found.units)
