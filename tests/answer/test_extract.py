@@ -23,6 +23,11 @@ async def test_a_sentence_that_leans_back_brings_what_it_leans_on() -> None:
     assert "It switches the kettle off. [1]" in text
 
 
+async def test_an_echo_gives_way_to_what_says_more() -> None:
+    found = evidence("What does a kite fly in? In the wind.", "The book does not say how it flies.")
+    assert await _write("What does a kite fly in?", found) == "In the wind. [1]"
+
+
 async def test_steps_come_as_the_whole_list() -> None:
     found = evidence("To build a kite:\n\n1. Cut two sticks.\n2. Tie them.\n3. Stretch paper.")
     text = await _write("How do I build a kite?", found)

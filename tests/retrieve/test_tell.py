@@ -44,6 +44,13 @@ def test_what_may_be_an_answer_is_no_echo(question: str, sentence: str) -> None:
     assert _tells(question, sentence)
 
 
+def test_what_leans_on_a_sentence_that_tells_does_so_too() -> None:
+    found = passage("A strip bends when hot. It switches the kettle off. It does. Does it?")
+    assert telling("What switches the kettle off?", found) == (True, True, True, False)
+    planted = passage("What switches the kettle off? It switches the kettle off. It is not known.")
+    assert telling("What switches the kettle off?", planted) == (False, False, False)
+
+
 @given(st.text(max_size=100), st.text(max_size=200))
 def test_any_text_tells_or_does_not(question: str, text: str) -> None:
     found = passage(text)

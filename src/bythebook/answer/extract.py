@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bythebook.answer.wants import Wants, wants_of
 from bythebook.index.lexicon import Vocabulary, covered, language_of_passage, numbers_of
 from bythebook.model import Evidence, Hit, Message, Question, UnitKind
-from bythebook.retrieve.tell import telling
+from bythebook.retrieve.tell import LEANS_BACK, telling
 
 _MOST_CHARACTERS = 2000  # S2: GroundedAnswer.text
 _MOST_UNITS = 3
@@ -23,16 +23,13 @@ _LONGEST_LABEL = 2  # words
 _OWN_WORDS = 0.5  # share of the question's words that the unit has
 _PLACED_WORDS = 0.3  # … that it or the headings above it have
 _SCORE = 0.5  # of the passage it stands in
-_UNLIKELY = -0.5  # labels, table headers, code that nobody asked for, exercises, echoes
+_UNLIKELY = -0.5  # labels, table headers, code that nobody asked for, exercises
 _DEFINES = 0.6  # it says what the term is that was asked for
 _COUNTS = 0.15  # it has a number where one was asked for
 _MARGIN = 0.4  # how much weaker than the best a second unit may be
 
 _EXERCISES = re.compile(r"\b(exercises?|quiz(zes)?|self-check|self-assessment|practice)\b", re.I)
 _LIST_MARKER = re.compile(r"(?:-|\d{1,3}\.) ")
-_LEANS_BACK = re.compile(
-    r"(it|its|they|their|them|this|these|that|those|he|she|his|her|such|both|here|there)\b", re.I
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +38,7 @@ class _Pick:
     unit: int  # index into the passage's units
     merit: float
     defines: bool = False
+    tells: bool = True  # more than was asked
 
 
 class ExtractiveWriter:
@@ -98,17 +96,19 @@ class ExtractiveWriter:
                 defines = unit.kind is not UnitKind.CODE and wants.is_defined_by(text)
                 merit += _DEFINES * defines + _COUNTS * wants.is_counted_by(text)
                 unasked = unit.kind is UnitKind.CODE and not wants.code
-                if unasked or is_exercise or not told[unit_index] or _is_label(hit, unit_index):
+                if unasked or is_exercise or _is_label(hit, unit_index):
                     merit += _UNLIKELY
-                picks.append(_Pick(index, unit_index, merit, defines))
+                picks.append(_Pick(index, unit_index, merit, defines, told[unit_index]))
+        picks = [pick for pick in picks if pick.tells] or picks
         return sorted(picks, key=lambda pick: (-pick.merit, pick.hit, pick.unit))
 
 
 def _few(picks: Sequence[_Pick]) -> list[_Pick]:
     """The strongest units; the best passage has its say, unless another defines what was asked."""
     few = [pick for pick in picks[:_MOST_UNITS] if pick.merit >= picks[0].merit - _MARGIN]
-    if few and not few[0].defines and all(pick.hit for pick in few):
-        few[_MOST_UNITS - 1 :] = [next(pick for pick in picks if pick.hit == 0)]
+    first = next((pick for pick in picks if pick.hit == 0), None)
+    if few and first and not few[0].defines and all(pick.hit for pick in few):
+        few[_MOST_UNITS - 1 :] = [first]
     return few
 
 
@@ -117,7 +117,7 @@ def _company(hit: Hit, chosen: int) -> set[int]:
     units = hit.passage.units
     company = {chosen}
     text = hit.passage.unit_text(units[chosen])
-    if chosen and units[chosen].kind is UnitKind.SENTENCE and _LEANS_BACK.match(text):
+    if chosen and units[chosen].kind is UnitKind.SENTENCE and LEANS_BACK.match(text):
         company.add(chosen - 1)
     if text.rstrip().endswith(":"):
         company |= _announced(hit, chosen + 1)

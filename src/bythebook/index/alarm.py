@@ -17,8 +17,8 @@ from bythebook.model import Passage, UnitKind
 _FEWEST = 12  # sentences: fewer are no burst
 _MOST = 0.5  # share of a file's sentences that may be like others, questions, or copies
 _LIKE = 0.5  # share of a sentence's runs of words by which it is like others
-_TIMES = 5  # a run of words that a file has so often is a pattern
-_RUN = 3  # words
+_RUN, _TIMES = 3, 3  # so many words that a file has so often are a pattern
+_OPENING, _OPENED = 4, 5  # … and so many that open so many of its sentences
 _SHOWN = 60  # characters of an example
 
 _Run = tuple[str, ...]
@@ -32,6 +32,10 @@ class _Sentence:
     @property
     def asks(self) -> bool:
         return self.text.rstrip("\"'”’)*_ ").endswith("?")
+
+    @property
+    def opening(self) -> _Run:
+        return self.words[:_OPENING]
 
     @property
     def runs(self) -> list[_Run]:
@@ -82,16 +86,15 @@ def _burst(sentences: Sequence[_Sentence], holders: Mapping[_Run, int]) -> str:
 
 
 def _alike(sentences: Sequence[_Sentence]) -> dict[_Sentence, None]:
-    """Those that are made of what the file says again and again."""
-    often = Counter(run for each in sentences for run in each.runs)
-    patterns = {run for run, times in often.items() if times >= _TIMES}
-    if not patterns:
-        return {}
-    return {
-        each: None
-        for each in sentences
-        if sum(run in patterns for run in each.runs) >= _LIKE * len(each.runs)
-    }
+    """Those that are made of what the file says again and again, or begin as many others do."""
+    said = Counter(run for each in sentences for run in each.runs)
+    opened = Counter(each.opening for each in sentences)
+
+    def is_alike(each: _Sentence) -> bool:
+        patterns = sum(said[run] >= _TIMES for run in each.runs)
+        return opened[each.opening] >= _OPENED or patterns >= _LIKE * len(each.runs)
+
+    return {each: None for each in sentences if is_alike(each)}
 
 
 def _cut(text: str) -> str:

@@ -22,6 +22,9 @@ _CLOSED = re.compile(
     r"might|must)\b|\b(or|whether|either)\b",
     re.IGNORECASE,
 )
+LEANS_BACK = re.compile(
+    r"(it|its|they|their|them|this|these|that|those|he|she|his|her|such|both|here|there)\b", re.I
+)
 _ASKS = re.compile(r"\?[\"'”’)*_\]]*\s*\Z")
 
 # Words of speaking about what is said: they lead to an answer, or away from one.
@@ -45,11 +48,15 @@ def telling(question: str, passage: Passage) -> tuple[bool, ...]:
 
 
 def _telling(question: str, passage: Passage) -> Iterator[bool]:
-    is_open, known, asked = _asked(question, language_of_passage(passage))
+    language = language_of_passage(passage)
+    is_open, known, asked = _asked(question, language)
+    told = False
     for unit in passage.units:
-        yield not is_open or _adds(
-            passage.unit_text(unit), language_of_passage(passage), known, asked
-        )
+        text = passage.unit_text(unit)
+        # "It switches the kettle off" adds what the sentence before it is about.
+        leans = told and LEANS_BACK.match(text) is not None and not _ASKS.search(text)
+        told = leans or not is_open or _adds(text, language, known, asked)
+        yield told
 
 
 def _adds(text: str, language: str, known: frozenset[int], asked: frozenset[str]) -> bool:
