@@ -20,6 +20,8 @@ def _tells(question: str, sentence: str, **metadata: object) -> bool:
         ("What lifts a kite?", "The book does not say what lifts a kite."),
         ("What lifts a kite?", "Nothing is known about the lift of kites."),
         ("What lifts a kite?", "This section explains what lifts a kite."),
+        ("Is water wet?", "Is water wet?"),
+        ("Is water wet?", "The book does not say."),
         ("How many degrees has boiling water?", "(Who knows how many degrees it has?)"),
     ],
 )
@@ -33,8 +35,9 @@ def test_an_echo_tells_nothing(question: str, sentence: str) -> None:
         ("What lifts a kite?", "The wind lifts a kite."),
         ("How many degrees has boiling water?", "Boiling water has 100 degrees."),
         ("When is the lid shut?", "The lid is shut before."),  # a small word may be all there is
-        ("Is water wet?", "Water is wet."),  # yes
-        ("Does the book say what water is?", "The book does not say."),  # no
+        ("Is water wet?", "Water is wet."),
+        ("Is water wet?", "No."),
+        ("Does the book say what water is?", "The book does not say."),
         ("Which is heavier, nylon or paper?", "Paper is heavier."),  # a choice
         ("kettle water", "Kettle water."),  # no question at all
         ("Was ist ein Drachen?", "Ein Drachen ist ein Drachen."),  # of a language we do not know

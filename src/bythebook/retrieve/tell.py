@@ -2,13 +2,14 @@
 
 A sentence of which every word stands in the question answers nothing, however near to it it is;
 nor does one that is a question itself, or that adds only that something is said, or not said,
-somewhere. Yes-or-no questions and choices are the exception: their answers are in their words.
+somewhere. The words of yes-or-no questions and of choices may be their answers, too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 from bythebook.book.letters import word_set, words
@@ -49,30 +50,41 @@ def telling(question: str, passage: Passage) -> tuple[bool, ...]:
 
 def _telling(question: str, passage: Passage) -> Iterator[bool]:
     language = language_of_passage(passage)
-    is_open, known, asked = _asked(question, language)
+    asked = _asked(question, language)
     told = False
     for unit in passage.units:
         text = passage.unit_text(unit)
-        # "It switches the kettle off" adds what the sentence before it is about.
-        leans = told and LEANS_BACK.match(text) is not None and not _ASKS.search(text)
-        told = leans or not is_open or _adds(text, language, known, asked)
+        if asked is None:
+            told = True
+        elif _ASKS.search(text):
+            told = False
+        else:
+            # "It switches the kettle off" adds what the sentence before it is about.
+            leans = told and LEANS_BACK.match(text) is not None
+            told = leans or asked.is_answered_by(text, language)
         yield told
 
 
-def _adds(text: str, language: str, known: frozenset[int], asked: frozenset[str]) -> bool:
-    if _ASKS.search(text):
-        return False
-    if not known.issuperset(numbers_of(text, language)):
-        return True
-    return any(word in _WEIGHTY and word not in asked for word in words(text.lower()))
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    is_open: bool  # its answer needs words that it has not
+    known: frozenset[int]  # terms that answer nothing
+    words: frozenset[str]
+
+    def is_answered_by(self, text: str, language: str) -> bool:
+        terms = numbers_of(text, language)
+        if not self.known.issuperset(terms):
+            return True
+        if not self.is_open:
+            return not terms  # as "No."
+        return any(word in _WEIGHTY and word not in self.words for word in words(text.lower()))
 
 
 @lru_cache(maxsize=64)
-def _asked(question: str, language: str) -> tuple[bool, frozenset[int], frozenset[str]]:
-    """Whether its answer needs other words than its own, its terms, and all its words."""
-    is_open = _OPEN.search(question) is not None and _CLOSED.search(question) is None
-    return (
-        is_open,
-        _SAYING.union(numbers_of(question, language)),
-        frozenset(words(question.lower())),
-    )
+def _asked(question: str, language: str) -> _Asked | None:
+    """None if it is no question that we understand: then anything may answer."""
+    terms = numbers_of(question, language)
+    own = frozenset(words(question.lower()))
+    if _CLOSED.search(question):
+        return _Asked(False, _SAYING.difference(terms), own)
+    return _Asked(True, _SAYING.union(terms), own) if _OPEN.search(question) else None
