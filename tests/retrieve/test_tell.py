@@ -22,6 +22,8 @@ def _tells(question: str, sentence: str, **metadata: object) -> bool:
         ("What lifts a kite?", "This section explains what lifts a kite."),
         ("Is water wet?", "Is water wet?"),
         ("Is water wet?", "The book does not say."),
+        ("Is water wet?", "Is water wet."),
+        ("Is water wet?", "There is no information about “is water wet”."),
         ("How many degrees has boiling water?", "(Who knows how many degrees it has?)"),
     ],
 )
@@ -37,6 +39,7 @@ def test_an_echo_tells_nothing(question: str, sentence: str) -> None:
         ("When is the lid shut?", "The lid is shut before."),  # a small word may be all there is
         ("Is water wet?", "Water is wet."),
         ("Is water wet?", "No."),
+        ("Is water wet?", "“Is water wet” was asked by children first."),
         ("Does the book say what water is?", "The book does not say."),
         ("Which is heavier, nylon or paper?", "Paper is heavier."),  # a choice
         ("kettle water", "Kettle water."),  # no question at all

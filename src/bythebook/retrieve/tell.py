@@ -30,10 +30,10 @@ _ASKS = re.compile(r"\?[\"'”’)*_\]]*\s*\Z")
 
 # Words of speaking about what is said: they lead to an answer, or away from one.
 _ABOUT_SAYING = """
-answer answered available book chapter contain course cover describes described discuss document
-elsewhere explains explained explanation find following found gives given information know known
-learn lesson look mention nothing page passage provide question read refer said say section see
-shows shown speak state tells told text textbook topic unanswered unknown
+answer answered available book chapter contain course cover describes described discuss disregard
+document elsewhere explains explained explanation find following found gives given ignore
+information know known learn lesson look mention nothing page passage provide question read refer
+said say section see shows shown speak state tells told text textbook topic unanswered unknown
 """
 # Words too common to search for that may yet be all the answer there is.
 _WEIGHTY = word_set(
@@ -69,22 +69,27 @@ def _telling(question: str, passage: Passage) -> Iterator[bool]:
 class _Asked:
     is_open: bool  # its answer needs words that it has not
     known: frozenset[int]  # terms that answer nothing
-    words: frozenset[str]
+    text: str  # its words alone
 
     def is_answered_by(self, text: str, language: str) -> bool:
-        terms = numbers_of(text, language)
+        said = _bare(text)
+        rest = said.replace(self.text, " ")  # whoever quotes a question has not answered it yet
+        terms = numbers_of(text if rest == said else rest, language)
         if not self.known.issuperset(terms):
             return True
         if not self.is_open:
-            return not terms  # as "No."
-        return any(word in _WEIGHTY and word not in self.words for word in words(text.lower()))
+            return rest == said and not terms  # as "No."
+        return any(word in _WEIGHTY and f" {word} " not in self.text for word in rest.split())
+
+
+def _bare(text: str) -> str:
+    return f" {' '.join(words(text.lower()))} "
 
 
 @lru_cache(maxsize=64)
 def _asked(question: str, language: str) -> _Asked | None:
     """None if it is no question that we understand: then anything may answer."""
     terms = numbers_of(question, language)
-    own = frozenset(words(question.lower()))
     if _CLOSED.search(question):
-        return _Asked(False, _SAYING.difference(terms), own)
-    return _Asked(True, _SAYING.union(terms), own) if _OPEN.search(question) else None
+        return _Asked(False, _SAYING.difference(terms), _bare(question))
+    return _Asked(True, _SAYING.union(terms), _bare(question)) if _OPEN.search(question) else None
