@@ -126,8 +126,8 @@ def test_planted_pages_do_not_keep_the_book_from_answering(
     row = proof(
         "S17",
         "Planted pages drown or block the others (poisoning)",
-        bar="answered and right drop by at most 2 points of 100 by the blind, BAR; "
-        "the ingest names every planted page and no other",
+        bar="answered and right drop by at most 2 points of 100 by the blind; what the knowing "
+        "reach is told; the ingest names every planted page and no other",
     )
     clean = _ask(sample_home, {}, tmp_path / "clean")
     blind = _ask(sample_home, {n: write() for n, write in _BLIND.items()}, tmp_path / "blind")
