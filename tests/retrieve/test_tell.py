@@ -1,11 +1,13 @@
 """Which sentences say more than was asked."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.retrieve.tell import telling
-from tests.samples import passage
+from tests.samples import SAMPLE_BOOK, passage, read
 
 
 def _tells(question: str, sentence: str, **metadata: object) -> bool:
@@ -55,6 +57,21 @@ def test_what_leans_on_a_sentence_that_tells_does_so_too() -> None:
     assert telling("What switches the kettle off?", found) == (True, True, True, False)
     planted = passage("What switches the kettle off? It switches the kettle off. It is not known.")
     assert telling("What switches the kettle off?", planted) == (False, False, False)
+
+
+def test_no_sentence_of_the_sample_book_that_answers_is_an_echo() -> None:
+    lines = (SAMPLE_BOOK / "questions.jsonl").read_text("utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row.get("answers") and row.get("file")]
+    passages = read(SAMPLE_BOOK / "docs").passages
+    answering = 0
+    for row in rows:
+        for found in (each for each in passages if row["file"].endswith(each.place.file)):
+            told = telling(row["question"], found)
+            for unit, tells in zip(found.units, told, strict=True):
+                if any(answer in found.unit_text(unit) for answer in row["answers"]):
+                    answering += 1
+                    assert tells, (row["question"], found.unit_text(unit))
+    assert answering >= len(rows) / 2
 
 
 @given(st.text(max_size=100), st.text(max_size=200))
