@@ -40,6 +40,16 @@ class Told:
             self.endless += ends != ["done"] or seen[-1][0] != "done"
 
 
+async def _left_open(url: str) -> float:
+    """Streams that are not closed a moment after their last event was read."""
+    async with client_of(url) as client:
+        for _ in range(20):
+            if not await streams_open(client):
+                break
+            await asyncio.sleep(0.1)
+        return await streams_open(client)
+
+
 async def test_many_streams_lose_double_and_reorder_nothing(proof: Ledger, tmp_path: Path) -> None:
     row = proof(
         "R12",
@@ -52,8 +62,7 @@ async def test_many_streams_lose_double_and_reorder_nothing(proof: Ledger, tmp_p
         port = int(server.url.rpartition(":")[2])
         for size in (200, 200, 500)[: proof.times(1, 3)]:
             await told.crowd(port, size)
-        async with client_of(server.url) as client:
-            left_open = await streams_open(client)
+        left_open = await _left_open(server.url)
     firsts = ", ".join(f"{s:.2f} s at {size}" for size, s in told.first_byte_s.items())
     row.enter(
         f"{told.streams} streams of {SENTENCES} sentences, {max(told.first_byte_s)} at once",

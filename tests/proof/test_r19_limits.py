@@ -64,8 +64,9 @@ async def _allowed(home: Path, workers: int, counts: str, url: str | None) -> in
         assert time.monotonic() - start < _MINUTE, "the first ones left the window meanwhile"
     statuses = Counter(status for status, _ in answers)
     assert set(statuses) == {200, 429}
-    served = {body["worker"] for status, body in answers if status == 200}
-    assert len(served) == workers, "not every worker was asked"
+    # One of them may be so quick that all who are allowed are its.
+    asked = {body["worker"] for _, body in answers}
+    assert len(asked) == workers, "not every worker was asked"
     return statuses[200]
 
 

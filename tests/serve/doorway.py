@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 from fastapi import FastAPI
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -45,6 +45,7 @@ Answer = Callable[[Request], Awaitable[Response]]
 class Said(BaseModel):
     contract: str
     message: str
+    worker: int = Field(default_factory=os.getpid)
 
 
 def fail_as(contract: str) -> Fail:
