@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 
 import schemathesis
 from hypothesis import HealthCheck, given, settings
+from hypothesis.stateful import run_state_machine_as_test
 from schemathesis import GenerationMode
 from schemathesis.checks import (
     content_type_conformance,
@@ -33,6 +35,7 @@ from bythebook.serve.stream import MEDIA_TYPE
 from tests.proof.ledger import Ledger
 from tests.samples import read
 
+_AT_A_TIME = 10  # requests, each led to by one before it
 _CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -79,26 +82,58 @@ def _served(folder: Path) -> Iterator[Served]:
         yield Served(schemathesis.openapi.from_dict(app.openapi()), client)
 
 
+def _check(case: Any, response: Any) -> None:
+    # Of a stream, the schema describes the whole, and would be held against each event.
+    [kind] = response.headers.get("content-type", [""])
+    whole = not kind.startswith(MEDIA_TYPE)
+    schemas = [response_schema_conformance] if whole else []
+    case.validate_response(response, checks=[*_CHECKS, *schemas])
+
+
+def _settings(cases: int, steps: int = 1) -> settings:
+    return settings(
+        max_examples=cases,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
 def _ask(served: Served, path: str, method: str, mode: GenerationMode, cases: int) -> int:
     operation = served.schema[path][method]
     asked = 0
 
-    @settings(
-        max_examples=cases, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-    )
+    @_settings(cases)
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case: Any) -> None:
         nonlocal asked
         asked += 1
         response = case.call(base_url=f"http://{asgi.HOST}", session=served.client)
-        # Of a stream, the schema describes the whole, and would be held against each event.
-        [kind] = response.headers.get("content-type", [""])
-        whole = not kind.startswith(MEDIA_TYPE)
-        schemas = [response_schema_conformance] if whole else []
-        case.validate_response(response, checks=[*_CHECKS, *schemas])
+        _check(case, response)
 
     ask()
     return asked
+
+
+def _follow(served: Served, steps: int) -> Counter[str]:
+    """Ask on and on where one answer leads to the next, as the links say: which were followed."""
+    followed: Counter[str] = Counter()
+
+    class Following(served.schema.as_state_machine()):  # type: ignore[misc]
+        def call(self, case: Any, **_: Any) -> Any:
+            return case.call(base_url=f"http://{asgi.HOST}", session=served.client)
+
+        def after_call(self, response: Any, case: Any) -> None:
+            followed[f"{case.method} {case.path}"] += 1
+
+        def validate_response(self, response: Any, case: Any, **_: Any) -> None:
+            _check(case, response)
+
+    while followed.total() < steps:
+        many = max(1, (steps - followed.total()) // _AT_A_TIME)
+        run_state_machine_as_test(Following, settings=_settings(many, _AT_A_TIME))
+    return followed
 
 
 def test_whatever_is_asked_is_answered_as_declared(proof: Ledger, book_folder: Path) -> None:
@@ -107,14 +142,19 @@ def test_whatever_is_asked_is_answered_as_declared(proof: Ledger, book_folder: P
         "Anything at all is asked of every operation",
         bar="no answer of 500 or more, none that its contract does not declare",
     )
-    each = math.ceil(proof.times(500, 10_000) / len(_OPERATIONS))
-    asked, breaches = 0, []
+    each = math.ceil(proof.times(400, 8000) / len(_OPERATIONS))
+    asked, breaches, followed = 0, [], Counter[str]()
     for path, method, mode in _OPERATIONS:
         try:
             with _served(book_folder) as served:
                 asked += _ask(served, path, method, mode, each)
         except (Exception, BaseExceptionGroup) as breach:
             breaches.append(f"{method} {path} {mode.value}: {breach}")
+    try:
+        with _served(book_folder) as served:
+            followed = _follow(served, proof.times(100, 2500))
+    except (Exception, BaseExceptionGroup) as breach:
+        breaches.append(f"following links: {breach}")
     undeclared = [
         f"{method} {path}"
         for path, method, _ in _OPERATIONS
@@ -122,7 +162,8 @@ def test_whatever_is_asked_is_answered_as_declared(proof: Ledger, book_folder: P
     ]
     row.enter(
         f"{asked} requests to {len({each[:2] for each in _OPERATIONS})} operations, half of them "
-        "not as the schema wants them",
+        f"not as the schema wants them, and {followed.total()} along the links between "
+        f"{len(followed)} of them",
         f"{len(breaches)} breaches; {len(undeclared)} operations without 429 and 503 declared"
         + "".join(f"; {each}" for each in [*breaches, *undeclared][:5]),
         held=not breaches and not undeclared,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -15,6 +15,7 @@ from bythebook.model import Reply
 from bythebook.serve import examples
 
 Responses = dict[int | str, dict[str, Any]]  # as FastAPI's routes take them
+Link = dict[str, Any]
 
 USUAL = (400, 401, 413, 429, 503)  # what any question may end in
 _MEANING = {
@@ -37,6 +38,17 @@ def shows(show: Callable[[Reply], BaseModel]) -> Responses:
 def shown(status: int, **bodies: BaseModel) -> Responses:
     values = {name: {"value": body.model_dump(mode="json")} for name, body in bodies.items()}
     return {status: {"content": {"application/json": {"examples": values}}}}
+
+
+def link(method: str, path: str, *, body: Mapping[str, str] | None = None, **values: str) -> Link:
+    """Where an answer leads on to, and what of it is to be handed over: runtime expressions."""
+    pointer = path.replace("/", "~1")
+    there: Link = {"operationRef": f"#/paths/{pointer}/{method}"}
+    if values:
+        there["parameters"] = values
+    if body is not None:
+        there["requestBody"] = dict(body)
+    return there
 
 
 def failures(

@@ -143,6 +143,8 @@ def _chat(library: Library, streams: Streams) -> APIRouter:
     events = {MEDIA_TYPE: {"schema": {"type": "string"}, "examples": told}}
     shows = openapi.shows(partial(chat.show, call=examples.CALL))
     shows[200]["content"] |= events
+    shows[200]["links"] = _leads_to_thread("$response.body#/session_id")
+    leads = _leads_to_thread("$request.body#/session_id")
 
     @router.post("/chat/run", response_model=chat.ChatResponse, responses=shows)
     async def run(
@@ -155,7 +157,9 @@ def _chat(library: Library, streams: Streams) -> APIRouter:
         return chat.show(await library.reply(question, asker=who), call_of(request))
 
     @router.post(
-        "/chat/stream", response_class=StreamingResponse, responses={200: {"content": events}}
+        "/chat/stream",
+        response_class=StreamingResponse,
+        responses={200: {"content": events, "links": leads}},
     )
     async def stream(body: chat.ChatRequest, who: Who, request: Request) -> Response:
         """The same, told as it is made: server-sent events, the last one `done` or `error`."""
@@ -178,8 +182,12 @@ def _threads(library: Library) -> APIRouter:
     """S4's conversations: each is there for whoever began it, and for nobody else."""
     router = _router("S4", chat.ChatError, chat.fail, statuses=(*openapi.USUAL, 404))
     page = chat.show_threads(examples.THREADS, limit=20, offset=0)
+    pages = openapi.shown(200, threads=page)
+    pages[200]["links"] = _leads_to_thread("$response.body#/threads/0/thread_id") | {
+        "next": openapi.link("get", "/chat/threads", offset="$response.body#/next_offset")
+    }
 
-    @router.get("/chat/threads", responses=openapi.shown(200, threads=page))
+    @router.get("/chat/threads", responses=pages)
     async def list_threads(
         who: Who,
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
@@ -202,11 +210,25 @@ def _threads(library: Library) -> APIRouter:
             raise no_such_thread()
 
     thread = openapi.shown(200, thread=chat.show_thread(examples.THREAD))
+    same = _leads_to_thread("$request.path.thread_id")
+    thread[200]["links"] = same
     for path in ("/chat/threads/{thread_id}", "/session/{thread_id}/history"):
         router.get(path, responses=thread)(read_thread)
     for path in ("/chat/threads/{thread_id}", "/session/{thread_id}"):
-        router.delete(path, status_code=204)(delete_thread)
+        # What is deleted stays so, until it is written to anew.
+        router.delete(path, status_code=204, responses={204: {"links": same}})(delete_thread)
     return router
+
+
+def _leads_to_thread(thread: str) -> dict[str, openapi.Link]:
+    """What can be done with a conversation, by the expression that finds its id."""
+    one, more = "/chat/threads/{thread_id}", {"message": "Tell me more.", "session_id": thread}
+    return {
+        "read": openapi.link("get", one, thread_id=thread),
+        "history": openapi.link("get", "/session/{thread_id}/history", thread_id=thread),
+        "go_on": openapi.link("post", "/chat/run", body=more),
+        "delete": openapi.link("delete", one, thread_id=thread),
+    }
 
 
 def _feedback(library: Library) -> APIRouter:
@@ -230,6 +252,8 @@ def _openai(library: Library, streams: Streams) -> APIRouter:
     shows = openapi.shows(partial(openai.show, call=examples.CALL, prompt_tokens=9))
     told = {"answer": {"value": examples.CHUNKS}}
     shows[200]["content"][MEDIA_TYPE] = {"schema": {"type": "string"}, "examples": told}
+    leads = {"model": openapi.link("get", "/v1/models/{model}", model="$response.body#/model")}
+    shows[200]["links"] = leads
 
     @router.post("/v1/chat/completions", response_model=openai.Completion, responses=shows)
     async def complete(
@@ -251,7 +275,11 @@ def _openai(library: Library, streams: Streams) -> APIRouter:
 
     model = openai.show_model(examples.CALL)
 
-    @router.get("/v1/models", responses=openapi.shown(200, models=openai.ModelList(data=[model])))
+    models = openapi.shown(200, models=openai.ModelList(data=[model]))
+    first = "$response.body#/data/0/id"
+    models[200]["links"] = {"model": openapi.link("get", "/v1/models/{model}", model=first)}
+
+    @router.get("/v1/models", responses=models)
     async def list_models() -> openai.ModelList:
         """The models that can be asked: the book."""
         return openai.ModelList(data=[openai.show_model(opened)])
