@@ -1,8 +1,9 @@
 """A real server whose writer takes its time: python -m tests.serve.slow_server FOLDER PORT WORKERS
 
 It writes a sentence every ``PAUSE_S``, a hundred in all. A question that ends as ``SILENT`` says is
-answered with one, and silence after it; one that ends as ``BRIEF`` says, with one alone. In
-FOLDER/cancelled it notes when it was cancelled, and how many tasks there were then.
+answered with one, and silence after it; one that ends as ``BRIEF`` says, with one alone; one that
+ends as ``LONG`` says, with more than the buffers of a connection hold. In FOLDER/cancelled it notes
+when it was cancelled, and how many tasks there were then.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from tests.samples import small_book
 
 PAUSE_S = 0.05
 SENTENCES = 100
-SILENT, BRIEF = "??", "?!"  # marks, since words would change what is found
+SILENT, BRIEF, LONG = "??", "?!", "!?"  # marks, since words would change what is found
+LONG_SENTENCES = 1000
 
 
 class SlowWriter:
@@ -39,13 +41,19 @@ class SlowWriter:
         self, question: Question, evidence: Evidence, history: Sequence[Message]
     ) -> AsyncIterator[str]:
         try:
-            for _ in range(1 if question.text.endswith(BRIEF) else SENTENCES):
+            for _ in range(_sentences(question)):
                 yield "A kettle boils water at 100 degrees Celsius. [1]\n\n"
                 await asyncio.sleep(_pause_s(question))
         except asyncio.CancelledError:
             with (self._folder / "cancelled").open("a") as notes:
                 notes.write(f"{time.time()} {len(asyncio.all_tasks())}\n")
             raise
+
+
+def _sentences(question: Question) -> int:
+    if question.text.endswith(BRIEF):
+        return 1
+    return LONG_SENTENCES if question.text.endswith(LONG) else SENTENCES
 
 
 def _pause_s(question: Question) -> float:

@@ -139,7 +139,7 @@ class SqlThreads:
             wanted.append(threads.c.thread_id == only)
         with self._transaction() as connection:
             some = _some(connection, wanted, limit)
-            update = sa.update(threads).where(some, *wanted).values(archived_at=_utc(now))
+            update = sa.update(threads).where(*some).values(archived_at=_utc(now))
             return connection.execute(update).rowcount
 
     @translated
@@ -147,7 +147,7 @@ class SqlThreads:
         old = [threads.c.updated_at < _utc(before)]
         with self._transaction() as connection:
             some = _some(connection, old, limit)
-            return connection.execute(sa.delete(threads).where(some, *old)).rowcount
+            return connection.execute(sa.delete(threads).where(*some)).rowcount
 
 
 def _take(connection: sa.Connection, thread_id: str, owner: str | None, now: datetime) -> None:
@@ -214,15 +214,19 @@ def _load(connection: sa.Connection, thread_id: str, *, whole: bool) -> Thread |
     )
 
 
-def _some(connection: sa.Connection, wanted: Sequence[Any], limit: int) -> Any:
+def _some(
+    connection: sa.Connection, wanted: Sequence[sa.ColumnElement[bool]], limit: int
+) -> Sequence[sa.ColumnElement[bool]]:
     """Of the wanted threads so many, and none that someone writes to just now.
 
     They are asked for first and by themselves: PostgreSQL may run a subquery with a limit anew
-    for every row. On SQLite they may have changed since, so the caller says again what it wants.
+    for every row. There they are held from then on, and their names will do: said again, what is
+    wanted leads it past every thread of that kind. On SQLite they may have changed since.
     """
     idle = sa.select(threads.c.thread_id).where(*wanted).order_by(threads.c.updated_at)
     idle = idle.limit(limit).with_for_update(skip_locked=True)
-    return threads.c.thread_id.in_(connection.execute(idle).scalars().all())
+    named = threads.c.thread_id.in_(connection.execute(idle).scalars().all())
+    return [named, *wanted] if connection.dialect.name == "sqlite" else [named]
 
 
 def _owned_by(owner: Owner) -> list[sa.ColumnElement[bool]]:

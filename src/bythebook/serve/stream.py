@@ -26,6 +26,7 @@ from pydantic import BaseModel
 from starlette.types import Message, Receive, Scope, Send
 
 from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping
+from bythebook.serve.hangup import hang_up
 
 _log = logging.getLogger(__name__)
 
@@ -259,8 +260,14 @@ class _StreamResponse(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_in_time(message: Message) -> None:
-            async with asyncio.timeout(_PATIENCE_S):
-                await send(message)
+            try:
+                async with asyncio.timeout(_PATIENCE_S):
+                    await send(message)
+            except TimeoutError:
+                # Over HTTP/2, others may share the connection; and a stream can end without it.
+                if scope["http_version"].startswith("1") and scope.get("client"):
+                    hang_up((scope["client"][0], scope["client"][1]))
+                raise
 
         self._streams.enter(self._stream)
         work = {
