@@ -68,6 +68,25 @@ def test_every_request_has_an_example_that_is_accepted(client: TestClient) -> No
         assert client.post(path, json=example).status_code == 200, path
 
 
+def test_every_link_leads_to_an_operation_and_hands_over_what_it_takes() -> None:
+    known = {
+        f"#/paths/{path.replace('/', '~1')}/{method}": operation
+        for path, method, operation in _operations()
+    }
+    links = [
+        link
+        for operation in known.values()
+        for response in operation["responses"].values()
+        for link in response.get("links", {}).values()
+    ]
+    assert links
+    for link in links:
+        there = known[link["operationRef"]]
+        takes = {parameter["name"] for parameter in there.get("parameters", ())}
+        assert set(link.get("parameters", ())) <= takes
+        assert ("requestBody" in link) <= ("requestBody" in there)
+
+
 def test_the_examples_carry_no_null_away() -> None:
     content = _DESCRIBED["paths"]["/api/v2/query"]["post"]["responses"]["200"]["content"]
     answer = content["application/json"]["examples"]["answer"]["value"]

@@ -392,6 +392,16 @@ async def test_more_streams_than_can_be_open_are_refused() -> None:
     streams.begin(endless(), fail=_fail, owner=None)
 
 
+async def test_who_takes_nothing_is_let_go() -> None:
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    streams = Streams(patience_s=0.01)
+    response = streams.begin(_telling(1), fail=_fail, owner=None)
+    await response({"type": "http", "http_version": "1.1"}, never, never)  # type: ignore[arg-type]
+    assert streams.open_count == 0
+
+
 async def test_a_journey_that_just_stops_is_an_error() -> None:
     async def silent() -> AsyncGenerator[Told, None]:
         yield "session", Body(text="")

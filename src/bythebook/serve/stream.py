@@ -39,7 +39,6 @@ MEDIA_TYPE = "text/event-stream"
 _EVENT_ID = re.compile(r"([0-9a-f]{32})\.([0-9]{1,9})")
 # No line ends for server-sent events, but for many clients; JSON can do without them.
 _LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
-_PATIENCE_S = 60  # with a client that is there and reads nothing
 _LAST = frozenset({"done", "error"})
 _HEADERS = {
     "Cache-Control": "no-store, no-transform",  # no-transform: nobody on the way may compress it
@@ -155,18 +154,20 @@ class Streams:
 
     ``most`` streams are open at once, and what is kept is bounded in number and bytes: the oldest
     finished ones are forgotten first. A stream that another worker keeps is not found here, and
-    the reader is told to ask again.
+    the reader is told to ask again. Who is there and takes nothing is let go after ``patience_s``.
     """
 
     def __init__(
         self,
         *,
         heartbeat_s: float = 15,
+        patience_s: float = 60,
         keep_s: float = 120,
         most: int = 1000,
         most_bytes: int = 16 << 20,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.patience_s = patience_s
         self._heartbeat_s = heartbeat_s
         self._keep_s = keep_s
         self._most = most
@@ -261,7 +262,7 @@ class _StreamResponse(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_in_time(message: Message) -> None:
             try:
-                async with asyncio.timeout(_PATIENCE_S):
+                async with asyncio.timeout(self._streams.patience_s):
                     await send(message)
             except TimeoutError:
                 # Over HTTP/2, others may share the connection; and a stream can end without it.
