@@ -147,3 +147,14 @@ def test_nothing_raises_and_nothing_foreign_gets_through(text: str) -> None:
         assert not seen.tags & {"script", "style", "img", "svg", "iframe", "form", "input"}
         assert not {name for name in seen.attributes if name.startswith("on") or name == "style"}
         assert all(re.match(r"[/#](?!/)", href) for href in seen.hrefs)
+
+
+_WORDS = st.text(st.sampled_from("abcÉ漢 39\xa0,.;:()'’“”%/–-*_&\"<#"), max_size=30)
+
+
+@settings(max_examples=300)
+@given(st.from_regex(r"[a-zÉ]", fullmatch=True), _WORDS, st.integers(0, 9999))
+def test_a_line_reads_the_same_beside_another(letter: str, words: str, number: int) -> None:
+    sentence, other = Sentence(letter + words, (number,)), Sentence("`x`", (1,), "\n\n")
+    assert said_html([sentence, other]).startswith(said_html([sentence]))
+    assert to_html(f"{sentence.text}\n\n`x`").startswith(to_html(sentence.text))

@@ -37,6 +37,8 @@ _MARK, _UNMARK = "\ue0b9", "\ue0ba"
 _NO_MARKERS = dict.fromkeys(map(ord, (_OPEN, _CLOSE, _MARK, _UNMARK)))
 _PLAIN = re.compile(r"[^`$*|\n\[\]]+")
 _MARKER = re.compile(f"{_OPEN}([0-9]{{1,4}}){_CLOSE}")
+# From a letter on, nothing that Markdown reads or HTML escapes.
+_PROSE = re.compile(rf"[^\W\d_](?:[^\W_]|[ \xa0,.;:()'’“”%/–-]|{_MARKER.pattern})*(?<![ \xa0])")
 _MARKERS_AT_END = re.compile(  # looked for where the blanks or the markers begin
     rf"(?:(?<!\s)\s++|(?<![\s{_CLOSE}]))((?:{_OPEN}[0-9]{{1,4}}{_CLOSE})++)\Z"
 )
@@ -144,11 +146,18 @@ def _render(markdown: str, origins: Sequence[str]) -> str:
     text = clean(markdown.encode("utf-8", "replace").decode())
     text = "\n".join(_whole_tables(text.splitlines()))
     try:
-        made: str = _grammar().render(text, {"origins": tuple(origins)})
+        made = _prose(text) or _grammar().render(text, {"origins": tuple(origins)})
     except (RecursionError, ValueError, IndexError, KeyError, TypeError):
         made = f"<p>{escape(_MARKER.sub('', text))}</p>"  # as it is, rather than not at all
     made = made.replace(_MARK, "<mark>").replace(_UNMARK, "</mark>")
     return _cleaner().clean(_MARKER.sub("", made))  # a marker that ended up within code is none
+
+
+def _prose(text: str) -> str | None:
+    """A line of plain words, which most sentences are, without the work of finding that out."""
+    if not _PROSE.fullmatch(text):
+        return None
+    return f"<p>{_MARKER.sub(lambda found: _sup(found[1]), text)}</p>\n"
 
 
 # --- Markdown, as our passages use it -------------------------------------------------------------
@@ -338,7 +347,10 @@ def _image(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) ->
 
 
 def _marked(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
-    number = tokens[at].content
+    return _sup(tokens[at].content)
+
+
+def _sup(number: str) -> str:
     return f'<sup data-cite="{number}">{number}</sup>'
 
 
