@@ -267,7 +267,8 @@ class _StreamResponse(StreamingResponse):
             except TimeoutError:
                 # Over HTTP/2, others may share the connection; and a stream can end without it.
                 if scope["http_version"].startswith("1") and scope.get("client"):
-                    hang_up((scope["client"][0], scope["client"][1]))
+                    host, port = scope["client"]
+                    hang_up((host, int(port)))  # granian has it as text
                 raise
 
         self._streams.enter(self._stream)
