@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bythebook.model import Sentence
+from bythebook.model import Mark, Sentence
 from bythebook.serve.html import ALLOWED_TAGS, cited_html, said_html, to_html
 
 
@@ -150,11 +150,16 @@ def test_nothing_raises_and_nothing_foreign_gets_through(text: str) -> None:
 
 
 _WORDS = st.text(st.sampled_from("abcÉ漢 39\xa0,.;:()'’“”%/–-*_&\"<#"), max_size=30)
+_LINES = st.builds("{}{}".format, st.sampled_from("azÉ"), _WORDS)
 
 
 @settings(max_examples=300)
-@given(st.from_regex(r"[a-zÉ]", fullmatch=True), _WORDS, st.integers(0, 9999))
-def test_a_line_reads_the_same_beside_another(letter: str, words: str, number: int) -> None:
-    sentence, other = Sentence(letter + words, (number,)), Sentence("`x`", (1,), "\n\n")
-    assert said_html([sentence, other]).startswith(said_html([sentence]))
-    assert to_html(f"{sentence.text}\n\n`x`").startswith(to_html(sentence.text))
+@given(_LINES, _LINES, st.integers(0, 9999))
+def test_a_line_reads_the_same_beside_another(line: str, more: str, number: int) -> None:
+    said = [Sentence(line, (number,)), Sentence(more, (1,), "\n\n")]
+    code = Sentence("`x`", (2,), "\n\n")
+    assert said_html([*said, code]).startswith(said_html(said))
+    assert said_html(said).startswith(said_html(said[:1]))
+    assert to_html(f"{line}\n\n`x`").startswith(to_html(line))
+    marked = said_html(said, mark=Mark(0, 1, len(line)))
+    assert re.sub("</?mark>", "", marked) == said_html(said)

@@ -38,7 +38,8 @@ _NO_MARKERS = dict.fromkeys(map(ord, (_OPEN, _CLOSE, _MARK, _UNMARK)))
 _PLAIN = re.compile(r"[^`$*|\n\[\]]+")
 _MARKER = re.compile(f"{_OPEN}([0-9]{{1,4}}){_CLOSE}")
 # From a letter on, nothing that Markdown reads or HTML escapes.
-_PROSE = re.compile(rf"[^\W\d_](?:[^\W_]|[ \xa0,.;:()'’“”%/–-]|{_MARKER.pattern})*(?<![ \xa0])")
+_SIGNS = rf"[ \xa0,.;:()'’“”%/–{_MARK}{_UNMARK}-]"
+_PROSE = re.compile(rf"[^\W\d_](?:[^\W_]|{_SIGNS}|{_MARKER.pattern})*(?<![ \xa0])")
 _MARKERS_AT_END = re.compile(  # looked for where the blanks or the markers begin
     rf"(?:(?<!\s)\s++|(?<![\s{_CLOSE}]))((?:{_OPEN}[0-9]{{1,4}}{_CLOSE})++)\Z"
 )
@@ -154,10 +155,12 @@ def _render(markdown: str, origins: Sequence[str]) -> str:
 
 
 def _prose(text: str) -> str | None:
-    """A line of plain words, which most sentences are, without the work of finding that out."""
-    if not _PROSE.fullmatch(text):
+    """Paragraphs of plain words, as most answers are, without the work of finding that out."""
+    paragraphs = text.split("\n\n")
+    if not all(map(_PROSE.fullmatch, paragraphs)):
         return None
-    return f"<p>{_MARKER.sub(lambda found: _sup(found[1]), text)}</p>\n"
+    marked = _MARKER.sub(lambda found: _sup(found[1]), "</p>\n<p>".join(paragraphs))
+    return f"<p>{marked}</p>\n"
 
 
 # --- Markdown, as our passages use it -------------------------------------------------------------
