@@ -33,23 +33,27 @@ class Slow:
 
     asked: str
     port: int
-    began: float = field(default_factory=time.monotonic)
     lines: list[socket.socket] = field(default_factory=list)
+    stalled: float = 0.0  # when the last byte for them was taken in
 
     async def begin(self) -> list[asyncio.Task[None]]:
         self.lines = [await opened(self.port, window=2048) for _ in _SLOW]
-        return [asyncio.create_task(self._sip(line)) for line in self.lines]
+        sipping = [asyncio.create_task(self._sip(line)) for line in self.lines]
+        return [*sipping, asyncio.create_task(self._watch())]
 
     async def until_let_go(self, client: httpx.AsyncClient, worker: int, files: int) -> float:
         """How long they kept their streams and connections, once no more could be sent to them."""
-        clients = {line.getsockname()[1] for line in self.lines}
-        most, stalled = 0, self.began
         while await streams_open(client) or files_of(worker) > files + 2:
-            if (waiting := unsent(clients)) > most:
-                most, stalled = waiting, time.monotonic()
-            assert time.monotonic() < stalled + 2 * _PATIENCE_S, "they are kept"
+            assert time.monotonic() < self.stalled + 2 * _PATIENCE_S, "they are kept"
             await asyncio.sleep(0.5)
-        return time.monotonic() - stalled
+        return time.monotonic() - self.stalled
+
+    async def _watch(self) -> None:
+        clients, most = {line.getsockname()[1] for line in self.lines}, -1
+        while True:
+            if (waiting := unsent(clients)) > most:
+                most, self.stalled = waiting, time.monotonic()
+            await asyncio.sleep(0.5)
 
     async def _sip(self, line: socket.socket) -> None:
         loop = asyncio.get_running_loop()

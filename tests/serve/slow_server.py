@@ -27,7 +27,7 @@ from tests.samples import small_book
 PAUSE_S = 0.05
 SENTENCES = 100
 SILENT, BRIEF, LONG = "??", "?!", "!?"  # marks, since words would change what is found
-LONG_SENTENCES = 1000
+LONG_SENTENCES = 300
 
 
 class SlowWriter:
