@@ -161,7 +161,7 @@ class Streams:
         self,
         *,
         heartbeat_s: float = 15,
-        patience_s: float = 60,
+        patience_s: float = 55,  # and with all that follows from it, gone within a minute
         keep_s: float = 120,
         most: int = 1000,
         most_bytes: int = 16 << 20,
