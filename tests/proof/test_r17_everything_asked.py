@@ -9,7 +9,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,13 +116,24 @@ def _ask(served: Served, path: str, method: str, mode: GenerationMode, cases: in
     return asked
 
 
-def _follow(served: Served, steps: int) -> Counter[str]:
+def _follow(folder: Path, steps: int) -> Counter[str]:
     """Ask on and on where one answer leads to the next, as the links say: which were followed."""
     followed: Counter[str] = Counter()
+    with _served(folder) as served:
+        described = served.schema.as_state_machine()
 
-    class Following(served.schema.as_state_machine()):  # type: ignore[misc]
+    class Following(described):  # type: ignore[misc, valid-type]
+        """Each has a book that nobody has asked yet: what leads on does not depend on others."""
+
+        def setup(self) -> None:
+            self._opened = ExitStack()
+            self._client = self._opened.enter_context(_served(folder)).client
+
+        def teardown(self) -> None:
+            self._opened.close()
+
         def call(self, case: Any, **_: Any) -> Any:
-            return case.call(base_url=f"http://{asgi.HOST}", session=served.client)
+            return case.call(base_url=f"http://{asgi.HOST}", session=self._client)
 
         def after_call(self, response: Any, case: Any) -> None:
             followed[f"{case.method} {case.path}"] += 1
@@ -151,8 +162,7 @@ def test_whatever_is_asked_is_answered_as_declared(proof: Ledger, book_folder: P
         except (Exception, BaseExceptionGroup) as breach:
             breaches.append(f"{method} {path} {mode.value}: {breach}")
     try:
-        with _served(book_folder) as served:
-            followed = _follow(served, proof.times(100, 2500))
+        followed = _follow(book_folder, proof.times(100, 2500))
     except (Exception, BaseExceptionGroup) as breach:
         breaches.append(f"following links: {breach}")
     undeclared = [

@@ -18,6 +18,7 @@ from bythebook.providers.sql import open_database
 from bythebook.providers.sql_threads import SqlThreads
 from bythebook.serve.app import create_app
 from bythebook.serve.keys import make_key
+from bythebook.settings import Door as Rules
 from tests.proof.ledger import Ledger
 from tests.samples import read, small_book
 from tests.serve.doorway import PEPPER, door_of
@@ -31,6 +32,7 @@ _BY_NAME = (
     ("DELETE", "/chat/threads/{thread_id}"),
     ("DELETE", "/session/{thread_id}"),
 )
+_PLENTY = 1_000_000  # requests a minute: not the limits are tried here
 _BY_BODY = ("/chat/run", "/chat/stream")
 
 
@@ -46,7 +48,8 @@ def _serving(folder: Path, threads: ThreadStore) -> Iterator[TestClient]:
     stores = open_door_stores()
     for _, key in _KEYS.values():
         asyncio.run(stores.keys.add(key))
-    with TestClient(create_app(library, door=door_of(stores=stores))) as client:
+    door = door_of(Rules(per_key=_PLENTY, per_address=_PLENTY), stores)
+    with TestClient(create_app(library, door=door)) as client:
         yield client
 
 

@@ -22,13 +22,13 @@ from tests.proof.expressions import ANYWHERE, Expression, expressions
 from tests.proof.hard_texts import Attack, attacks, blind_attacks
 from tests.proof.ledger import Ledger
 
-_SMALL = (12, 16, 20, 50, 100, 300, 1_000, 2_000, 4_000)  # signs
+_SMALL = (*range(12, 64, 2), 100, 150, 225, 350, 500, 1_000, 2_000, 4_000)  # signs
 _LARGE = (8_000, 16_000, 32_000, 64_000)
 _NOTHING_S = 0.0001  # for 4,000: their square could not be done in that time
 _TOO_LONG_S = 1.0  # for any: a longer one may never end
 _STEEPEST = 1.5  # the power of the size that the time grows with; a square's is 2
 _MOMENTS = 5
-_QUICKLY = 30  # texts for each pattern
+_QUICKLY = 15  # texts for each pattern
 
 
 def test_every_pattern_is_linear(proof: Ledger) -> None:
@@ -53,7 +53,6 @@ def test_every_pattern_is_linear(proof: Ledger) -> None:
         (r"\s+$", "search"),
         (r"[ \t]*\n[ \t]*", "sub"),
         (r"\A\W+|\W+\Z", "sub"),
-        (r"\w+ is \w[^.]*\.", "fullmatch"),
         (r"[\w ]+ is a [^.]+\.", "fullmatch"),
         (r"/\*.*?\*/", "findall"),
         (r"#\s+(.+?)\s*#*\s*$", "match"),

@@ -45,7 +45,7 @@ _NAME = re.compile(
     rf"(?:{_CAPITALISED})(?: (?:(?:of|de|da|di|del|von|van|der|la|le|the) ){{0,2}}"
     rf"(?:{_CAPITALISED}))*(?<!['’]s)"
 )
-_IDENTIFIER = re.compile(r"(?<!\w)(?:--[a-z][\w-]+|/\w+(?:/\w+)*|[A-Za-z]\w*(?:_\w+)+)")
+_IDENTIFIER = re.compile(r"(?<!\w)(?:--[a-z][\w-]+|/\w+(?:/\w+)*|[A-Za-z](?=\w*_\w)\w++)")
 
 
 @dataclass(frozen=True, slots=True)
