@@ -111,6 +111,13 @@ class IndexDamaged(BookError):
     exit_code = 3
 
 
+def damaged_catalog(part: str) -> IndexDamaged:
+    return IndexDamaged(
+        f"The catalog's {part} is damaged.",
+        cure="Move the home folder away and ingest the book again.",
+    )
+
+
 class ServiceError(BookError):
     """Something that the answer needs did not answer."""
 

@@ -34,6 +34,7 @@ from bythebook.errors import (
     NotFound,
     NotIngested,
     StoreFailed,
+    damaged_catalog,
 )
 from bythebook.index.calibrate import calibration_of
 from bythebook.index.check import IndexReport, compare
@@ -464,10 +465,7 @@ def _vocabulary(generation: Generation) -> Vocabulary:
     try:
         return Vocabulary.from_bytes(generation.vocabulary)
     except ValueError:
-        raise IndexDamaged(
-            "The catalog's vocabulary is damaged.",
-            cure="Move the home folder away and ingest the book again.",
-        ) from None
+        raise damaged_catalog("vocabulary") from None
 
 
 def _not_as_the_catalog_says() -> IndexDamaged:

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bythebook.errors import IndexDamaged
 from bythebook.index.calibrate import MEASURED, WORDS_ALONE, Calibration, Reading, calibration_of
 from bythebook.model import Signals, VectorState
 from bythebook.ports import Generation
@@ -67,3 +69,23 @@ def test_a_short_book_of_an_unknown_embedder_is_judged_by_its_words() -> None:
 
 def _generation(*, embedder: str, calibration: str = "") -> Generation:
     return Generation("name", embedder, 3, 1, "print", b"", calibration=calibration)
+
+
+@given(st.data())
+def test_a_calibration_that_changed_on_its_disk_is_damaged(data: st.DataObject) -> None:
+    told = MEASURED["local:minilm-int8"].to_json()
+    at = data.draw(st.integers(0, len(told) - 1))
+    other = data.draw(st.characters(codec="ascii").filter(lambda sign: sign != told[at]))
+    changed = told[:at] + other + told[at + 1 :]
+    try:
+        known = calibration_of(_generation(embedder="acme:unknown", calibration=changed))
+    except IndexDamaged as error:
+        assert "calibration" in error.message
+    else:  # the seal itself is gone, or a blank is another blank
+        assert known == MEASURED["local:minilm-int8"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "7", '{"reading": {}}', '{"reading": 7}'])
+def test_what_is_no_calibration_is_damage(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Calibration.from_json(text)

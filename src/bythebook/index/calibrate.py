@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from bythebook.errors import damaged_catalog
 from bythebook.model import Signals, VectorState
 from bythebook.ports import Generation
 
+_SEAL = "seal"
 MOST_BEHIND = 4.0  # in merit; farther than this is equally far
 POINTED_AT = 0.8  # log odds: where a reader points, the answer is more likely than anywhere else
 MOST_STRANGERS = 3.0  # names and numbers; more are equally strange
@@ -94,12 +97,24 @@ class Calibration:
         return _logistic(self.bias + known + self.slope * merit - self.behind * behind)
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self))
+        """Sealed: a weight that changes on a disk would go unnoticed, and change every score."""
+        weights = asdict(self)
+        return json.dumps({**weights, _SEAL: _seal(weights)})
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
-        weights = json.loads(text)
-        return cls(**{**weights, "reading": Reading(**weights["reading"])})
+        """ValueError if it is not what was written."""
+        try:
+            weights = json.loads(text)
+            if _SEAL in weights and weights.pop(_SEAL) != _seal(weights):
+                raise ValueError("not as it was sealed")
+            return cls(**{**weights, "reading": Reading(**weights["reading"])})
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError("no calibration") from error
+
+
+def _seal(weights: Mapping[str, object]) -> int:
+    return zlib.crc32(json.dumps(weights).encode())
 
 
 def _logistic(odds: float) -> float:
@@ -149,5 +164,8 @@ def calibration_of(generation: Generation) -> Calibration:
     if generation.vectors is VectorState.PENDING:
         return WORDS_ALONE
     if generation.calibration:
-        return Calibration.from_json(generation.calibration)
+        try:
+            return Calibration.from_json(generation.calibration)
+        except ValueError:
+            raise damaged_catalog("calibration") from None
     return MEASURED.get(generation.embedder, WORDS_ALONE)  # a short book in an unknown scale
