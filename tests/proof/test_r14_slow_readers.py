@@ -35,6 +35,7 @@ class Slow:
     port: int
     lines: list[socket.socket] = field(default_factory=list)
     stalled: float = 0.0  # when the last byte for them was taken in
+    memory: int = 0  # of the worker, at most
 
     async def begin(self) -> list[asyncio.Task[None]]:
         self.lines = [await opened(self.port, window=2048) for _ in _SLOW]
@@ -44,6 +45,7 @@ class Slow:
     async def until_let_go(self, client: httpx.AsyncClient, worker: int, files: int) -> float:
         """How long they kept their streams and connections, once no more could be sent to them."""
         while await streams_open(client) or files_of(worker) > files + 2:
+            self.memory = max(self.memory, memory_of(worker))
             assert time.monotonic() < self.stalled + 2 * _PATIENCE_S, "they are kept"
             await asyncio.sleep(0.5)
         return time.monotonic() - self.stalled
@@ -94,7 +96,7 @@ async def test_slow_readers_cost_little_and_are_let_go(proof: Ledger, tmp_path: 
                     incomplete += lost
                     slower = max(slower, took / usual)
                     kept.append(await slow.until_let_go(client, worker, files))
-                    heaviest = max(heaviest, (memory_of(worker) - memory) / len(_SLOW))
+                    heaviest = max(heaviest, (slow.memory - memory) / len(_SLOW))
                     for task in reading:
                         task.cancel()
                     await asyncio.gather(*reading, return_exceptions=True)
