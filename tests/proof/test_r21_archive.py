@@ -22,6 +22,7 @@ from tests.proof.ledger import Ledger
 pytestmark = pytest.mark.real
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+_ROUNDS = 9
 _LONGEST_LOCK_S = 0.05
 _FIRST, _SECOND = _NOW + timedelta(hours=2), _NOW + timedelta(hours=3)
 
@@ -121,13 +122,17 @@ async def test_each_is_archived_once_and_nobody_waits(
             not_once += await _not_once(engine, count, committed=committed)
             not_resumed += await _not_resumed(engine)
             _empty(engine)
-        rounds = []
-        for _ in range(3):
+        calmest: list[float] = []
+        for _ in range(_ROUNDS):
             _fill(engine, count)
-            rounds.append(await _batches(engine))
+            taken = await _batches(engine)
             _empty(engine)
-        # Each batch in its calmest round: a busy machine is not the archiver's.
-        slowest[kind] = max(map(min, zip(*rounds, strict=True)))
+            # Each batch in its calmest round: a busy machine is not the archiver's, and what takes
+            # long by itself does so in every one.
+            calmest = list(map(min, calmest or taken, taken))
+            slowest[kind] = max(calmest)
+            if slowest[kind] < _LONGEST_LOCK_S / 5:
+                break
         engine.dispose()
     row.enter(
         f"{count} idle threads, an hour later by a clock of our own, a crash before and one after "
