@@ -1,20 +1,22 @@
 """Requests in, responses out, as httpx has it; and a request may be given up at any instant.
 
-httpcore 1.0 loses a connection whose request is cancelled after it stands and before the first byte
+httpcore 1.0 loses a connection whose request is cancelled while it is made or before the first byte
 is sent: its pool neither uses nor closes it again, and one that is limited runs dry. A request that
 is given up in that gap is carried over it and cancelled behind it, where httpcore closes what it
-opened. Readers leave often enough for it to matter.
+opened. The same is lost where closing a response is cancelled: it goes on without whoever left.
+Readers leave often enough for it to matter.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
 import httpx
 
-_OPENED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
-_GOES_ON = ("start_tls.started", "send_request_headers.started")
+_CONNECTS = ("connect_tcp.started", "connect_unix_socket.started")
+_SENDS = "send_request_headers.started"
+_LONGEST_S = 2.0  # that a connection which nobody waits for may take
 
 
 class Transport(httpx.AsyncHTTPTransport):
@@ -24,26 +26,54 @@ class Transport(httpx.AsyncHTTPTransport):
         self, *, limits: httpx.Limits, verify: bool = True, trust_env: bool = False
     ) -> None:
         super().__init__(verify=verify, trust_env=trust_env, limits=limits)
-        self._given_up: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[None]] = set()  # a task that nobody holds may be collected
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         crossing = _Crossing()
         request.extensions = {**request.extensions, "trace": crossing.note}
         sending = asyncio.create_task(super().handle_async_request(request))
         try:
-            return await asyncio.shield(sending)
+            response = await asyncio.shield(sending)
         except asyncio.CancelledError:
             crossing.is_given_up = True
-            if not crossing.is_in_gap:
+            if crossing.is_in_gap:
+                asyncio.get_running_loop().call_later(_LONGEST_S, sending.cancel)
+            else:
                 sending.cancel()
-            settling = asyncio.create_task(_settle(sending))
-            self._given_up.add(settling)  # a task that nobody holds may be collected
-            settling.add_done_callback(self._given_up.discard)
+            self._end(_settle(sending))
             raise
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        response.stream = _Stream(response.stream, self._end)
+        return response
 
     async def aclose(self) -> None:
-        await asyncio.gather(*self._given_up)
+        await asyncio.gather(*self._ending)
         await super().aclose()
+
+    def _end(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        ending = asyncio.create_task(work)
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+        return ending
+
+
+class _Stream(httpx.AsyncByteStream):
+    """What a response tells; closed as a whole, whoever leaves meanwhile."""
+
+    def __init__(
+        self,
+        told: httpx.AsyncByteStream,
+        end: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
+    ) -> None:
+        self._told = told
+        self._end = end
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._told:
+            yield part
+
+    async def aclose(self) -> None:
+        await asyncio.shield(self._end(self._told.aclose()))
 
 
 class _Crossing:
@@ -54,9 +84,9 @@ class _Crossing:
         self.is_given_up = False
 
     async def note(self, event: str, _: Mapping[str, object]) -> None:
-        if event.endswith(_OPENED):
+        if event.endswith(_CONNECTS):
             self.is_in_gap = True
-        elif event.endswith(_GOES_ON):
+        elif event.endswith(_SENDS):
             self.is_in_gap = False
             if self.is_given_up:
                 raise asyncio.CancelledError
