@@ -17,7 +17,7 @@ from tests.proof.ledger import Ledger
 from tests.proof.slowly import opened, post, unsent
 from tests.serve.reading import QUESTION, client_of, files_of, memory_of, streams_open, worker_of
 from tests.serve.running import slow_server
-from tests.serve.slow_server import LONG, SENTENCES
+from tests.serve.slow_server import LONG, LONG_SENTENCES, SENTENCES
 
 pytestmark = pytest.mark.real
 
@@ -101,7 +101,8 @@ async def test_slow_readers_cost_little_and_are_let_go(proof: Ledger, tmp_path: 
                         task.cancel()
                     await asyncio.gather(*reading, return_exceptions=True)
     row.enter(
-        f"{len(_SLOW)} readers at 1 B/s beside {_OTHERS} others, {len(asked)} times",
+        f"{len(_SLOW)} readers at 1 B/s beside {_OTHERS} others, of an answer of {SENTENCES} sentences"
+        + (f" and of one of {LONG_SENTENCES}" if len(asked) > 1 else ""),
         f"{heaviest / 1e6:.2f} MB each; let go {' and '.join(f'{each:.0f} s' for each in kept)} "
         f"after no more could be sent to them; {incomplete} of the others lost an event, and they "
         f"took {slower:.1f} times as long as beside readers who keep up",

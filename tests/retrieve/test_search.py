@@ -33,18 +33,7 @@ A kettle is stored dry.
 
 @pytest.fixture
 async def index(tmp_path: Path) -> Index:
-    (tmp_path / "kettles.md").write_text(PAGE)
-    catalog, shelf, embedder = MemoryCatalog(), MemoryShelf(), FakeEmbedder()
-    await ingest(read(tmp_path), Press(catalog, shelf, embedder))
-    generation = catalog.current()
-    assert generation is not None
-    return Index(
-        generation=generation.name,
-        embedder=embedder,
-        store=await shelf.open(generation.name),
-        vocabulary=Vocabulary.from_bytes(generation.vocabulary),
-        calibration=MEASURED["local:minilm-int8"],
-    )
+    return await _index_of(tmp_path, {"kettles.md": PAGE})
 
 
 async def test_the_best_hit_comes_first_and_says_why(index: Index) -> None:
