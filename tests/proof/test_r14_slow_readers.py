@@ -101,8 +101,8 @@ async def test_slow_readers_cost_little_and_are_let_go(proof: Ledger, tmp_path: 
                         task.cancel()
                     await asyncio.gather(*reading, return_exceptions=True)
     row.enter(
-        f"{len(_SLOW)} readers at 1 B/s beside {_OTHERS} others, of an answer of {SENTENCES} sentences"
-        + (f" and of one of {LONG_SENTENCES}" if len(asked) > 1 else ""),
+        f"{len(_SLOW)} readers at 1 B/s beside {_OTHERS} others, of an answer of {SENTENCES} "
+        + (f"sentences and of one of {LONG_SENTENCES}" if len(asked) > 1 else "sentences"),
         f"{heaviest / 1e6:.2f} MB each; let go {' and '.join(f'{each:.0f} s' for each in kept)} "
         f"after no more could be sent to them; {incomplete} of the others lost an event, and they "
         f"took {slower:.1f} times as long as beside readers who keep up",
