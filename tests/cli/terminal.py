@@ -47,6 +47,22 @@ class Terminal:
         start, self._read = self._read, found + len(words)
         return self.text[start : self._read]
 
+    def insist(self, key: str, words: str) -> None:
+        """A key, again and again until these words come.
+
+        A signal that arrives after readline has shown its prompt, and before it waits for
+        keys, is not heard until the next key; whoever sits there presses it again.
+        """
+        for _ in range(PATIENCE_S):
+            self.type(key)
+            again = time.monotonic() + 1
+            while (left := again - time.monotonic()) > 0:
+                self._listen(left)
+                if words in self.text[self._read :]:
+                    self.wait_for(words)
+                    return
+        raise AssertionError(f"{words!r} did not come: {self.text!r}")
+
     def leave(self) -> int:
         """Ctrl+D, until it is read; the exit code."""
         deadline = time.monotonic() + PATIENCE_S

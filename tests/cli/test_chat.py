@@ -123,11 +123,13 @@ def test_ctrl_c_stops_an_answer_and_not_the_chat(tmp_path: Path) -> None:
         screen.wait_for("the wind pushes it upwards.")  # before the draft has ended
         screen.type("\x03")
         screen.wait_for("Stopped; nothing of it is kept.")
+        screen.wait_for("› ")
         screen.line("When does a kettle boil water?")
         screen.wait_for("The model did not answer. Ask again in a minute.")
         screen.wait_for("› ")
-        screen.type("half a line\x03")
-        screen.wait_for("› ")
+        screen.type("half a line")
+        screen.wait_for("half a line")
+        screen.insist("\x03", "› ")
         screen.line("/history")
         screen.wait_for("Nothing has been said yet.")
         assert screen.leave() == 0
