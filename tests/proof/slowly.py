@@ -6,9 +6,12 @@ import asyncio
 import json
 import socket
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 _SEGMENT = 536  # bytes, as over the worst of lines: the sender's buffer grows with it
+
+_ESTABLISHED = "01"  # in /proc/net/tcp
 
 
 async def opened(port: int, *, window: int | None = None) -> socket.socket:
@@ -27,14 +30,22 @@ async def post(line: socket.socket, path: str, body: object) -> None:
     await asyncio.get_running_loop().sock_sendall(line, head(path, len(content)) + content)
 
 
-def unsent(clients: Collection[int]) -> int:
-    """Bytes that the system keeps for those who do not take them, by their ports."""
+@dataclass(frozen=True)
+class Held:
+    """A connection as the system sees it from the side of the server."""
+
+    is_open: bool  # by the server; what was sent before it closed may still be on its way
+    unsent: int  # bytes
+
+
+def held(clients: Collection[int]) -> dict[int, Held]:
+    """The connections to these ports of clients, as far as there are any."""
     lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
-    return sum(
-        int(queues.partition(":")[0], 16)
-        for _, _, remote, _, queues, *_ in map(str.split, lines)
-        if int(remote.rpartition(":")[2], 16) in clients
-    )
+    return {
+        client: Held(state == _ESTABLISHED, int(queues.partition(":")[0], 16))
+        for _, _, remote, state, queues, *_ in map(str.split, lines)
+        if (client := int(remote.rpartition(":")[2], 16)) in clients
+    }
 
 
 def head(path: str, length: int) -> bytes:
