@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import gc
 import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 
 from granian import Granian
@@ -24,10 +21,10 @@ from bythebook.library import Library
 from bythebook.serve.app import create_app
 from bythebook.serve.door import open_door
 from bythebook.serve.log import configuration
+from bythebook.serve.memory import collect_often, give_back_often, share_among_threads
 from bythebook.settings import Server, Settings
 
 _KILL_AFTER_S = 13  # more than a drain takes, and less than operators wait
-_M_ARENA_MAX = -8  # of glibc's mallopt()
 _ORPHANED_S = 0.5  # until a worker notices that it is one
 
 
@@ -53,39 +50,27 @@ def run(settings: Settings, *, open_book: OpenBook = open_library) -> None:
 
 def worker(settings: Settings, open_book: OpenBook) -> ASGIApp:
     """What each worker process serves."""
-    _share_memory_among_threads()
+    share_among_threads()
     app = create_app(open_book(settings), settings, open_door(settings))
-    _collect_often()
+    collect_often()
 
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             stop = _Stop(app.state.operations.drain)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.begin)
-            watch = asyncio.create_task(_end_with(os.getppid(), stop))
+            beside = [
+                asyncio.create_task(_end_with(os.getppid(), stop)),
+                asyncio.create_task(give_back_often()),
+            ]
             try:
                 await app(scope, receive, send)
             finally:
-                watch.cancel()
+                for task in beside:
+                    task.cancel()
         else:
             await app(scope, receive, send)
 
     return served
-
-
-def _share_memory_among_threads() -> None:
-    """glibc gives nearly every thread an arena of its own, and what is free in one is of no use to
-    the others: after minutes of questions a worker holds 60 MB more, and goes on growing."""
-    if "MALLOC_ARENA_MAX" not in os.environ:
-        with suppress(AttributeError):  # another libc
-            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
-
-
-def _collect_often() -> None:
-    """Rings that requests leave behind are looked for every few seconds, and only among what came
-    after the start: what is there now stays, and would make each search long and rare."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
 
 
 async def _end_with(parent: int, stop: _Stop) -> None:
