@@ -13,13 +13,14 @@ from contextlib import suppress
 
 _M_ARENA_MAX = -8  # of glibc's mallopt()
 _EVERY_S = 60
+_NO_GLIBC = (AttributeError, TypeError)  # another libc; none that can be called, as on Windows
 
 
 def share_among_threads() -> None:
     """glibc gives nearly every thread an arena of its own, and what is free in one is of no use to
     the others: after minutes of questions a worker holds 60 MB more, and goes on growing."""
     if "MALLOC_ARENA_MAX" not in os.environ:
-        with suppress(AttributeError):
+        with suppress(*_NO_GLIBC):
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
@@ -34,7 +35,7 @@ def collect_often() -> None:
 def give_back() -> None:
     """Pages that are free in the middle of the heap, which glibc keeps: 45 MB after the start, and
     more with every edition of a book that is opened beside the one before."""
-    with suppress(AttributeError):
+    with suppress(*_NO_GLIBC):
         ctypes.CDLL(None).malloc_trim(0)
 
 
