@@ -38,12 +38,8 @@ sh prove.sh R12 S10    # some rows, quickly
 
 on two cores, everything on one machine, no network. *R* rows are faults and load, *S* rows are
 attacks; the threat model is in [SECURITY.md](../SECURITY.md). Rows marked *quick count* have not
-been shown at their full counts by the runs that wrote this page. A row that is not held says *no*:
-in R22 four files more were open after ten minutes, where two may be. Connections to the index whose
-closing was interrupted by a reader who left were the likely cause; they are closed since, and the
-soak has not been run at its full count again. R14 counts from the last byte that a slow reader took
-in, so that it does not show the minute of patience itself, and its longest answer has 300
-sentences: of one of 1,000, more than 1 MB was held for each reader.
+been shown at their full counts by the runs that wrote this page. A row that is
+not held says *no*.
 """
 
 
