@@ -104,7 +104,9 @@ def qdrant_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[No
         yield nodes
 
 
-def new_shelf(nodes: Sequence[Node], *, dimension: int, **settings: Any) -> ServerShelf:
+def new_shelf(
+    nodes: Sequence[Node], *, dimension: int, remembered: int = 0, **settings: Any
+) -> ServerShelf:
     """An empty shelf, under a name of its own; two copies of everything where there are nodes.
 
     The deadline is wide where a test is not about it: the machine may be busy.
@@ -113,7 +115,8 @@ def new_shelf(nodes: Sequence[Node], *, dimension: int, **settings: Any) -> Serv
 
     known = {"replication": min(2, len(nodes)), "timeout_s": 5.0, **settings}
     server = Server(tuple(node.url for node in nodes), **known)
-    return ServerShelf(server, f"book-{uuid.uuid4().hex[:8]}", dimension=dimension)
+    name = f"book-{uuid.uuid4().hex[:8]}"
+    return ServerShelf(server, name, dimension=dimension, remembered=remembered)
 
 
 @asynccontextmanager

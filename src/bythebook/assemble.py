@@ -53,6 +53,7 @@ _log = logging.getLogger(__name__)
 _LOG_DEADLINE_S = 0.5
 _OPERATORS_PATIENCE_S = 30.0  # who runs a command can wait for a busy database
 _PROBE_S = 5.0
+_REMEMBERED = 256  # passages of a book on a server, of 20 KB or so each
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +410,12 @@ def _server_shelf(settings: Settings, embedder: Embedder) -> Shelf:
     server = _server(settings)
     from bythebook.providers.qdrant_server import ServerShelf
 
-    return ServerShelf(server, settings.collection.name, dimension=embedder.dimension)
+    return ServerShelf(
+        server,
+        settings.collection.name,
+        dimension=embedder.dimension,
+        remembered=_REMEMBERED,
+    )
 
 
 def _existing_book(settings: Settings, embedder: Embedder) -> ExistingBook | None:

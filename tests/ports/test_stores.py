@@ -18,10 +18,11 @@ from tests.servers import server_shelf
 
 ONE, TWO = "1" * 32, "2" * 32  # named as an ingest names them
 
-_SERVERS = [
-    pytest.param("qdrant_server", marks=pytest.mark.real),
-    pytest.param("qdrant_cluster", marks=pytest.mark.real),
-]
+_SERVERS = {
+    "server": ("qdrant_server", 0),
+    "remembered": ("qdrant_server", 2),  # passages
+    "cluster": ("qdrant_cluster", 0),
+}
 _EMBEDDER = FakeEmbedder()
 _PASSAGES = [
     passage("A kite flies in the wind.", file="kites.md", section="Kites", week=1),
@@ -30,15 +31,19 @@ _PASSAGES = [
 ]
 
 
-@pytest.fixture(params=["fake", "edge", *_SERVERS])
+@pytest.fixture(
+    params=["fake", "edge", *(pytest.param(each, marks=pytest.mark.real) for each in _SERVERS)]
+)
 async def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Shelf]:
     if request.param == "fake":
         yield MemoryShelf(dimension=_EMBEDDER.dimension)
     elif request.param == "edge":
         yield EdgeShelf(tmp_path / "generations", dimension=_EMBEDDER.dimension)
     else:
-        nodes = request.getfixturevalue(request.param)
-        async with server_shelf(nodes, dimension=_EMBEDDER.dimension) as on_server:
+        nodes, remembered = _SERVERS[request.param]
+        async with server_shelf(
+            request.getfixturevalue(nodes), dimension=_EMBEDDER.dimension, remembered=remembered
+        ) as on_server:
             yield on_server
 
 

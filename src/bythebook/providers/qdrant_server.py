@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from qdrant_client import AsyncQdrantClient, models
 
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
-from bythebook.ports import Candidate, Entry, Filters
+from bythebook.ports import Candidate, Entry, Filters, PassageStore
 from bythebook.providers.points import (
     WEIGHED_BY,
     dense_vectors,
@@ -29,6 +29,7 @@ from bythebook.providers.points import (
     to_payload,
 )
 from bythebook.providers.qdrant_nodes import Nodes, Server
+from bythebook.providers.remembered import RememberedStore
 
 __all__ = ["Server", "ServerShelf", "ServerStore"]
 
@@ -50,12 +51,18 @@ _INDEXED = {
 
 
 class ServerShelf:
-    """The generations of one collection's name. Generations are named by 32 hex digits."""
+    """The generations of one collection's name. Generations are named by 32 hex digits.
 
-    def __init__(self, server: Server, collection: str, *, dimension: int) -> None:
+    Of each that is opened, ``remembered`` passages are kept at hand.
+    """
+
+    def __init__(
+        self, server: Server, collection: str, *, dimension: int, remembered: int = 0
+    ) -> None:
         self._server = server
         self.collection = collection
         self._dimension = dimension
+        self._remembered = remembered
         self._nodes = Nodes(server)
 
     async def publish(self, generation: str, entries: Iterable[Entry]) -> int:
@@ -64,7 +71,7 @@ class ServerShelf:
         work = self._publish(self._name(generation), entries)
         return await asyncio.to_thread(asyncio.run, work)
 
-    async def open(self, generation: str) -> ServerStore:
+    async def open(self, generation: str) -> PassageStore:
         name = self._name(generation)
         known = await self._nodes.call(
             lambda client: client.get_collection_aliases(name), seconds=self._server.timeout_s
@@ -78,7 +85,8 @@ class ServerShelf:
         )
         self._check_dimension(made.config.params)
         shards = made.config.params.shard_number or 1
-        return ServerStore(self._nodes, name, timeout_s=self._server.timeout_s, shards=shards)
+        store = ServerStore(self._nodes, name, timeout_s=self._server.timeout_s, shards=shards)
+        return RememberedStore(store, most=self._remembered) if self._remembered else store
 
     async def discard(self, *, keep: Sequence[str]) -> None:
         """Readers keep what they opened: a discarded collection goes with the next discard."""
