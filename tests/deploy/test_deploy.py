@@ -309,7 +309,7 @@ def _pins(path: Path) -> dict[str, str]:
     return dict(pin.findall(path.read_text("utf-8")))
 
 
-@pytest.mark.skipif(not FULL, reason="installs every package anew: sh prove.sh --full")
+@pytest.mark.skipif(not FULL, reason="installs every package anew: BYTHEBOOK_PROOF=full")
 def test_the_image_s_commands_run(tmp_path: Path) -> None:
     """Without Docker: the same commands in a copy of what it would be sent."""
     source, opt = tmp_path / "src", tmp_path / "opt"
