@@ -7,36 +7,33 @@ import pytest
 
 from bythebook.errors import StoreFailed
 from bythebook.ports import Entry
-from bythebook.providers.fake import MemoryShelf
+from bythebook.providers.fake import MemoryStore
 from bythebook.providers.remembered import RememberedStore
 from tests.samples import passage
 
-_GENERATION = "1" * 32
+_VECTOR = np.ones(64, dtype=np.float32)
 _PASSAGES = [passage(f"Kite number {n} flies.", section=f"S{n}") for n in range(4)]
 A, B, C, D = (one.id for one in _PASSAGES)
 
 
-class Far(RememberedStore):
-    """A store that notes what is asked of it, and may be away."""
+class Far(MemoryStore):
+    """Notes what is asked of it, and may be away."""
 
-    asked: list[list[str]]
-    is_away = False
+    def __init__(self) -> None:
+        super().__init__([Entry(one, _VECTOR, _VECTOR[None], {}) for one in _PASSAGES])
+        self.asked: list[list[str]] = []
+        self.is_away = False
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[Entry]:
         if self.is_away:
             raise StoreFailed("Away.", cure="Wait.")
         self.asked.append(list(passage_ids))
-        return await self._store.fetch(passage_ids)
+        return await super().fetch(passage_ids)
 
 
 @pytest.fixture
-async def far() -> Far:
-    vector = np.ones(64, dtype=np.float32)
-    shelf = MemoryShelf(dimension=64)
-    await shelf.publish(_GENERATION, [Entry(one, vector, vector[None], {}) for one in _PASSAGES])
-    store = Far(await shelf.open(_GENERATION), most=0)
-    store.asked = []
-    return store
+def far() -> Far:
+    return Far()
 
 
 async def _names(store: RememberedStore, *passage_ids: str) -> list[str]:
