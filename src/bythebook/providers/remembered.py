@@ -1,7 +1,7 @@
 """A generation behind a network in; the same, with the passages that were fetched last at hand.
 
 A generation never changes, and readers ask for the same passages again and again. What is sent of
-each is some thousands of numbers: reading them costs more than everything else about a question.
+each is some thousands of numbers: reading them takes a third or more of a question's time.
 """
 
 from __future__ import annotations
