@@ -33,7 +33,7 @@ class Slow:
     asked: str
     port: int
     lines: list[socket.socket] = field(default_factory=list)
-    taken_in: dict[int, float] = field(default_factory=dict)  # the last byte for each, and when
+    taken_in: dict[int, float] = field(default_factory=dict)  # when the last byte for each was
     let_go: dict[int, float] = field(default_factory=dict)
     memory: int = 0  # of the worker, at most
 

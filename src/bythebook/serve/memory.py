@@ -33,8 +33,8 @@ def collect_often() -> None:
 
 
 def give_back() -> None:
-    """Pages that are free in the middle of the heap, which glibc keeps: 45 MB after the start, and
-    more with every edition of a book that is opened beside the one before."""
+    """Pages that are free in the middle of the heap, which glibc keeps: 45 MB of a worker that has
+    answered its first questions, and slowly more."""
     with suppress(*_NO_GLIBC):
         ctypes.CDLL(None).malloc_trim(0)
 
