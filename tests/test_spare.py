@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from bythebook.answer.again import KnownReplies
 from bythebook.errors import EmbedderFailed, StoreFailed
 from bythebook.library import Library
-from bythebook.model import Answer, Question, Refusal, RefusalType, VectorState
+from bythebook.model import Answer, Question, Refusal, VectorState
 from bythebook.ports import Candidate, Entry, PassageStore
 from bythebook.providers.fake import (
     FakeEmbedder,
@@ -144,15 +145,40 @@ async def test_a_selection_is_weighed_by_its_words(scene: Scene) -> None:
     reply = await scene.library.reply(Question(QUESTION.text, selection=said))
     assert isinstance(reply.outcome, Answer)
     assert reply.vectors is VectorState.AWAY
-    other = await scene.library.reply(Question("Who invented the sail?", selection=said))
-    assert isinstance(other.outcome, Refusal)
-    assert other.outcome.type is RefusalType.SELECTED_TEXT_MISSING
+    with pytest.raises(EmbedderFailed):
+        await scene.library.reply(Question("Who invented the sail?", selection=said))
 
 
-async def test_what_the_book_does_not_say_is_refused_all_the_same(scene: Scene) -> None:
-    scene.shelf.line.cut = True
-    reply = await scene.library.reply(Question("Who won the football world cup of 1974?"))
+async def test_an_outage_is_never_told_as_a_refusal(scene: Scene) -> None:
+    unknown = Question("Who won the football world cup of 1974?")
+    reply = await scene.library.reply(unknown)
     assert isinstance(reply.outcome, Refusal)
+    scene.shelf.line.cut = True
+    for library in (scene.library, scene.open()):  # cut while open, and cut before
+        for _ in range(2):
+            with pytest.raises(StoreFailed):
+                await library.reply(unknown)
+    scene.shelf.line.cut, scene.embedder.failing = False, True
+    with pytest.raises(EmbedderFailed):  # another question: vectors of known ones are cached
+        await scene.library.reply(Question("Who won the football world cup of 1990?"))
+
+
+async def test_a_keyword_search_that_finds_nothing_is_an_error_during_an_outage(
+    scene: Scene,
+) -> None:
+    nothing = Question("zzzz qqqq")
+    scene.embedder.failing = True
+    with pytest.raises(EmbedderFailed):
+        await scene.library.search(nothing)
+
+
+async def test_replies_made_during_an_outage_are_not_cached(book_folder: Path) -> None:
+    scene = Scene(known=KnownReplies())
+    await scene.library.ingest(read(book_folder))
+    scene.embedder.failing = True
+    assert await _vectors(scene.library) is VectorState.AWAY
+    scene.embedder.failing = False
+    assert await _vectors(scene.library) is VectorState.READY
 
 
 async def test_without_a_spare_it_is_an_error(book_folder: Path) -> None:

@@ -16,7 +16,8 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -161,6 +162,7 @@ class Library:
         ``history`` is what was said before, where the asker keeps that himself, in no thread.
         What someone asks is logged; what nobody asks, as in an evaluation, is not.
         """
+        asked_at = datetime.now(UTC)
         visit = Visit(question, asker, mode=plan(question).mode.value, log=self.log)
         try:
             async with self.reading() as desk:
@@ -169,7 +171,8 @@ class Library:
                 async with aclosing(self._respond(question, desk, said)) as journey:
                     async for event in journey:
                         if isinstance(event, Reply):
-                            event = await conversation.keep(event)  # noqa: PLW2901 - the same reply
+                            timed = replace(event, asked_at=asked_at, answered_at=datetime.now(UTC))
+                            event = await conversation.keep(timed)  # noqa: PLW2901
                             visit.end(event)
                             for observe in self.observers:
                                 observe(event, desk.index.generation)
@@ -189,7 +192,11 @@ class Library:
 
     async def search(self, question: Question) -> Findings:
         async with self.reading() as desk:
-            return await search(question, desk.index)
+            findings = await search(question, desk.index)
+        if findings.failure is not None and not findings.hits:
+            # Keywords alone found nothing. That says nothing about the book: tell what failed.
+            raise findings.failure.with_traceback(None)
+        return findings
 
     async def section(self, url: str) -> tuple[str, tuple[Passage, ...]]:
         """A section by its url, a page by the one without an anchor, in the order of reading.
@@ -334,7 +341,7 @@ class Library:
             _log.warning(BY_WORDS, error)
             vocabulary = _vocabulary(generation)
             store = await self._spare_of(generation.name, vocabulary)
-            index = self._index(generation, vocabulary, store).by_words(store)
+            index = self._index(generation, vocabulary, store).by_words(store, error)
             return _Edition(self._desk(index), self._shelf, until=time.monotonic() + self._retry_s)
 
     async def _close_outdated(self) -> None:

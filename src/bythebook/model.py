@@ -265,6 +265,11 @@ class Answer:
         return "".join(s.lead + s.cited for s in self.sentences).strip()
 
     @property
+    def full_text(self) -> str:
+        """The text with the disclaimer below it, for contracts that have no field for one."""
+        return "\n\n".join(filter(None, (self.text, self.disclaimer)))
+
+    @property
     def span(self) -> str | None:
         """The marked words."""
         return self.parts[1] or None
@@ -377,6 +382,8 @@ class Reply:
     usage: Usage = Usage()
     fallback: str | None = None  # why another writer than the chosen one wrote it, or the rest
     cached: bool = False  # nothing was searched or written for it: it was answered before
+    asked_at: datetime | None = None  # when the question arrived
+    answered_at: datetime | None = None  # when the answer was complete
 
     @property
     def withheld(self) -> int:

@@ -89,7 +89,7 @@ def test_chat_answers_as_s4_says(client: TestClient) -> None:
     assert response.status_code == 200
     assert set(body) == {
         *("response", "confidence", "sources", "session_id", "timestamp"),
-        *("confidence_level", "should_answer"),
+        *("confidence_level", "should_answer", "citations"),
     }
     assert body["session_id"] == session
     assert body["should_answer"] is True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from bythebook.model import (
     SELECTION_DOES_NOT_SAY,
     Answer,
     Asker,
+    Message,
     Question,
     Reply,
     Sentence,
@@ -190,7 +191,9 @@ class _BrokenLibrary(Library):
         )
         self._error = error
 
-    async def reply(self, question: Question, *, asker: Asker | None = None) -> Reply:
+    async def reply(
+        self, question: Question, *, asker: Asker | None = None, history: Sequence[Message] = ()
+    ) -> Reply:
         raise self._error
 
     async def search(self, question: Question) -> Findings:

@@ -70,23 +70,6 @@ _CONFIDENCE: dict[str, Any] = {
     "confidence_level": "high",
     "should_answer": True,
 }
-_CHUNK: dict[str, Any] = {
-    "chapter": "Chapter 3: Robot Operating System 2",
-    "section": "3.2 ROS 2 Communication Patterns",
-    "url": "https://example.com/textbook/chapter3#section3-2",
-    "chunk_index": 15,
-    "content_hash": "a1b2c3d4e5f6...",
-}
-_RETRIEVAL: dict[str, Any] = {
-    "chunks": [
-        "ROS 2 nodes communicate through a publish-subscribe mechanism...",
-        "Topics in ROS 2 are named channels that carry typed messages...",
-    ],
-    "scores": [0.92, 0.85],
-    "metadata": [_CHUNK, _CHUNK | {"chunk_index": 16, "content_hash": "f6e5d4c3b2a1..."}],
-    "average_score": 0.885,
-    "has_sufficient_context": True,
-}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +78,6 @@ _RETRIEVAL: dict[str, Any] = {
         (chat.ChatResponse, _CHAT_RESPONSE),
         (chat.ConversationThread, _THREAD),
         (chat.ConfidenceMetrics, _CONFIDENCE),
-        (chat.RetrievalResult, _RETRIEVAL),
         (
             envelope.RefusalMessage,
             {"refusal_type": "empty_retrieval", "reason": _REFUSAL, "nearby": []},
@@ -229,8 +211,6 @@ def test_a_request_of_the_documents_is_accepted(model: type[BaseModel], body: ob
         (chat.ConversationThread, _THREAD | {"topic_summary": "x" * 201}, "200 characters"),
         (chat.ConfidenceMetrics, _CONFIDENCE | {"min_similarity": 0.9}, "min_similarity"),
         (chat.ConfidenceMetrics, _CONFIDENCE | {"should_answer": False}, "confidence_level"),
-        (chat.RetrievalResult, _RETRIEVAL | {"scores": [0.9]}, "equal length"),
-        (chat.RetrievalResult, _RETRIEVAL | {"average_score": 0.5}, "mean of scores"),
     ],
 )
 def test_what_the_documents_forbid_is_refused(

@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from bythebook.answer.respond import respond
+from bythebook.answer.respond import DISCLAIMER, respond
 from bythebook.answer.write import Desk
 from bythebook.book.site import Book
 from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping, WriterFailed
 from bythebook.library import Library
-from bythebook.model import BOOK_DOES_NOT_SAY, Evidence, Message, Question
+from bythebook.model import BOOK_DOES_NOT_SAY, Evidence, Level, Message, Question
 from bythebook.ports import Writer
 from bythebook.providers.fake import (
     FakeEmbedder,
@@ -34,7 +34,13 @@ from bythebook.providers.fake import (
 )
 from bythebook.retrieve.search import Index
 from bythebook.serve.app import create_app
-from bythebook.serve.contracts.chat import ChatResponse, DeltaTold, Told, tell
+from bythebook.serve.contracts.chat import (
+    ChatResponse,
+    ConfidenceMetrics,
+    DeltaTold,
+    Told,
+    tell,
+)
 from bythebook.serve.contracts.wire import Call
 from bythebook.serve.stream import Streams
 from bythebook.settings import Settings
@@ -122,9 +128,13 @@ async def test_the_deltas_are_the_response_and_the_citations_its_sources(book_fo
         deltas = [event.body["text"] for event in events if event.name == "delta"]
         assert "".join(deltas) == last.body["response"]
         citations = [event.body for event in events if event.name == "citation"]
-        sources = [{k: v for k, v in c.items() if k not in ("number", "link")} for c in citations]
-        assert sources == last.body["sources"]
+        known = last.body.get("citations", [])
         assert [c["number"] for c in citations] == list(range(1, len(citations) + 1))
+        assert [(c["number"], c["chunk_text"], c["link"]) for c in citations] == [
+            (c["number"], c["quote"], c["link"]) for c in known
+        ]
+        chunks = {(c["url"], c["chunk_index"]) for c in citations}
+        assert [(s["url"], s["chunk_index"]) for s in last.body["sources"]] == sorted(chunks)
         assert events[0].body["session_id"] == last.body["session_id"]
     assert deltas == [BOOK_DOES_NOT_SAY]
 
@@ -141,15 +151,21 @@ _SENTENCES = [
 ]
 
 
+_WEAK = Question("Is a kettle a good present?", floor=0.0, top_k=1)
+
+
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(_SENTENCES), st.sampled_from([" ", "\n", "\n\n"]))))
-def test_whatever_a_writer_writes_the_deltas_are_the_response(
-    written: list[tuple[str, str]],
+@given(
+    st.lists(st.tuples(st.sampled_from(_SENTENCES), st.sampled_from([" ", "\n", "\n\n"]))),
+    st.sampled_from([Question(_QUESTION), _WEAK]),
+)
+def test_deltas_add_up_to_the_response_and_retrieval_agrees_with_done(
+    written: list[tuple[str, str]], asked: Question
 ) -> None:
     async def go() -> list[tuple[str, BaseModel]]:
         desk = await _desk()
         writer = ScriptedWriter([text + gap for text, gap in written])
-        question = Question(_QUESTION, thread=str(uuid.uuid4()))
+        question = replace(asked, thread=str(uuid.uuid4()))
         journey = respond(question, replace(desk, writer=writer))
         return [each async for each in tell(question, journey, Call())]
 
@@ -158,6 +174,26 @@ def test_whatever_a_writer_writes_the_deltas_are_the_response(
     deltas = [body.text for name, body in before if name == "delta" and isinstance(body, DeltaTold)]
     assert isinstance(response, ChatResponse)
     assert "".join(deltas) == response.response
+    [metrics] = [body for _, body in before if isinstance(body, ConfidenceMetrics)]
+    assert metrics.confidence_level is response.confidence_level
+    assert metrics.should_answer is response.should_answer
+
+
+def test_a_weak_answer_carries_its_disclaimer_in_the_stream() -> None:
+    """The property above is about such answers, too."""
+
+    async def go() -> list[tuple[str, BaseModel]]:
+        question = replace(_WEAK, thread=str(uuid.uuid4()))
+        journey = respond(question, await _desk())
+        return [each async for each in tell(question, journey, Call())]
+
+    told_events = asyncio.run(go())
+    response = told_events[-1][1]
+    assert isinstance(response, ChatResponse)
+    assert response.confidence_level is Level.LOW
+    assert response.response.endswith(DISCLAIMER)
+    [*_, last_delta] = [body for _, body in told_events if isinstance(body, DeltaTold)]
+    assert last_delta.text == f"\n\n{DISCLAIMER}"
 
 
 async def _desk() -> Desk:

@@ -15,6 +15,7 @@ from bythebook.library import Library
 from bythebook.model import Answer, Asker, Message, Question, Role, Thread
 from bythebook.ports import Generation
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.serve.contracts import chat
 from bythebook.talk.notebook import now, open_conversation
 from tests.samples import read
 
@@ -141,3 +142,21 @@ async def test_a_question_that_is_asked_again_is_no_history_of_itself() -> None:
     other = await open_conversation(threads, question, Asker("mine", request="two"))
     assert again.history == thread.messages[:2]
     assert other.history == thread.messages
+
+
+async def test_each_message_has_its_own_time_and_the_disclaimer_is_kept(book_folder: Path) -> None:
+    threads = MemoryThreads()
+    library = await _library(book_folder, threads)
+    weak = Question("Is a kettle a good present?", floor=0.0, top_k=1, thread=str(uuid.uuid4()))
+    before = now()
+    reply = await library.reply(weak)
+    thread = await threads.read(weak.thread or "", owner=None)
+    assert thread is not None
+    question, answer = thread.messages
+    assert isinstance(reply.outcome, Answer)
+    assert reply.outcome.disclaimer
+    assert answer.content == reply.outcome.full_text
+    assert answer.content.endswith(reply.outcome.disclaimer)
+    assert (question.timestamp, answer.timestamp) == (reply.asked_at, reply.answered_at)
+    assert before <= question.timestamp < answer.timestamp <= now()
+    assert chat.show(reply).timestamp == answer.timestamp == thread.updated_at

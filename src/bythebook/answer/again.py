@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 
 from bythebook.answer.respond import Event, respond
 from bythebook.answer.write import Desk
-from bythebook.model import Message, Question, Reply, Timings, Usage
+from bythebook.model import Message, Question, Reply, Timings, Usage, VectorState
 from bythebook.recent import Recent
 
 _FRESH_S = 60 * 60
@@ -42,7 +42,7 @@ class KnownReplies:
         async with aclosing(respond(question, desk, history)) as journey:
             async for event in journey:
                 events.append(event)
-                if isinstance(event, Reply) and not history and event.fallback is None:
+                if isinstance(event, Reply) and not history and _is_lasting(event):
                     self._known.put(key, tuple(events))
                 yield event
 
@@ -51,6 +51,11 @@ def _key(question: Question, desk: Desk) -> tuple[str, ...]:
     """All that a reply depends on. The thread is not: it only says where to write it down."""
     asked = json.dumps(asdict(replace(question, thread=None)), sort_keys=True)
     return asked, desk.index.generation, desk.writer.name, str(desk.context_tokens)
+
+
+def _is_lasting(reply: Reply) -> bool:
+    """Whether asking again later would bring the same: no provider stood in for another."""
+    return reply.fallback is None and reply.vectors is VectorState.READY
 
 
 def _again(reply: Reply, question: Question, began: float) -> Reply:

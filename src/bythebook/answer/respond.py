@@ -69,8 +69,12 @@ async def respond(
     evidence = gather(
         asked, findings.hits, context_tokens=desk.context_tokens, around=findings.around
     )
-    yield evidence
     outcome: Answer | Refusal | None = gate(asked, workflow, evidence)
+    if outcome is not None and findings.failure is not None:
+        # Keywords alone found too little. That says nothing about the book: tell what failed.
+        raise findings.failure.with_traceback(None)
+    evidence = settle(evidence, answered=outcome is None)
+    yield evidence
     written, writing = time.perf_counter(), Writing(desk, asked, evidence, history)
     if outcome is None:
         yield State.GENERATING

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.errors import EmbedderFailed, IndexDamaged, StoreFailed
+from bythebook.errors import EmbedderFailed, IndexDamaged, ServiceError, StoreFailed
 from bythebook.index.calibrate import WORDS_ALONE, Calibration
 from bythebook.index.embed import QuestionVectors, embed
 from bythebook.index.lexicon import Vocabulary, term_evidence
@@ -58,11 +58,17 @@ class Index:
     vectors: VectorState = VectorState.READY
     asked: QuestionVectors = field(default_factory=QuestionVectors)
     spare: Spare | None = None
+    failure: ServiceError | None = None  # why only keywords can be searched
 
-    def by_words(self, store: PassageStore) -> Index:
-        """The same book, of which only the words can be searched for now."""
+    def by_words(self, store: PassageStore, failure: ServiceError) -> Index:
+        """Return the same book, searched by keywords alone because of ``failure``."""
         return replace(
-            self, store=store, calibration=WORDS_ALONE, vectors=VectorState.AWAY, spare=None
+            self,
+            store=store,
+            calibration=WORDS_ALONE,
+            vectors=VectorState.AWAY,
+            spare=None,
+            failure=failure,
         )
 
 
@@ -74,6 +80,7 @@ class Findings:
     vectors: VectorState = VectorState.READY
     around: tuple[Hit, ...] = ()  # what stands beside the best hits in their sections
     terms: Mapping[int, float] = field(default_factory=dict)  # the question's, with their IDF
+    failure: ServiceError | None = None  # why only keywords were searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +111,10 @@ async def _with_what_answers(
             return await find(index)
         except EmbedderFailed as error:
             _log.warning(BY_WORDS, error)
-            return await find(index.by_words(index.store))
+            return await find(index.by_words(index.store, error))
     except StoreFailed as error:
         _log.warning(BY_WORDS, error)
-        return await find(index.by_words(await index.spare()))
+        return await find(index.by_words(await index.spare(), error))
 
 
 async def _search(question: Question, index: Index, *, around: int) -> Findings:
@@ -126,6 +133,7 @@ async def _search(question: Question, index: Index, *, around: int) -> Findings:
         (embedded - began) * 1000,
         (done - embedded) * 1000,
         vectors=index.vectors,
+        failure=index.failure,
         terms=asked.terms,
         around=tuple(hit for hit in beside if hit.passage.id not in {h.passage.id for h in hits}),
     )
@@ -218,6 +226,7 @@ async def _weigh_selection(question: Question, passage: Passage, index: Index) -
         (embedded - began) * 1000,
         (done - embedded) * 1000,
         vectors=index.vectors,
+        failure=index.failure,
         terms=asked.terms,
     )
 

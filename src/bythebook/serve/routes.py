@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Protocol
@@ -23,10 +23,18 @@ from starlette.exceptions import HTTPException
 
 from bythebook.errors import BookError, InvalidInput
 from bythebook.library import Library
-from bythebook.model import Asker
+from bythebook.model import Asker, Message, Question, Reply, VectorState
 from bythebook.serve import examples, openapi
 from bythebook.serve.contracts import agent, book, chat, envelope, openai, plain
-from bythebook.serve.contracts.wire import Call, is_ours, may_pass, now, retry_after
+from bythebook.serve.contracts.wire import (
+    DEGRADED_HEADER,
+    Call,
+    degraded,
+    is_ours,
+    may_pass,
+    now,
+    retry_after,
+)
 from bythebook.serve.stream import MEDIA_TYPE, Streams, bare
 from bythebook.talk.thread import no_such_thread
 
@@ -73,6 +81,19 @@ def contract_routers(
     ]
 
 
+async def _reply(
+    library: Library,
+    question: Question,
+    who: Asker,
+    request: Request,
+    history: Sequence[Message] = (),
+) -> Reply:
+    """Answer, and note for the response's header whether the book was searched by meaning."""
+    reply = await library.reply(question, asker=who, history=history)
+    request.state.vectors = reply.vectors
+    return reply
+
+
 # --- the contracts --------------------------------------------------------------------------------
 
 
@@ -80,9 +101,9 @@ def _book(library: Library) -> APIRouter:
     router = _router("S0", book.Error, book.fail)
 
     @router.post("/query", responses=openapi.shows(book.show))
-    async def query(body: book.Query, who: Who) -> book.Response:
+    async def query(body: book.Query, who: Who, request: Request) -> book.Response:
         """Ask the book; `is_refusal` says whether it does not say."""
-        return book.show(await library.reply(book.read(body), asker=who))
+        return book.show(await _reply(library, book.read(body), who, request))
 
     return router
 
@@ -91,17 +112,19 @@ def _agent(library: Library) -> APIRouter:
     router = _router("S1", agent.AgentError, agent.fail)
 
     @router.post("/ask", responses=openapi.shows(agent.show))
-    async def ask(body: agent.AgentQuery, who: Who) -> agent.AgentResponse:
+    async def ask(body: agent.AgentQuery, who: Who, request: Request) -> agent.AgentResponse:
         """Ask the book; `has_relevant_context` says whether it answers."""
-        return agent.show(await library.reply(agent.read(body), asker=who))
+        return agent.show(await _reply(library, agent.read(body), who, request))
 
     found = agent.show_results(examples.QUESTION, examples.FINDINGS)
 
     @router.post("/search", responses=openapi.shown(200, found=found))
-    async def search(body: agent.AgentQuery) -> agent.ResultSet:
+    async def search(body: agent.AgentQuery, request: Request) -> agent.ResultSet:
         """Search the book without an answer."""
         question = agent.read(body)
-        return agent.show_results(question, await library.search(question))
+        findings = await library.search(question)
+        request.state.vectors = findings.vectors
+        return agent.show_results(question, findings)
 
     return router
 
@@ -116,7 +139,7 @@ def _envelope(library: Library, paths: tuple[str, ...]) -> APIRouter:
         """Ask the book, or a selection of it alone; `status` says which of three came out."""
         request.state.session = body.session_id  # so that an error can tell it as well
         asker = replace(who, session=str(body.session_id) if body.session_id else None)
-        reply = await library.reply(envelope.read(body), asker=asker)
+        reply = await _reply(library, envelope.read(body), asker, request)
         return envelope.show(reply, call_of(request))
 
     shown = openapi.shows(partial(envelope.show, call=examples.CALL))
@@ -128,9 +151,9 @@ def _envelope(library: Library, paths: tuple[str, ...]) -> APIRouter:
 def _plain(library: Library, paths: tuple[str, ...]) -> APIRouter:
     router = _router("S3", plain.Error, plain.fail)
 
-    async def query(body: plain.QueryRequest, who: Who) -> plain.QueryResponse:
+    async def query(body: plain.QueryRequest, who: Who, request: Request) -> plain.QueryResponse:
         """Ask the book; a selection leads the search. No sources: the book does not say."""
-        return plain.show(await library.reply(plain.read(body), asker=who))
+        return plain.show(await _reply(library, plain.read(body), who, request))
 
     for path in paths:
         router.post(path, responses=openapi.shows(plain.show))(query)
@@ -154,7 +177,7 @@ def _chat(library: Library, streams: Streams) -> APIRouter:
         if body.stream:
             return await stream(body, who, request)
         question = chat.read(body, request=who.request)
-        return chat.show(await library.reply(question, asker=who), call_of(request))
+        return chat.show(await _reply(library, question, who, request), call_of(request))
 
     @router.post(
         "/chat/stream",
@@ -270,7 +293,7 @@ def _openai(library: Library, streams: Streams) -> APIRouter:
                 owner=who.owner,
                 write=bare,
             )
-        reply = await library.reply(question, asker=who, history=history)
+        reply = await _reply(library, question, who, request, history)
         return openai.show(reply, call, prompt_tokens=body.tokens)
 
     model = openai.show_model(examples.CALL)
@@ -322,6 +345,14 @@ def _headers(error: BookError) -> Mapping[str, str]:
     return headers
 
 
+def _marked(response: Response, request: Request) -> Response:
+    """Add the header of a reply that was made without search by meaning."""
+    mark = degraded(getattr(request.state, "vectors", VectorState.READY))
+    if mark is not None:
+        response.headers[DEGRADED_HEADER] = mark
+    return response
+
+
 def contract_route(contract_fails: Fail) -> type[APIRoute]:
     """Routes whose errors leave in their contract's own shape."""
 
@@ -334,7 +365,7 @@ def contract_route(contract_fails: Fail) -> type[APIRoute]:
             async def answer(request: Request) -> Response:
                 began = time.perf_counter()
                 try:
-                    return await handle(request)
+                    return _marked(await handle(request), request)
                 except (BookError, RequestValidationError, HTTPException) as raised:
                     error = _ours(raised)
                 return failure(error, call_of(request, began=began), self.fail)

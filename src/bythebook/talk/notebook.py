@@ -44,7 +44,7 @@ class Conversation:
         if not self.readable:
             return replace(reply, persisted=False)
         try:
-            said = exchange_of(reply, self.clock(), request=self.request)
+            said = exchange_of(reply, now=self.clock(), request=self.request)
             await self.threads.append(self.thread_id, said, owner=self.owner)
         except (DatabaseFailed, NotFound):
             _log.warning("a message of a conversation could not be kept")
@@ -68,11 +68,14 @@ async def open_conversation(
     return Conversation(threads, question.thread, owner, history, request, clock=clock)
 
 
-def exchange_of(reply: Reply, moment: datetime, *, request: str | None = None) -> list[Message]:
+def exchange_of(reply: Reply, *, now: datetime, request: str | None = None) -> list[Message]:
+    """Return the question and the answer as messages, each with its own time (or ``now``)."""
     answer = reply.outcome if isinstance(reply.outcome, Answer) else None
     confidence = reply.evidence.confidence.average if answer else 0.0
+    content = answer.full_text if answer else reply.outcome.text
     citations = answer.citations if answer else ()
+    asked_at, answered_at = reply.asked_at or now, reply.answered_at or now
     return [
-        Message(Role.USER, reply.question.text, moment, request=request),
-        Message(Role.ASSISTANT, reply.outcome.text, moment, confidence, citations),
+        Message(Role.USER, reply.question.text, asked_at, request=request),
+        Message(Role.ASSISTANT, content, answered_at, confidence, citations),
     ]

@@ -14,9 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from bythebook.errors import BookError, WriterFailed
 from bythebook.model import Answer, Citation, Hit, Level, Question, Refusal, Reply, VectorState
 from bythebook.retrieve.search import Findings
-from bythebook.serve.contracts.shape import citations_of
+from bythebook.serve.contracts.shape import citations_of, sources_of
 from bythebook.serve.contracts.wire import (
     Call,
+    Degradable,
     Milliseconds,
     NearbyTopic,
     PageUrl,
@@ -24,6 +25,7 @@ from bythebook.serve.contracts.wire import (
     Share,
     Text,
     Writing,
+    degraded,
     is_ours,
     nearby_topics,
     sentence_of,
@@ -70,7 +72,7 @@ class SearchResult(BaseModel):
     filename: str
 
 
-class ResultSet(BaseModel):
+class ResultSet(Degradable):
     query: str
     results: list[SearchResult]
     total_count: int
@@ -168,7 +170,7 @@ def show(reply: Reply) -> AgentResponse:
     answer = outcome if isinstance(outcome, Answer) else None
     return AgentResponse(
         answer=outcome.text,
-        sources=[_source(citation) for citation in citations],
+        sources=_sources(reply),
         has_relevant_context=answer is not None,
         retrieval_time_ms=reply.timings.retrieval_ms,
         generation_time_ms=reply.timings.generation_ms,
@@ -207,6 +209,7 @@ def show_results(question: Question, findings: Findings) -> ResultSet:
         search_time_ms=findings.search_ms,
         total_time_ms=findings.query_ms + findings.search_ms,
         vectors=findings.vectors,
+        degraded=degraded(findings.vectors),
     )
 
 
@@ -218,6 +221,15 @@ def _error_type(error: BookError) -> ErrorType:
     if not is_ours(error):
         return ErrorType.VALIDATION
     return ErrorType.GENERATION if isinstance(error, WriterFailed) else ErrorType.RETRIEVAL
+
+
+def _sources(reply: Reply) -> list[SourceCitation]:
+    """List each section once: nothing else would tell two sources of one section apart."""
+    sources: dict[tuple[str, str, str], SourceCitation] = {}
+    for citation in sources_of(reply):
+        source = _source(citation)
+        sources.setdefault((source.chapter, source.section, source.url), source)
+    return list(sources.values())
 
 
 def _source(citation: Citation) -> SourceCitation:

@@ -21,11 +21,13 @@ from bythebook.errors import (
     WriterFailed,
 )
 from bythebook.model import Question, Refusal, Reply
-from bythebook.serve.contracts.shape import by_place, citations_of
+from bythebook.serve.contracts.shape import by_place, citations_of, shortened
 from bythebook.serve.contracts.wire import (
     Call,
+    Degradable,
     Moment,
     Text,
+    degraded,
     may_pass,
     now,
     sentence_of,
@@ -52,7 +54,7 @@ class Source(BaseModel):
     module: str
 
 
-class Response(BaseModel):
+class Response(Degradable):
     answer: str = Field(min_length=1)
     sources: list[Source]
     is_refusal: bool = False
@@ -101,7 +103,7 @@ def read(body: Query) -> Question:
 
 
 def show(reply: Reply) -> Response:
-    reply = by_place(reply)
+    reply = shortened(by_place(reply), sources=TOP_K)
     refusal = reply.outcome if isinstance(reply.outcome, Refusal) else None
     return Response(
         answer=reply.outcome.text,
@@ -115,6 +117,7 @@ def show(reply: Reply) -> Response:
         ],
         is_refusal=refusal is not None,
         refusal_reason=refusal.type.value if refusal else None,
+        degraded=degraded(reply.vectors),
     )
 
 

@@ -32,7 +32,6 @@ from bythebook.model import (
     Citation,
     Confidence,
     Evidence,
-    Hit,
     Level,
     Question,
     Refusal,
@@ -44,7 +43,7 @@ from bythebook.model import (
 )
 from bythebook.ports import Feedback, ThreadSummary
 from bythebook.serve.contracts.envelope import LEAST_SCORE
-from bythebook.serve.contracts.shape import citations_of
+from bythebook.serve.contracts.shape import citations_of, sources_of
 from bythebook.serve.contracts.wire import (
     Call,
     Moment,
@@ -101,28 +100,6 @@ class Source(BaseModel):
     chunk_index: int = Field(ge=0)
 
 
-class ChatResponse(Writing):
-    response: str = Field(min_length=1)
-    confidence: Share
-    sources: list[Source]
-    session_id: UUID4
-    timestamp: Moment
-    confidence_level: Level
-    should_answer: bool
-    # Beside S4's own fields, and only if false: the conversation could not be kept.
-    persisted: bool = Field(True, exclude_if=lambda kept: kept)
-    # … and only if there are any: sentences that were written and that the book does not say.
-    withheld: int = Field(0, ge=0, exclude_if=lambda count: not count)
-
-    @model_validator(mode="after")
-    def _answers_as_its_confidence_says(self) -> Self:
-        if self.should_answer == (self.confidence_level is Level.INSUFFICIENT):
-            raise ValueError("should_answer must match confidence_level")
-        if self.should_answer and not self.sources:
-            raise ValueError("sources must be non-empty if should_answer is true")
-        return self
-
-
 class MessageCitation(BaseModel):
     """What a marker of a message stood for when it was said."""
 
@@ -133,6 +110,30 @@ class MessageCitation(BaseModel):
     url: str
     link: str  # on to the quoted words, where a browser can find them
     score: Share
+
+
+class ChatResponse(Writing):
+    response: str = Field(min_length=1)
+    confidence: Share
+    sources: list[Source]
+    session_id: UUID4
+    timestamp: Moment
+    confidence_level: Level
+    should_answer: bool
+    # Beside S4's own fields, and only if false: the conversation could not be kept.
+    persisted: bool = Field(True, exclude_if=lambda kept: kept)
+    # … what each marker in the response stands for; absent on a refusal.
+    citations: list[MessageCitation] = Field([], exclude_if=lambda cited: not cited)
+    # … and only if there are any: sentences that were written and that the book does not say.
+    withheld: int = Field(0, ge=0, exclude_if=lambda count: not count)
+
+    @model_validator(mode="after")
+    def _answers_as_its_confidence_says(self) -> Self:
+        if self.should_answer == (self.confidence_level is Level.INSUFFICIENT):
+            raise ValueError("should_answer must match confidence_level")
+        if self.should_answer and not self.sources:
+            raise ValueError("sources must be non-empty if should_answer is true")
+        return self
 
 
 class Message(BaseModel):
@@ -180,14 +181,6 @@ class ThreadList(BaseModel):
     next_offset: int | None  # where the next page begins; null: this was the last
 
 
-class ChunkMetadata(BaseModel):
-    chapter: str
-    section: str
-    url: str
-    chunk_index: int = Field(ge=0)
-    content_hash: str  # SHA-256
-
-
 class ConfidenceMetrics(BaseModel):
     average_similarity: Share
     min_similarity: Share
@@ -203,25 +196,6 @@ class ConfidenceMetrics(BaseModel):
             raise ValueError("min_similarity <= average_similarity <= max_similarity must hold")
         if self.should_answer == (self.confidence_level is Level.INSUFFICIENT):
             raise ValueError("should_answer must match confidence_level")
-        return self
-
-
-class RetrievalResult(BaseModel):
-    """What was found. S4's ``query_embedding`` stays inside: it serves no reader."""
-
-    chunks: list[str] = Field(max_length=10)
-    scores: list[Share]
-    metadata: list[ChunkMetadata]
-    average_score: Share
-    has_sufficient_context: bool
-
-    @model_validator(mode="after")
-    def _is_in_step(self) -> Self:
-        if not len(self.chunks) == len(self.scores) == len(self.metadata):
-            raise ValueError("chunks, scores, and metadata lists must have equal length")
-        mean = sum(self.scores) / len(self.scores) if self.scores else 0.0
-        if abs(mean - self.average_score) > 1e-6:
-            raise ValueError("average_score must equal mean of scores list")
         return self
 
 
@@ -267,14 +241,15 @@ def read(body: ChatRequest, *, request: str | None = None) -> Question:
 def show(reply: Reply, call: Call | None = None) -> ChatResponse:
     outcome, confidence = reply.outcome, reply.evidence.confidence
     return ChatResponse(
-        response=_said(outcome) if isinstance(outcome, Answer) else outcome.text,
+        response=outcome.full_text if isinstance(outcome, Answer) else outcome.text,
         confidence=confidence.average if isinstance(outcome, Answer) else 0.0,
-        sources=[_source(citation) for citation in citations_of(reply)],
+        sources=[_chunk(citation, reply.evidence) for citation in sources_of(reply)],
         session_id=uuid.UUID(reply.question.thread) if reply.question.thread else uuid.uuid4(),
-        timestamp=(call or Call()).at,
+        timestamp=reply.answered_at or (call or Call()).at,
         confidence_level=confidence.level,
         should_answer=confidence.should_answer,
         persisted=reply.persisted,
+        citations=[_kept(citation) for citation in citations_of(reply)],
         withheld=reply.withheld,
         **dict(writing_of(reply)),
     )
@@ -330,18 +305,6 @@ def show_threads(threads: Sequence[ThreadSummary], *, limit: int, offset: int) -
     )
 
 
-def show_retrieval(evidence: Evidence) -> RetrievalResult:
-    """The hits that count for the confidence, which its numbers are about."""
-    hits = evidence.hits[: evidence.confidence.count]
-    return RetrievalResult(
-        chunks=[hit.passage.text for hit in hits],
-        scores=[hit.score for hit in hits],
-        metadata=[_metadata(hit) for hit in hits],
-        average_score=evidence.confidence.average,
-        has_sufficient_context=evidence.confidence.level in (Level.HIGH, Level.MEDIUM),
-    )
-
-
 def show_confidence(confidence: Confidence) -> ConfidenceMetrics:
     return ConfidenceMetrics(
         average_similarity=confidence.average,
@@ -364,30 +327,24 @@ def fail(error: BookError, call: Call | None = None) -> tuple[int, ChatError]:
     )
 
 
-def _said(answer: Answer) -> str:
-    """S4 has no field for the disclaimer of a low confidence: it stands below the answer."""
-    return "\n\n".join(filter(None, (answer.text, answer.disclaimer)))
+def _chunk(citation: Citation, evidence: Evidence) -> Source:
+    """Show the chunk; of a long one, the part with the quoted words."""
+    texts = (h.passage.text for h in evidence.hits if h.passage.id == citation.passage_id)
+    text = next(texts, citation.quote)
+    start = text.find(citation.quote)
+    if start + len(citation.quote) <= _LONGEST_CHUNK:
+        start = 0
+    return _source(citation, text[start:])
 
 
-def _source(citation: Citation) -> Source:
+def _source(citation: Citation, text: str) -> Source:
     return Source(
-        chunk_text=citation.quote[:_LONGEST_CHUNK],
+        chunk_text=text[:_LONGEST_CHUNK],
         similarity_score=citation.score,
         chapter=citation.place.chapter,
         section=citation.place.heading,
         url=citation.url,
         chunk_index=citation.position,
-    )
-
-
-def _metadata(hit: Hit) -> ChunkMetadata:
-    place = hit.passage.place
-    return ChunkMetadata(
-        chapter=place.chapter,
-        section=place.heading,
-        url=place.url,
-        chunk_index=hit.passage.position,
-        content_hash=hit.passage.content_hash,
     )
 
 
@@ -430,24 +387,33 @@ Told = tuple[str, BaseModel]  # an event's name and what it says
 async def tell(
     question: Question, journey: AsyncGenerator[Event, None], call: Call
 ) -> AsyncGenerator[Told, None]:
-    """A question's events, in the words and the order of the contract."""
+    """Yield a question's events in the words and the order of the contract.
+
+    ``retrieval`` waits for the first sentence that holds, or for the reply: only then is it known
+    whether the question is answered, which ``retrieval`` and ``done`` must agree on.
+    """
     citations: list[Citation] = []
     speech, cited = _Speech(), 0
+    confidence: Confidence | None = None  # not told yet
     yield "session", SessionTold(session_id=question.thread or "", request_id=call.request_id)
     async with aclosing(journey):
         async for event in journey:
             if isinstance(event, Evidence):
-                yield "retrieval", show_confidence(event.confidence)
+                confidence = event.confidence
             elif isinstance(event, Sentence):
+                if confidence is not None:
+                    yield "retrieval", show_confidence(confidence)
+                    confidence = None
                 new = [_citation(citation) for citation in citations[cited:]]
                 cited = len(citations)
                 yield "delta", speech.tell(event, new)
             elif isinstance(event, Citation):
                 citations.append(event)
             elif isinstance(event, Reply):
-                if isinstance(event.outcome, Refusal):
-                    said = event.outcome.text
-                    yield "delta", DeltaTold(text=said, html=to_html(said))
+                if confidence is not None:
+                    yield "retrieval", show_confidence(event.evidence.confidence)
+                if (rest := speech.rest(event.outcome)) is not None:
+                    yield "delta", rest
                 for citation in citations:
                     yield "citation", _citation(citation)
                 yield "done", _done(event, call)
@@ -472,6 +438,15 @@ class _Speech:
             html=said_html(self._paragraph),
             citations=new,
         )
+
+    def rest(self, outcome: Answer | Refusal) -> DeltaTold | None:
+        """Tell what follows the sentences: a disclaimer, or the refusal in place of them."""
+        if isinstance(outcome, Refusal):
+            return DeltaTold(text=outcome.text, html=to_html(outcome.text))
+        if not outcome.disclaimer:
+            return None
+        html = to_html(outcome.disclaimer)
+        return DeltaTold(text=f"\n\n{outcome.disclaimer}", paragraph=self._number + 1, html=html)
 
 
 def _done(reply: Reply, call: Call) -> DoneTold:
@@ -559,5 +534,5 @@ def tell_failure(error: BookError, *, call: Call) -> Told:
 
 
 def _citation(citation: Citation) -> CitationTold:
-    source = _source(citation)
+    source = _source(citation, citation.quote)
     return CitationTold(**source.model_dump(), number=citation.number, link=citation.link)

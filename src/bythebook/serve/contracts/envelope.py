@@ -29,10 +29,12 @@ from bythebook.model import Citation as Cited
 from bythebook.serve.contracts.shape import named, shortened
 from bythebook.serve.contracts.wire import (
     Call,
+    Degradable,
     NearbyTopic,
     PageUrl,
     Selection,
     Text,
+    degraded,
     is_ours,
     is_web_address,
     message_of,
@@ -138,7 +140,7 @@ class ResponseMetadata(BaseModel):
     request_id: uuid.UUID
 
 
-class QueryResponse(BaseModel):
+class QueryResponse(Degradable):
     status: ResponseStatus
     answer: GroundedAnswer | None = None
     refusal: RefusalMessage | None = None
@@ -185,6 +187,7 @@ def show(reply: Reply, call: Call | None = None) -> QueryResponse:
             session_id=call.session,
             request_id=_uuid(call.request_id),
         ),
+        degraded=degraded(reply.vectors),
     )
 
 

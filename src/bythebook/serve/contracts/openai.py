@@ -37,7 +37,9 @@ from bythebook.model import (
 from bythebook.serve.contracts.shape import citations_of
 from bythebook.serve.contracts.wire import (
     Call,
+    Degradable,
     NearbyTopic,
+    degraded,
     is_ours,
     nearby_topics,
     sentence_of,
@@ -195,7 +197,7 @@ class Usage(BaseModel):
     total_tokens: int = Field(ge=0)
 
 
-class Found(BaseModel):
+class Found(Degradable):
     """What OpenAI has no fields for, beside its own."""
 
     sources: list[Source]
@@ -339,6 +341,7 @@ def found_in(reply: Reply) -> Found:
         refusal_type=outcome.type.value if isinstance(outcome, Refusal) else None,
         nearby=nearby_topics(outcome),
         fallback=reply.fallback,
+        degraded=degraded(reply.vectors),
     )
 
 

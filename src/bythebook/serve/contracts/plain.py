@@ -12,7 +12,15 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from bythebook.errors import BookError
 from bythebook.model import Question, Reply
 from bythebook.serve.contracts.shape import by_place, citations_of, named, shortened
-from bythebook.serve.contracts.wire import Call, Share, Text, sentence_of, status_of
+from bythebook.serve.contracts.wire import (
+    Call,
+    Degradable,
+    Share,
+    Text,
+    degraded,
+    sentence_of,
+    status_of,
+)
 
 TOP_K = 5
 LEAST_SCORE = 0.5  # not given by the seed; S1's DEFAULT_RELEVANCE_THRESHOLD
@@ -54,7 +62,7 @@ class Source(BaseModel):
     score: Share
 
 
-class QueryResponse(BaseModel):
+class QueryResponse(Degradable):
     answer: str = Field(min_length=1)
     sources: list[Source] = Field(max_length=TOP_K)
 
@@ -86,6 +94,7 @@ def show(reply: Reply) -> QueryResponse:
             )
             for citation in citations_of(reply)
         ],
+        degraded=degraded(reply.vectors),
     )
 
 

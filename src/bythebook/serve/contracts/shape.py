@@ -13,6 +13,43 @@ def citations_of(reply: Reply) -> tuple[Citation, ...]:
     return reply.outcome.citations if isinstance(reply.outcome, Answer) else ()
 
 
+def sources_of(reply: Reply) -> tuple[Citation, ...]:
+    """List each retrieved passage that the answer rests on once, at most ``top_k`` of them."""
+    sources: dict[str, Citation] = {}
+    for citation in citations_of(_as_retrieved(reply)):
+        sources.setdefault(citation.passage_id, citation)
+    return tuple(sources.values())[: reply.question.top_k]
+
+
+def _as_retrieved(reply: Reply) -> Reply:
+    """Count a passage that was read because it stands beside a hit as that hit.
+
+    Such a neighbour may score below the floor, which no listed source may.
+    """
+    if not isinstance(reply.outcome, Answer):
+        return reply
+    hits = reply.evidence.hits[: reply.evidence.confidence.count]
+    retrieved = {hit.passage.id for hit in hits}
+    beside = {name: hit for hit in reversed(hits) for name in hit.passage.neighbours}
+
+    def counted(citation: Citation) -> Citation:
+        hit = beside.get(citation.passage_id)
+        if hit is None or citation.passage_id in retrieved:
+            return citation
+        passage = hit.passage
+        return replace(
+            citation,
+            passage_id=passage.id,
+            place=passage.place,
+            url=passage.place.url,
+            score=hit.score,
+            position=passage.position,
+        )
+
+    citations = tuple(counted(citation) for citation in reply.outcome.citations)
+    return replace(reply, outcome=replace(reply.outcome, citations=citations))
+
+
 def named(*names: str) -> str:
     """The first that says something, for fields that may not be empty.
 
@@ -26,6 +63,7 @@ def by_place(reply: Reply) -> Reply:
 
     For contracts whose sources name a section and quote nothing.
     """
+    reply = _as_retrieved(reply)
     if not isinstance(reply.outcome, Answer):
         return reply
     sources: dict[Place, Citation] = {}

@@ -10,7 +10,7 @@ import math
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -35,7 +35,7 @@ from bythebook.errors import (
     TooLarge,
     WriterFailed,
 )
-from bythebook.model import Answer, Refusal, Reply
+from bythebook.model import Answer, Refusal, Reply, VectorState
 
 # --- types of fields ------------------------------------------------------------------------------
 
@@ -92,6 +92,21 @@ def nearby_topics(outcome: Answer | Refusal) -> list[NearbyTopic]:
     return [NearbyTopic(title=topic.title, url=topic.url) for topic in topics]
 
 
+# Sent while the book is searched by keywords alone: in this header, and as ``degraded``.
+DEGRADED_HEADER = "X-Degraded"
+KEYWORD_SEARCH: Literal["keyword-search"] = "keyword-search"
+
+
+class Degradable(BaseModel):
+    """Says that a reply was made without search by meaning; absent in the normal case."""
+
+    degraded: Literal["keyword-search"] | None = Field(None, exclude_if=lambda value: value is None)
+
+
+def degraded(vectors: VectorState) -> Literal["keyword-search"] | None:
+    return None if vectors is VectorState.READY else KEYWORD_SEARCH
+
+
 class ModelUsage(BaseModel):
     """What language models read and wrote for an answer."""
 
@@ -101,7 +116,7 @@ class ModelUsage(BaseModel):
     cost_usd: float | None = Field(None, ge=0, exclude_if=lambda cost: cost is None)
 
 
-class Writing(BaseModel):
+class Writing(Degradable):
     """How an answer came about, where a language model had a hand in it: beside a contract's own
     fields, and only if there is something to tell."""
 
@@ -121,7 +136,12 @@ def writing_of(reply: Reply) -> Writing:
             calls=counted.calls,
             cost_usd=counted.cost_usd,
         )
-    return Writing(fallback=reply.fallback, usage=usage, cached=reply.cached)
+    return Writing(
+        fallback=reply.fallback,
+        usage=usage,
+        cached=reply.cached,
+        degraded=degraded(reply.vectors),
+    )
 
 
 # --- the call that is answered --------------------------------------------------------------------

@@ -563,6 +563,7 @@
           nearby: data.nearby ?? [],
           low: Boolean(data.disclaimer),
           offlineWriter: Boolean(data.answered_offline),
+          degraded: Boolean(data.degraded),
           query: data.query_id,
         });
         if (answer.refused) this.#say(this.#refusal(answer));
@@ -673,6 +674,7 @@
       } else for (const html of answer.html) said.append(make("div", { dir: "auto" }, this.#marked(answer, html ?? "")));
       if (answer.low) turn.append(make("p.note.warn", icon("warn"), words.low));
       if (answer.offlineWriter) turn.append(make("p.note", words.offlineWriter));
+      if (answer.degraded) turn.append(make("p.note.warn", icon("warn"), words.degraded));
       if (answer.state === "done" && !answer.refused) turn.append(this.#sources(answer));
       if (answer.state === "done") turn.append(this.#fromSelection(answer), this.#actions(answer));
       if (/stopped|failed/.test(answer.state)) turn.append(this.#troubled(answer));

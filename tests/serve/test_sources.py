@@ -1,0 +1,99 @@
+"""The sources of every contract are distinct, at most ``top_k``, and at or above the floor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bythebook.answer.check import Supported
+from bythebook.answer.cite import Citations
+from bythebook.model import Answer, Confidence, Evidence, Hit, Level, Question, Reply
+from bythebook.serve import examples
+from bythebook.serve.contracts import agent, book, chat, plain
+
+_FLOOR, _TOP_K = 0.5, 3
+_BASE = examples.EVIDENCE.hits[0]
+
+
+def _hit(number: int, score: float, *, neighbours: tuple[int, ...] = ()) -> Hit:
+    place = replace(_BASE.passage.place, section=(f"Section {number // 2}",))
+    passage = replace(
+        _BASE.passage,
+        id=f"{number:064x}",
+        text=f"Sentence one of {number}. Sentence two of {number}.",
+        place=place,
+        position=number,
+        neighbours=tuple(f"{n:064x}" for n in neighbours),
+    )
+    return replace(_BASE, passage=passage, score=score)
+
+
+# Three hits at or above the floor; two neighbours of theirs below it.
+_HITS = (
+    _hit(0, 0.9, neighbours=(1,)),
+    _hit(2, 0.8, neighbours=(3,)),
+    _hit(4, 0.5),
+    _hit(1, 0.2),
+    _hit(3, 0.1),
+)
+_EVIDENCE = Evidence(
+    hits=_HITS,
+    confidence=Confidence(0.73, 0.5, 0.9, count=3, level=Level.MEDIUM),
+    considered=_HITS,
+)
+
+
+def _reply(cited: list[tuple[int, int]]) -> Reply:
+    """Cite sentence ``s`` of hit ``h`` for each ``(h, s)``."""
+    citations, sentences, known = Citations(), [], []
+    for hit, sentence in cited:
+        quote = f"Sentence {('one', 'two')[sentence]} of {_HITS[hit].passage.position}."
+        shown, citation, new = citations.cite(Supported(quote, _HITS[hit], quote))
+        sentences.append(shown)
+        if new:
+            known.append(citation)
+    answer = Answer(tuple(sentences), tuple(known), "extractive")
+    question = Question("What?", thread=examples.SESSION, top_k=_TOP_K, floor=_FLOOR)
+    return Reply(question, answer, _EVIDENCE, examples.ANSWERED.timings)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, len(_HITS) - 1), st.integers(0, 1)), min_size=1, max_size=12)
+)
+def test_sources_are_distinct_within_top_k_and_at_or_above_the_floor(
+    cited: list[tuple[int, int]],
+) -> None:
+    reply = _reply(cited)
+    chunks = chat.show(reply).sources
+    assert 1 <= len(chunks) <= _TOP_K
+    assert len({source.chunk_index for source in chunks}) == len(chunks)
+    assert all(source.similarity_score >= _FLOOR for source in chunks)
+    for sources in (agent.show(reply).sources, plain.show(reply).sources):
+        assert 1 <= len(sources) <= _TOP_K
+        assert len({source.section for source in sources}) == len(sources)
+    assert all(source.relevance_score >= _FLOOR for source in agent.show(reply).sources)
+    assert all(source.score >= _FLOOR for source in plain.show(reply).sources)
+    assert 1 <= len({s.section for s in book.show(reply).sources}) <= _TOP_K
+
+
+def test_every_marker_of_a_chat_answer_is_explained_by_a_numbered_citation() -> None:
+    shown = chat.show(_reply([(0, 0), (0, 1), (3, 0), (1, 0)]))
+    assert [citation.number for citation in shown.citations] == [1, 2, 3, 4]
+    assert [source.chunk_index for source in shown.sources] == [0, 2]
+    assert shown.sources[0].chunk_text == _HITS[0].passage.text
+
+
+def test_a_long_chunk_is_shown_where_it_is_quoted() -> None:
+    quote = "The quoted sentence stands far below."
+    passage = replace(_BASE.passage, text="x " * 600 + quote)
+    hit = replace(_BASE, passage=passage)
+    sentence, citation, _ = Citations().cite(Supported(quote, hit, quote))
+    reply = replace(
+        examples.ANSWERED,
+        outcome=Answer((sentence,), (citation,), "extractive"),
+        evidence=replace(examples.EVIDENCE, hits=(hit,)),
+    )
+    [source] = chat.show(reply).sources
+    assert source.chunk_text == quote
