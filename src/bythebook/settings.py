@@ -396,7 +396,12 @@ class Door(_Section):
         description="Networks of the proxies in front of the server, such as 10.0.0.0/8: only "
         "their X-Forwarded-For is believed. In the environment, with commas between.",
     )
-    body_bytes: int = Field(32 * 1024, ge=1024, description="Largest body of a request, in bytes.")
+    body_bytes: int = Field(
+        128 * 1024,
+        ge=1024,
+        description="Largest body of a request, in bytes. The default holds every request that is "
+        "within its contract's limits on characters, in any script and however JSON escapes it.",
+    )
     per_key: int = Field(
         100, ge=1, description="Questions a minute for each key, on every contract's routes but S2."
     )

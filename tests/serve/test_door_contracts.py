@@ -54,6 +54,42 @@ def served(
         yield client, text
 
 
+_LONGEST: list[tuple[str, dict[str, int]]] = [  # the limits of each contract, in characters
+    ("/query", {"text": 2000}),
+    ("/ask", {"text": 2000, "selected_text": 5000, "page_url": 2000}),
+    ("/search", {"text": 2000, "selected_text": 5000, "page_url": 2000}),
+    ("/api/v2/query", {"query": 500, "selected_text": 5000, "page_url": 2000}),
+    ("/api/query", {"query": 500, "selected_text": 5000, "page_url": 2000}),
+    ("/chat/run", {"message": 1000, "selected_text": 5000, "page_url": 2000}),
+    ("/chat/stream", {"message": 1000, "selected_text": 5000, "page_url": 2000}),
+]
+
+
+@pytest.mark.parametrize(("path", "lengths"), _LONGEST)
+@pytest.mark.parametrize("letter", ["ا", "字", "🤖"])
+def test_a_request_at_its_limits_fits_however_it_is_escaped(
+    client: TestClient, path: str, lengths: dict[str, int], letter: str
+) -> None:
+    body = {name: letter * length for name, length in lengths.items()}
+    escaped = json.dumps(body).encode("ascii")  # as `requests` sends it
+    for content in (escaped, json.dumps(body, ensure_ascii=False).encode()):
+        told = client.post(path, content=content, headers={"Content-Type": "application/json"})
+        assert told.status_code == 200, told.text
+    first = next(iter(lengths))
+    too_long = client.post(path, json={**body, first: letter * (lengths[first] + 1)})
+    assert too_long.status_code == 400
+
+
+@pytest.mark.parametrize("letter", ["ا" * 30, "🤖" * 15])
+def test_a_request_of_700_long_words_fits_s3(client: TestClient, letter: str) -> None:
+    body = {"query": f"{letter} " * 500, "selected_text": f"{letter} " * 200}
+    content = json.dumps(body).encode("ascii")
+    told = client.post(
+        "/api/v1/query", content=content, headers={"Content-Type": "application/json"}
+    )
+    assert told.status_code == 200, told.text
+
+
 @pytest.mark.parametrize(("path", "body", "model"), _ROUTES)
 def test_every_refusal_has_its_contracts_shape(
     library: Library, path: str, body: dict[str, Any], model: Any
@@ -62,7 +98,7 @@ def test_every_refusal_has_its_contracts_shape(
         key = {"X-API-Key": text, "Idempotency-Key": "one"}
         answers = [
             (401, client.post(path, json=body)),
-            (413, client.post(path, content=b"x" * 40_000, headers=key)),
+            (413, client.post(path, content=b"x" * 160_000, headers=key)),
             (200, client.post(path, json=body, headers=key)),
             (429, client.post(path, json=body, headers=key)),
         ]
