@@ -193,7 +193,13 @@ def _threads(library: Library) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
         offset: Annotated[int, Query(ge=0, le=_LAST_OFFSET)] = 0,
     ) -> chat.ThreadList:
-        """Your conversations, the last one written to first."""
+        """Your key's conversations, the last one written to first; without a key, none are listed.
+
+        Whoever has no key is not told from others without one: they reach a conversation by its id
+        alone.
+        """
+        if who.owner is None:
+            return chat.ThreadList(threads=[], next_offset=None)
         listed = await library.threads.list(owner=who.owner, limit=limit + 1, offset=offset)
         return chat.show_threads(listed, limit=limit, offset=offset)
 
