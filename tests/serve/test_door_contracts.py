@@ -162,3 +162,53 @@ def test_a_refusal_is_counted_and_no_key_is_written_down(
     written = caplog.text + json.dumps([vars(record) for record in caplog.records], default=str)
     assert text not in written + metrics
     assert 'route="/ask",status="401"' in metrics.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "id_of"),
+    [
+        ("/api/v2/query", {"query": ""}, lambda told: told["metadata"]["request_id"]),
+        ("/api/v2/query", {"query": _QUESTION}, lambda told: told["metadata"]["request_id"]),
+        ("/chat/run", {"message": ""}, lambda told: told["request_id"]),
+    ],
+)
+def test_header_body_and_log_spell_a_request_id_alike(
+    client: TestClient, path: str, body: Any, id_of: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "bythebook")
+    for given in ({}, {"X-Request-Id": uuid.uuid4().hex}):
+        caplog.clear()
+        answer = client.post(path, json=body, headers=given)
+        spelled = answer.headers["x-request-id"]
+        [line] = [record for record in caplog.records if record.msg == "question"]
+        assert str(uuid.UUID(spelled)) == spelled
+        assert id_of(answer.json()) == line.fields["request_id"] == spelled  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("path", ["/api/v2/query", "/api/query"])
+def test_s2_tells_the_session_whatever_it_refuses(library: Library, path: str) -> None:
+    session = str(uuid.uuid4())
+    body = {"query": _QUESTION, "session_id": session}
+    with served(library, Rules(per_session=1)) as (client, text):
+        key = {"X-API-Key": text, "Idempotency-Key": "one"}
+        answers = [
+            (200, client.post(path, json=body, headers=key)),
+            (429, client.post(path, json=body, headers=key)),
+        ]
+    with served(library) as (client, text):
+        key = {"X-API-Key": text, "Idempotency-Key": "one"}
+        answers += [
+            (400, client.post(path, json={**body, "query": ""}, headers=key)),
+            (400, client.post(path, json={**body, "top_k": 0}, headers=key)),
+            (200, client.post(path, json=body, headers=key)),
+            (422, client.post(path, json={**body, "top_k": 3}, headers=key)),
+        ]
+        unknown = [
+            client.post(path, json={**body, "session_id": str(uuid.uuid1())}, headers=key),
+            client.post(path, json=body),  # without a key, nobody reads the body
+        ]
+    for status, answer in answers:
+        assert answer.status_code == status
+        assert answer.json()["metadata"]["session_id"] == session, answer.text
+    for answer in unknown:
+        assert answer.json()["metadata"]["session_id"] is None

@@ -25,6 +25,7 @@ from bythebook.errors import BookError, InvalidInput
 from bythebook.library import Library
 from bythebook.model import Asker
 from bythebook.serve import examples, openapi
+from bythebook.serve.bodies import session_of
 from bythebook.serve.contracts import agent, book, chat, envelope, openai, plain
 from bythebook.serve.contracts.wire import Call, is_ours, may_pass, now, retry_after
 from bythebook.serve.stream import MEDIA_TYPE, Streams, bare
@@ -312,6 +313,13 @@ def call_of(request: Request, *, began: float | None = None) -> Call:
     )
 
 
+def failed_call(request: Request, *, began: float | None = None) -> Call:
+    """Like ``call_of``, with the session that the body names although no route has read it."""
+    call = call_of(request, began=began)
+    body = getattr(request.state, "body", b"")
+    return call if call.session else replace(call, session=session_of(body))
+
+
 def failure(error: BookError, call: Call, fail: Fail) -> JSONResponse:
     """An error as its contract tells it. What is ours to mend is told to the log in full."""
     if is_ours(error):
@@ -343,7 +351,7 @@ def contract_route(contract_fails: Fail) -> type[APIRoute]:
                     return await handle(request)
                 except (BookError, RequestValidationError, HTTPException) as raised:
                     error = _ours(raised)
-                return failure(error, call_of(request, began=began), self.fail)
+                return failure(error, failed_call(request, began=began), self.fail)
 
             return answer
 
