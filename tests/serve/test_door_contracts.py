@@ -7,6 +7,7 @@ import logging
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +19,10 @@ from bythebook.assemble import open_door_stores
 from bythebook.library import Library
 from bythebook.serve.app import create_app
 from bythebook.serve.contracts import agent, book, chat, envelope, openai, plain
-from bythebook.serve.door import Door
+from bythebook.serve.door import Door, open_door
 from bythebook.serve.keys import make_key
 from bythebook.settings import Door as Rules
+from bythebook.settings import Settings
 from tests.serve.doorway import PEPPER
 
 _QUESTION = "At how many degrees does a kettle boil water?"
@@ -212,3 +214,22 @@ def test_s2_tells_the_session_whatever_it_refuses(library: Library, path: str) -
         assert answer.json()["metadata"]["session_id"] == session, answer.text
     for answer in unknown:
         assert answer.json()["metadata"]["session_id"] is None
+
+
+async def test_s2_s_answers_are_never_stored(library: Library, tmp_path: Path) -> None:
+    """Its invariant 6. A repeated request is answered anew; a changed one is still refused."""
+    settings = Settings(home=tmp_path)
+    chosen = "The harmonica of the kettle plays at ninety degrees exactly."
+    body = {"query": "At how many degrees does the harmonica play?", "selected_text": chosen}
+    headers = {"Idempotency-Key": "one"}
+    with TestClient(create_app(library, settings, open_door(settings))) as client:
+        first, again = (client.post("/api/v2/query", json=body, headers=headers) for _ in range(2))
+        changed = client.post("/api/v2/query", json={**body, "top_k": 3}, headers=headers)
+    assert first.json()["status"] == "success" and "harmonica" in first.text
+    assert first.json()["answer"] == again.json()["answer"]
+    assert "idempotent-replayed" not in again.headers
+    assert changed.status_code == 422
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert "door.db" in {file.name for file in files}
+    for file in files:
+        assert b"harmonica" not in file.read_bytes(), file.name
