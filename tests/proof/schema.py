@@ -17,6 +17,7 @@ from bythebook.providers.sql import migrations
 
 Rows = dict[str, list[dict[str, Any]]]
 
+_RENAMED = {"threads": "conversation_threads"}  # tables, to what they were called at first
 _ROWS = 30  # in each table
 # Where not all will do.
 _NAMED = {"mode": "standard_rag", "status": "success", "role": "user", "verdict": "up"}
@@ -53,7 +54,9 @@ def fill(engine: sa.Engine) -> Rows:
 def content(engine: sa.Engine) -> Rows:
     with engine.connect() as connection:
         return {
-            table.name: [dict(row) for row in connection.execute(_in_order(table)).mappings().all()]
+            _RENAMED.get(table.name, table.name): [
+                dict(row) for row in connection.execute(_in_order(table)).mappings().all()
+            ]
             for table in _tables(connection)
         }
 

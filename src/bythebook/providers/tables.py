@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
     from sqlalchemy.types import TypeEngine
 
-HEAD = "0007"  # the newest migration
+HEAD = "0008"  # the newest migration
 
 metadata = MetaData()
 
@@ -87,9 +87,10 @@ served = Table(
     Column("calibration", Text, nullable=False, server_default=""),
 )
 
-# S4's columns and indexes; its `messages` is made from the rows below when a thread is read.
+# S4's columns and indexes, but for `messages`, whose rows follow. SQL readers find both together in
+# the view `conversation_threads`, which has S4's columns.
 threads = Table(
-    "conversation_threads",
+    "threads",
     metadata,
     Column("thread_id", String(36), primary_key=True),
     Column("created_at", DateTime(timezone=True), nullable=False),
@@ -115,7 +116,7 @@ messages = Table(
     Column(
         "thread_id",
         String(36),
-        ForeignKey("conversation_threads.thread_id", ondelete="CASCADE"),
+        ForeignKey("threads.thread_id", ondelete="CASCADE"),
         primary_key=True,
     ),
     Column("seq", Integer, primary_key=True, autoincrement=False),
