@@ -18,6 +18,7 @@ from bythebook.providers.sql import migrations
 Rows = dict[str, list[dict[str, Any]]]
 
 _RENAMED = {"threads": "conversation_threads"}  # tables, to what they were called at first
+_SINGLE = ("served", "identity")  # tables of one row
 _ROWS = 30  # in each table
 # Where not all will do.
 _NAMED = {"mode": "standard_rag", "status": "success", "role": "user", "verdict": "up"}
@@ -45,7 +46,7 @@ def fill(engine: sa.Engine) -> Rows:
         for table in _tables(connection):
             rows = [
                 {column.name: _value(column, number) for column in table.columns}
-                for number in range(1 if table.name == "served" else _ROWS)
+                for number in range(1 if table.name in _SINGLE else _ROWS)
             ]
             connection.execute(sa.insert(table), rows)
     return content(engine)

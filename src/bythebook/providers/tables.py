@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
     from sqlalchemy.types import TypeEngine
 
-HEAD = "0008"  # the newest migration
+HEAD = "0009"  # the newest migration
 
 metadata = MetaData()
 
@@ -68,6 +68,14 @@ vectors = Table(
     Column("key", String(64), primary_key=True),
     Column("vector", LargeBinary, nullable=False),
     Column("unit_vectors", LargeBinary, nullable=False),
+)
+
+# One row, written once: which book this is, on a Qdrant server that several books share.
+identity = Table(
+    "identity",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(32), nullable=False),
 )
 
 # One row: the generation that is served. Readers look here between two questions.
