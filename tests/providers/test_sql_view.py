@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from bythebook.model import Message, Role
+from bythebook.model import Asker, Message, Question, Role
 from bythebook.providers.sql import open_database
+from bythebook.providers.sql_log import SqlQueryLog
 from bythebook.providers.sql_threads import SqlThreads
 from bythebook.serve.contracts.chat import show_thread
+from bythebook.talk.log import LogQueue, Visit
 from tests.databases import POSTGRES, address
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
@@ -77,3 +79,20 @@ async def test_a_thread_without_messages_or_with_another_name_spoils_nothing(
         rows = connection.execute(sa.text("SELECT messages FROM conversation_threads")).all()
     assert [_json(row.messages) for row in rows] == [[]]
     await threads.close()
+
+
+@pytest.mark.parametrize("database", ["sqlite", POSTGRES])
+async def test_a_uuid_is_spelled_with_dashes_wherever_sql_shows_it(
+    database: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    engine = open_database(address(database, tmp_path, request), tmp_path)
+    log, session = SqlQueryLog(engine, deadline_s=60), str(uuid.uuid4())
+    queue = LogQueue(log)
+    asker = Asker(session=session, query=str(uuid.uuid4()))
+    Visit(Question("When?"), asker, mode="standard_rag", log=queue).end(None)
+    await queue.flush()
+    with engine.connect() as connection:
+        [logged] = connection.execute(sa.text("SELECT query_id, session_id FROM queries")).all()
+        [counted] = connection.execute(sa.text("SELECT session_id FROM query_sessions")).scalars()
+    assert [str(each) for each in (*logged, counted)] == [asker.query, session, session]
+    await log.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
+    CHAR,
     JSON,
     CheckConstraint,
     Column,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
     from sqlalchemy.types import TypeEngine
 
-HEAD = "0009"  # the newest migration
+HEAD = "0010"  # the newest migration
 
 metadata = MetaData()
 
@@ -47,7 +48,19 @@ class _Json(TypeDecorator[Any]):
         return dialect.type_descriptor(JSONB())
 
 
+class _DashedUuid(TypeDecorator[str]):
+    """A UUID as text with dashes, and PostgreSQL's own kind of it there."""
+
+    impl = CHAR(36)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        kind = Uuid(as_uuid=False) if dialect.name == "postgresql" else CHAR(36)
+        return dialect.type_descriptor(kind)
+
+
 _JSON = _Json()
+_UUID = _DashedUuid()
 
 passages = Table(
     "passages",
@@ -156,7 +169,7 @@ chores = Table(
 query_sessions = Table(
     "query_sessions",
     metadata,
-    Column("session_id", Uuid(as_uuid=False), primary_key=True),
+    Column("session_id", _UUID, primary_key=True),
     Column("created_at", DateTime(timezone=True), server_default=func.now()),
     Column("user_ip", String(45)),
     Column("query_count", Integer, server_default="0"),
@@ -167,8 +180,8 @@ query_sessions = Table(
 queries = Table(
     "queries",
     metadata,
-    Column("query_id", Uuid(as_uuid=False), primary_key=True),
-    Column("session_id", Uuid(as_uuid=False), ForeignKey("query_sessions.session_id")),
+    Column("query_id", _UUID, primary_key=True),
+    Column("session_id", _UUID, ForeignKey("query_sessions.session_id")),
     Column("query_text", Text, nullable=False),
     Column("selected_text_length", Integer),
     Column("mode", String(20), nullable=False),
@@ -189,8 +202,8 @@ queries = Table(
 feedback = Table(
     "feedback",
     metadata,
-    Column("feedback_id", Uuid(as_uuid=False), primary_key=True),
-    Column("query_id", Uuid(as_uuid=False)),
+    Column("feedback_id", _UUID, primary_key=True),
+    Column("query_id", _UUID),
     Column("verdict", String(4), nullable=False),
     Column("reason", String(20)),
     Column("comment", Text),
