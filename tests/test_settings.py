@@ -53,6 +53,29 @@ def test_presets_hold_the_seeds_constants(
     assert limits_of(name) == limits
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("", "bythebook"),
+        ('preset = "agent"', "physical-ai-textbook"),
+        ('[collection]\nname = "mine"', "mine"),
+        ("[collection]\nexisting = true", "physical-ai-textbook"),
+    ],
+)
+def test_a_collection_has_a_seed_s_name_only_where_that_was_chosen(
+    tmp_path: Path, text: str, name: str
+) -> None:
+    assert _load(tmp_path, text).collection.name == name
+
+
+def test_the_dimension_of_a_collection_is_no_setting_any_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = _load(tmp_path, '[collection]\nname = "mine"\ndimension = 1024\n')
+    assert settings.collection.name == "mine"
+    assert "collection.dimension has no effect" in caplog.text
+
+
 def test_limits_speak_plainly() -> None:
     with pytest.raises(InvalidInput, match="500 are allowed"):
         limits_of("envelope").check_question("x" * 501)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from bythebook.providers.openai import OpenAIWriter
     from bythebook.providers.qdrant_existing import ExistingBook
     from bythebook.providers.qdrant_nodes import Server
+    from bythebook.providers.sql import SqlCatalog
     from bythebook.providers.sql_feedback import SqlFeedback
     from bythebook.providers.sql_threads import SqlThreads
     from bythebook.providers.web import Web
@@ -105,12 +106,12 @@ def open_library(
 
     def switch(name: str) -> tuple[Embedder, Shelf]:
         other = _chosen_embedder(name, hosted)
-        return other, _shelf(settings, other)
+        return other, _shelf(settings, other, catalog)
 
     threads, archiver, log, feedback = _notebook(settings, engine)
     return Library(
         embedder=embedder,
-        shelf=existing or _shelf(settings, embedder),
+        shelf=existing or _shelf(settings, embedder, catalog),
         catalog=existing or catalog,
         threads=threads,
         log=log,
@@ -394,9 +395,9 @@ def choose(table: dict[str, Provider], name: str) -> tuple[Any, str, str]:
         ) from None
 
 
-def _shelf(settings: Settings, embedder: Embedder) -> Shelf:
+def _shelf(settings: Settings, embedder: Embedder, catalog: SqlCatalog) -> Shelf:
     if settings.store == "qdrant":
-        return _server_shelf(settings, embedder)
+        return _server_shelf(settings, embedder, catalog)
     if settings.store != "edge":
         raise ConfigurationError(
             f"There is no store {settings.store!r}.", cure="Use edge or qdrant."
@@ -406,7 +407,7 @@ def _shelf(settings: Settings, embedder: Embedder) -> Shelf:
     return EdgeShelf(settings.home / "generations", dimension=embedder.dimension)
 
 
-def _server_shelf(settings: Settings, embedder: Embedder) -> Shelf:
+def _server_shelf(settings: Settings, embedder: Embedder, catalog: SqlCatalog) -> Shelf:
     server = _server(settings)
     from bythebook.providers.qdrant_server import ServerShelf
 
@@ -414,6 +415,7 @@ def _server_shelf(settings: Settings, embedder: Embedder) -> Shelf:
         server,
         settings.collection.name,
         dimension=embedder.dimension,
+        owner=catalog.identity(),
         remembered=_REMEMBERED,
     )
 

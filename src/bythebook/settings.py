@@ -6,6 +6,7 @@ working directory, the chosen preset (``presets/*.toml``: one for each contract)
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import tomllib
@@ -16,9 +17,19 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from bythebook.errors import ConfigurationError, InvalidInput
+
+_log = logging.getLogger(__name__)
 
 AUTO = "auto"  # the embedder that fits the book
 
@@ -142,7 +153,6 @@ class Collection(_Section):
     name: str = Field(
         "bythebook", min_length=1, description="Name of the collection on a Qdrant server."
     )
-    dimension: int | None = Field(None, ge=1, description="Dimension of its vectors.")
     existing: bool = Field(
         False, description="Read the collection as another system filled it; ingest nothing."
     )
@@ -154,6 +164,15 @@ class Collection(_Section):
         description="Of an existing collection, our name of a field (text, title, section, url, "
         "file, position …) and its own.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_dimension(cls, given: Any) -> Any:
+        """Accept the setting of earlier versions, which never had an effect."""
+        if not isinstance(given, Mapping) or "dimension" not in given:
+            return given
+        _log.warning("The setting collection.dimension has no effect; remove it.")
+        return {name: value for name, value in given.items() if name != "dimension"}
 
 
 class Qdrant(_Section):
@@ -396,7 +415,12 @@ class Door(_Section):
         description="Networks of the proxies in front of the server, such as 10.0.0.0/8: only "
         "their X-Forwarded-For is believed. In the environment, with commas between.",
     )
-    body_bytes: int = Field(32 * 1024, ge=1024, description="Largest body of a request, in bytes.")
+    body_bytes: int = Field(
+        128 * 1024,
+        ge=1024,
+        description="Largest body of a request, in bytes. The default holds every request that is "
+        "within its contract's limits on characters, in any script and however JSON escapes it.",
+    )
     per_key: int = Field(
         100, ge=1, description="Questions a minute for each key, on every contract's routes but S2."
     )
@@ -515,7 +539,10 @@ def load_settings(
     for source in (file, environment, _without_nones(flags or {})):
         merged = _merge(merged, source)
     preset = str(merged.get("preset", Settings.model_fields["preset"].default))
-    merged = _with_implied_store(_merge(read_preset(preset), merged))
+    constants = read_preset(preset)
+    if "preset" not in merged and not _reads_existing(merged):
+        del constants["collection"]["name"]  # the seed's own belongs to whoever chose its preset
+    merged = _with_implied_store(_merge(constants, merged))
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
@@ -525,6 +552,12 @@ def load_settings(
             f"The setting {name} cannot be used: {first['msg']}.",
             cure="docs/settings.md lists every setting.",
         ) from None
+
+
+def _reads_existing(merged: Mapping[str, Any]) -> bool:
+    """Whether a collection is read that another system filled: it has the name which that gave."""
+    collection = merged.get("collection")
+    return isinstance(collection, Mapping) and bool(collection.get("existing"))
 
 
 def _with_implied_store(merged: dict[str, Any]) -> dict[str, Any]:

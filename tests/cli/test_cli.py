@@ -304,3 +304,10 @@ def test_check_links_finds_what_is_gone(book_folder: Path, tmp_path: Path) -> No
     assert broken.returncode == 1
     assert "/docs/intro#kites" in json.loads(broken.stdout)["sources"]
     assert run("check", "links", *home, "--build", str(tmp_path)).returncode == 2
+
+
+def test_windows_is_refused_in_a_sentence() -> None:
+    code = "import sys; sys.platform = 'win32'; import bythebook.cli.main"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "bythebook: Windows is not supported. Use Linux, macOS or WSL.\n"

@@ -72,13 +72,14 @@ async def test_a_tally_counts_days_scores_times_and_reasons(log: QueryLog) -> No
             replace(_query(1), **refused, asked_at=_NOW + timedelta(days=1, hours=20, minutes=55)),
             replace(_query(1), status="error", best_score=None, total_ms=900),
             replace(_query(-3), text="long ago"),
+            replace(_query(1), mode="selected_text_only", best_score=1.0),
         ]
     )
     tally = await log.tally(since=_NOW - timedelta(days=1))
     first, second = _NOW.date(), _NOW.date() + timedelta(days=1)
-    assert tally.days == (DayTally(first, 2, 0, 0), DayTally(second, 0, 2, 1))
+    assert tally.days == (DayTally(first, 2, 0, 0), DayTally(second, 1, 2, 1))
     assert {place: n for place, n in enumerate(tally.scores) if n} == {6: 2, 15: 1, 19: 1}
-    assert dict(tally.times_ms) == {12: 3, 30: 1, 900: 1}
+    assert dict(tally.times_ms) == {12: 4, 30: 1, 900: 1}
     assert dict(tally.refusals) == {"low_relevance": 2}
     assert await log.tally(since=_NOW + timedelta(days=9)) == Tally()
 

@@ -17,6 +17,8 @@ from bythebook.providers.sql import migrations
 
 Rows = dict[str, list[dict[str, Any]]]
 
+_RENAMED = {"threads": "conversation_threads"}  # tables, to what they were called at first
+_SINGLE = ("served", "identity")  # tables of one row
 _ROWS = 30  # in each table
 # Where not all will do.
 _NAMED = {"mode": "standard_rag", "status": "success", "role": "user", "verdict": "up"}
@@ -44,7 +46,7 @@ def fill(engine: sa.Engine) -> Rows:
         for table in _tables(connection):
             rows = [
                 {column.name: _value(column, number) for column in table.columns}
-                for number in range(1 if table.name == "served" else _ROWS)
+                for number in range(1 if table.name in _SINGLE else _ROWS)
             ]
             connection.execute(sa.insert(table), rows)
     return content(engine)
@@ -53,7 +55,9 @@ def fill(engine: sa.Engine) -> Rows:
 def content(engine: sa.Engine) -> Rows:
     with engine.connect() as connection:
         return {
-            table.name: [dict(row) for row in connection.execute(_in_order(table)).mappings().all()]
+            _RENAMED.get(table.name, table.name): [
+                dict(row) for row in connection.execute(_in_order(table)).mappings().all()
+            ]
             for table in _tables(connection)
         }
 
@@ -68,7 +72,14 @@ def lost(before: Rows, now: Rows) -> int:
 
 
 def _holds(found: dict[str, Any], row: dict[str, Any]) -> bool:
-    return all(name in found and found[name] == value for name, value in row.items())
+    return all(
+        name in found and _plain(found[name]) == _plain(value) for name, value in row.items()
+    )
+
+
+def _plain(value: Any) -> Any:
+    """UUIDs are the same however they are spelled."""
+    return value.replace("-", "") if isinstance(value, str) else value
 
 
 def _tables(connection: sa.Connection) -> list[sa.Table]:

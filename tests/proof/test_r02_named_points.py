@@ -177,7 +177,7 @@ async def _talk(home: Path) -> None:
 def _archived(home: Path) -> dict[str, str | None]:
     """When each thread that is there was archived."""
     with sqlite3.connect(home / "bythebook.db") as database:
-        return dict(database.execute("SELECT thread_id, archived_at FROM conversation_threads"))
+        return dict(database.execute("SELECT thread_id, archived_at FROM threads"))
 
 
 def _messages(home: Path) -> int:

@@ -32,7 +32,7 @@ _ADDRESS = "203.0.113.77"
 _AGENT = "agent-canary"
 _PEPPER = "pepper-canary-of-more-than-sixteen"
 # Where a reader's own words may stand, beside the log of questions if that keeps their text.
-_CONVERSATIONS = {"thread_messages.content", "conversation_threads.topic_summary"}
+_CONVERSATIONS = {"thread_messages.content", "threads.topic_summary"}
 _ANSWERS = {"thread_messages.content", "thread_messages.citations", "kept_replies.body"}
 
 

@@ -113,11 +113,14 @@ def _library(node: Node, preset: str, name: str, *, dimension: int, **more: Any)
     return Library(embedder=embedder, shelf=book, catalog=book, threads=MemoryThreads())
 
 
-@pytest.mark.parametrize("preset", ["book", "agent", "envelope", "plain", "chat"])
-async def test_a_collection_of_each_seed_is_asked(preset: str, qdrant_server: list[Node]) -> None:
+@pytest.mark.parametrize(
+    ("preset", "dimension"),
+    [("book", 1024), ("agent", 1024), ("envelope", 1024), ("plain", 768), ("chat", 1536)],
+)
+async def test_a_collection_of_each_seed_is_asked(
+    preset: str, dimension: int, qdrant_server: list[Node]
+) -> None:
     (node,) = qdrant_server
-    dimension = load_settings({"preset": preset}, environ={}).collection.dimension
-    assert dimension is not None
     async with _collection(node, preset, dimension=dimension) as name:
         library = _library(node, preset, name, dimension=dimension)
         reply = await library.reply(Question("At how many degrees does a kettle boil water?"))

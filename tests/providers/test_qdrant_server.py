@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 import urllib.request
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -364,6 +365,61 @@ async def test_only_generations_of_this_book_are_discarded(qdrant_server: list[N
         }
         for name in others:
             await raw.delete_collection(name)
+
+
+async def test_two_books_of_one_name_leave_each_other_alone(qdrant_server: list[Node]) -> None:
+    first, second, third = (uuid.uuid4().hex for _ in range(3))
+    server, name = Server((qdrant_server[0].url,), timeout_s=5), f"book-{uuid.uuid4().hex[:8]}"
+    mine, yours = (
+        ServerShelf(server, name, dimension=64, owner=uuid.uuid4().hex) for _ in range(2)
+    )
+    await mine.publish(first, await _entries())
+    await mine.discard(keep=[first])
+    for generation in (second, third):
+        await yours.publish(generation, await _entries())
+        for _ in range(2):
+            await yours.discard(keep=[generation])
+    assert await (await mine.open(first)).count() == 30
+    with pytest.raises(IndexDamaged):
+        await yours.open(second)
+    for shelf in (mine, yours):
+        for _ in range(2):
+            await shelf.discard(keep=[])
+    async with _client(qdrant_server[0]) as raw:
+        left = [one.name for one in (await raw.get_collections()).collections]
+    assert not [each for each in left if each.startswith(name)]
+    await mine.close()
+    await yours.close()
+
+
+async def test_a_generation_of_an_earlier_name_is_opened_and_later_discarded(
+    qdrant_server: list[Node],
+) -> None:
+    """Of a version without owners, or with another ``collection.name``."""
+    first, second, third, others = (uuid.uuid4().hex for _ in range(4))
+    server = Server((qdrant_server[0].url,), timeout_s=5)
+    old_name, new_name = (f"{kind}-{uuid.uuid4().hex[:8]}" for kind in ("old", "new"))
+    old = ServerShelf(server, old_name, dimension=64)
+    for generation in (first, others):
+        await old.publish(generation, await _entries())
+    new = ServerShelf(server, new_name, dimension=64, owner=uuid.uuid4().hex)
+    await new.discard(keep=[first])  # an ingest that found nothing to do
+    assert await (await new.open(first)).count() == 30
+    await new.publish(second, await _entries())
+    await new.discard(keep=[second, first])
+    await new.publish(third, await _entries())
+    for _ in range(2):
+        await new.discard(keep=[third, second])
+    assert await (await new.open(second)).count() == 30
+    with pytest.raises(IndexDamaged):
+        await new.open(first)
+    async with _client(qdrant_server[0]) as raw:
+        names = {one.name for one in (await raw.get_collections()).collections}
+    assert {each for each in names if each.startswith(old_name)} == {f"{old_name}-{others}"}
+    for shelf in (new, old):
+        for _ in range(2):
+            await shelf.discard(keep=[])
+        await shelf.close()
 
 
 async def test_other_readers_find_the_served_generation_by_the_books_name(

@@ -32,12 +32,12 @@ async def test_a_revoked_key_is_refused_within_a_second(tmp_path: Path) -> None:
 
 async def test_a_large_body_is_refused_on_the_wire(tmp_path: Path) -> None:
     async def pieces() -> object:
-        for _ in range(40):
+        for _ in range(160):
             yield b"x" * 1024
 
     with serving(tmp_path, workers=1, counts="memory") as server:
         async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
-            whole = await client.post("/chat/run", content=b"x" * 40_000)
+            whole = await client.post("/chat/run", content=b"x" * 160_000)
             chunked = await client.post("/chat/run", content=pieces())  # type: ignore[arg-type]
             assert (whole.status_code, chunked.status_code) == (413, 413)
             assert (await client.post("/chat/run", content=b"x")).status_code == 200

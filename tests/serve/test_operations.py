@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -102,7 +102,7 @@ def _lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
 @pytest.mark.parametrize("path", ["/", "/health", "/nowhere", "/metrics"])
 def test_every_response_has_a_request_id(client: TestClient, path: str) -> None:
     first, second = (client.get(path).headers["x-request-id"] for _ in range(2))
-    assert re.fullmatch(r"[0-9a-f]{32}", first)
+    assert first == str(uuid.UUID(first))  # with dashes, as in the bodies
     assert first != second
 
 
@@ -111,6 +111,9 @@ def test_a_client_s_own_id_is_kept_if_it_is_a_plain_token(client: TestClient) ->
         return client.get("/ready", headers={"x-request-id": given}).headers["x-request-id"]
 
     assert answered_with("trace-1.2_3") == "trace-1.2_3"
+    spelled = str(uuid.uuid4())
+    for given in (spelled, spelled.upper(), spelled.replace("-", "")):
+        assert answered_with(given) == spelled
     for given in ("", "a b", "a\tb", "x" * 65, "<script>", "{}", "a;b"):
         assert answered_with(given) != given
 

@@ -13,7 +13,7 @@ from bythebook.assemble import open_door_stores
 from bythebook.library import Library
 from bythebook.serve.app import create_app
 from bythebook.serve.keys import make_key
-from tests.serve.doorway import PEPPER, door_of
+from tests.serve.doorway import AWAY, PEPPER, door_of
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 
@@ -104,3 +104,50 @@ def test_what_is_no_thread_is_400(keyed: TestClient, path: str) -> None:
     response = keyed.get(path)
     assert response.status_code == 400
     assert set(response.json()) == {"error_code", "message", "suggested_action", "request_id"}
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", AWAY])
+def test_without_a_key_a_conversation_is_found_by_its_id_alone(
+    library: Library, address: str
+) -> None:
+    """With BYTHEBOOK_KEYS=open, everyone without a key is the same nobody."""
+    session = str(uuid.uuid4())
+    with TestClient(create_app(library, door=door_of())) as reader:
+        body = {"message": _QUESTION, "session_id": session}
+        assert reader.post("/chat/run", json=body).status_code == 200
+        mine = reader.get("/chat/threads").json()
+    with TestClient(create_app(library, door=door_of()), client=(address, 1)) as stranger:
+        listed = stranger.get("/chat/threads?limit=100").json()
+        unknown = stranger.get(f"/chat/threads/{uuid.uuid4()}")
+        known = stranger.get(f"/chat/threads/{session}")
+    assert mine == listed == {"threads": [], "next_offset": None}
+    assert (unknown.status_code, known.status_code) == (404, 200)
+
+
+def test_without_a_key_nobody_takes_up_a_stream_whose_id_is_not_known(library: Library) -> None:
+    body = {"message": _QUESTION, "session_id": str(uuid.uuid4())}
+    with TestClient(create_app(library, door=door_of())) as client:
+        told = client.post("/chat/stream", json=body).text
+        event = told.partition("id: ")[2].partition(".")[0]
+        guesses = [uuid.uuid4().hex, f"{int(event, 16) ^ 1:032x}", body["session_id"], ""]
+        for guess in guesses:
+            headers = {"Last-Event-ID": f"{guess}.0"}
+            taken = client.post("/chat/stream", json=body, headers=headers)
+            assert taken.status_code in (400, 404), guess
+        headers = {"Last-Event-ID": f"{event}.0"}
+        assert client.post("/chat/stream", json=body, headers=headers).text == told
+
+
+def test_without_a_key_nobody_at_another_address_gets_an_answer_again(library: Library) -> None:
+    """The answer holds the id of a conversation; the Idempotency-Key may be easy to guess."""
+    door, headers = door_of(), {"Idempotency-Key": "1"}
+    app = create_app(library, door=door)
+    with TestClient(app) as reader:
+        told = reader.post("/chat/run", json={"message": _QUESTION}, headers=headers)
+        stranger = TestClient(app, client=(AWAY, 1))
+        other = stranger.post("/chat/run", json={"message": _QUESTION}, headers=headers)
+        again = reader.post("/chat/run", json={"message": _QUESTION}, headers=headers)
+    assert "idempotent-replayed" not in other.headers
+    assert other.json()["session_id"] != told.json()["session_id"]
+    assert again.headers["idempotent-replayed"] == "true"
+    assert again.json() == told.json()

@@ -138,6 +138,7 @@ async def test_every_question_that_someone_asks_is_one_row(book_folder: Path) ->
     assert rows[1].refusal in ("low_relevance", "empty_retrieval")
     assert {row.session for row in rows} == {session}
     assert rows[0].best_score is not None
+    assert rows[2].best_score == 1.0
 
 
 async def test_no_answer_passage_or_selection_ever_reaches_the_log(

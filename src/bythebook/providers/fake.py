@@ -302,7 +302,7 @@ class MemoryQueryLog:
         scores = [0] * SCORE_BINS
         for query in asked:
             days[query.asked_at.astimezone(UTC).date()][query.status] += 1
-            if query.best_score is not None:
+            if query.best_score is not None and query.mode == "standard_rag":
                 scores[min(int(query.best_score * SCORE_BINS), SCORE_BINS - 1)] += 1
         return Tally(
             days=tuple(

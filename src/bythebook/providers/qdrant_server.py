@@ -1,8 +1,13 @@
 """Generations of a book on a Qdrant server or cluster, one collection each.
 
-``<collection>-<generation>`` is written once and from then on only read. Two aliases go with it:
-``…-ready`` is given when it is whole and taken away when it is discarded, so that nothing half
-written is ever opened; ``<collection>`` leads other readers to the generation that is served.
+``<collection>-<owner>-<generation>`` is written once and from then on only read. Two aliases go
+with it: ``…-ready`` is given when it is whole and taken away when it is discarded, so that nothing
+half written is ever opened; ``<collection>`` leads other readers to the generation that is served.
+
+The owner is the book's identity, 32 hex digits: books that share a server and a collection's name
+leave each other's generations alone. A generation that the catalog names may stand under another
+name, from before there were owners or before ``collection.name`` was changed. It is found by its
+own digits, and the alias ``…-of-<owner>`` marks it as ours to discard.
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -57,10 +62,19 @@ class ServerShelf:
     """
 
     def __init__(
-        self, server: Server, collection: str, *, dimension: int, remembered: int = 0
+        self,
+        server: Server,
+        collection: str,
+        *,
+        dimension: int,
+        owner: str = "",
+        remembered: int = 0,
     ) -> None:
         self._server = server
         self.collection = collection
+        self._head = f"{collection}-{owner}" if owner else collection
+        self._owner = owner
+        self._mark = f"-of-{owner}"
         self._dimension = dimension
         self._remembered = remembered
         self._nodes = Nodes(server)
@@ -72,11 +86,8 @@ class ServerShelf:
         return await asyncio.to_thread(asyncio.run, work)
 
     async def open(self, generation: str) -> PassageStore:
-        name = self._name(generation)
-        known = await self._nodes.call(
-            lambda client: client.get_collection_aliases(name), seconds=self._server.timeout_s
-        )
-        if name + _READY not in {alias.alias_name for alias in known.aliases}:
+        name = await self._find(generation)
+        if name is None:
             raise IndexDamaged(
                 "The index that the catalog names is missing.", cure="Run the ingest again."
             )
@@ -90,15 +101,17 @@ class ServerShelf:
 
     async def discard(self, *, keep: Sequence[str]) -> None:
         """Readers keep what they opened: a discarded collection goes with the next discard."""
-        kept = [self._name(generation) for generation in keep]
         names, aliases = await self._inventory()
-        ours = {name for name in names if self._is_ours(name)}
+        kept = [self._known_as(generation, names) for generation in keep]
+        marked = {name for alias, name in aliases.items() if alias == name + self._mark}
+        ours = {name for name in names if self._is_ours(name)} | marked
         ready = {name for name in ours if name + _READY in aliases}
         for name in ours - ready - set(kept):
             await _delete(self._nodes, name)
         changes: list[models.AliasOperations] = [
             _drop(name + _READY) for name in sorted(ready - set(kept))
         ]
+        changes += [_give(name + self._mark, name) for name in kept if name in names - ours]
         changes += self._lead_to(kept[0] if kept else None, names, aliases)
         if changes:
             await self._nodes.call(
@@ -109,12 +122,38 @@ class ServerShelf:
         await self._nodes.close()
 
     def _name(self, generation: str) -> str:
-        return f"{self.collection}-{generation}"
+        return f"{self._head}-{generation}"
+
+    async def _find(self, generation: str) -> str | None:
+        """Return the name of a generation that is whole, also of one that was named otherwise."""
+        name = self._name(generation)
+        known = await self._nodes.call(
+            lambda client: client.get_collection_aliases(name), seconds=self._server.timeout_s
+        )
+        if name + _READY in {alias.alias_name for alias in known.aliases}:
+            return name
+        every = await self._nodes.call(
+            lambda client: client.get_aliases(), seconds=self._server.timeout_s
+        )
+        ready = {
+            alias.collection_name
+            for alias in every.aliases
+            if alias.alias_name == alias.collection_name + _READY
+        }
+        known_as = self._known_as(generation, ready)
+        return known_as if known_as in ready else None
+
+    def _known_as(self, generation: str, names: Set[str]) -> str:
+        """Return which of these names is the generation's; the one we would give it if none is."""
+        name = self._name(generation)
+        if name in names or not self._owner:
+            return name
+        return next((other for other in sorted(names) if other.endswith(f"-{generation}")), name)
 
     def _is_ours(self, name: str) -> bool:
         # Not by the prefix alone: "handbook-v1" is not a generation of "handbook".
         head, _, generation = name.rpartition("-")
-        return head == self.collection and _GENERATION.fullmatch(generation) is not None
+        return head == self._head and _GENERATION.fullmatch(generation) is not None
 
     def _check_dimension(self, params: models.CollectionParams) -> None:
         vectors = params.vectors

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -27,6 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from alembic.config import Config
+
+try:
+    import fcntl
+except ModuleNotFoundError:
+    raise ConfigurationError("Windows is not supported.", cure="Use Linux, macOS or WSL.") from None
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -219,6 +223,13 @@ class SqlCatalog:
         finally:
             held.invalidate()  # with its session goes the lock
             held.close()
+
+    @translated
+    def identity(self) -> str:
+        """Return the 32 hex digits that tell this book from others, whoever opens its database."""
+        name = sa.select(tables.identity.c.name).where(tables.identity.c.id == 1)
+        with self._engine.connect() as connection:
+            return str(connection.execute(name).scalar_one())
 
     @translated
     def passages(self) -> dict[str, Passage]:

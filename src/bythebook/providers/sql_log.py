@@ -91,7 +91,10 @@ class SqlQueryLog:
             days: dict[date, dict[str, int]] = {}
             for when, status, number in connection.execute(went.group_by(sa.text("1, 2"))):
                 days.setdefault(date.fromisoformat(str(when)), {})[status] = number
-            scores = count(_bin(column.top_chunk_score), column.top_chunk_score.is_not(None))
+            # A selection's 1.0 says nothing about the search.
+            searched = column.mode == "standard_rag"
+            scored = column.top_chunk_score.is_not(None)
+            scores = count(_bin(column.top_chunk_score), scored, searched)
             times = count(column.processing_time_ms, column.processing_time_ms.is_not(None))
             refusals = count(column.refusal_reason, column.refusal_reason.is_not(None))
         return Tally(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
+    CHAR,
     JSON,
     CheckConstraint,
     Column,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
     from sqlalchemy.types import TypeEngine
 
-HEAD = "0007"  # the newest migration
+HEAD = "0010"  # the newest migration
 
 metadata = MetaData()
 
@@ -47,7 +48,19 @@ class _Json(TypeDecorator[Any]):
         return dialect.type_descriptor(JSONB())
 
 
+class _DashedUuid(TypeDecorator[str]):
+    """A UUID as text with dashes, and PostgreSQL's own kind of it there."""
+
+    impl = CHAR(36)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        kind = Uuid(as_uuid=False) if dialect.name == "postgresql" else CHAR(36)
+        return dialect.type_descriptor(kind)
+
+
 _JSON = _Json()
+_UUID = _DashedUuid()
 
 passages = Table(
     "passages",
@@ -70,6 +83,14 @@ vectors = Table(
     Column("unit_vectors", LargeBinary, nullable=False),
 )
 
+# One row, written once: which book this is, on a Qdrant server that several books share.
+identity = Table(
+    "identity",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(32), nullable=False),
+)
+
 # One row: the generation that is served. Readers look here between two questions.
 served = Table(
     "served",
@@ -87,9 +108,10 @@ served = Table(
     Column("calibration", Text, nullable=False, server_default=""),
 )
 
-# S4's columns and indexes; its `messages` is made from the rows below when a thread is read.
+# S4's columns and indexes, but for `messages`, whose rows follow. SQL readers find both together in
+# the view `conversation_threads`, which has S4's columns.
 threads = Table(
-    "conversation_threads",
+    "threads",
     metadata,
     Column("thread_id", String(36), primary_key=True),
     Column("created_at", DateTime(timezone=True), nullable=False),
@@ -115,7 +137,7 @@ messages = Table(
     Column(
         "thread_id",
         String(36),
-        ForeignKey("conversation_threads.thread_id", ondelete="CASCADE"),
+        ForeignKey("threads.thread_id", ondelete="CASCADE"),
         primary_key=True,
     ),
     Column("seq", Integer, primary_key=True, autoincrement=False),
@@ -147,7 +169,7 @@ chores = Table(
 query_sessions = Table(
     "query_sessions",
     metadata,
-    Column("session_id", Uuid(as_uuid=False), primary_key=True),
+    Column("session_id", _UUID, primary_key=True),
     Column("created_at", DateTime(timezone=True), server_default=func.now()),
     Column("user_ip", String(45)),
     Column("query_count", Integer, server_default="0"),
@@ -158,8 +180,8 @@ query_sessions = Table(
 queries = Table(
     "queries",
     metadata,
-    Column("query_id", Uuid(as_uuid=False), primary_key=True),
-    Column("session_id", Uuid(as_uuid=False), ForeignKey("query_sessions.session_id")),
+    Column("query_id", _UUID, primary_key=True),
+    Column("session_id", _UUID, ForeignKey("query_sessions.session_id")),
     Column("query_text", Text, nullable=False),
     Column("selected_text_length", Integer),
     Column("mode", String(20), nullable=False),
@@ -180,8 +202,8 @@ queries = Table(
 feedback = Table(
     "feedback",
     metadata,
-    Column("feedback_id", Uuid(as_uuid=False), primary_key=True),
-    Column("query_id", Uuid(as_uuid=False)),
+    Column("feedback_id", _UUID, primary_key=True),
+    Column("query_id", _UUID),
     Column("verdict", String(4), nullable=False),
     Column("reason", String(20)),
     Column("comment", Text),

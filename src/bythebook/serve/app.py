@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from bythebook import __version__
 from bythebook.library import Library
 from bythebook.serve.admin.routes import admin_routes
-from bythebook.serve.door import Door, contracts_of, needs_keys, open_here
+from bythebook.serve.door import Door, contracts_of, is_reachable, needs_keys, open_here
 from bythebook.serve.mcp import Endpoint, is_installed
 from bythebook.serve.openapi import describe
 from bythebook.serve.operations import Operations, operation_routes
@@ -30,7 +30,8 @@ def create_app(
     door = door or open_here()
     streams = Streams(heartbeat_s=settings.server.heartbeat_s)
     operations = Operations(library, streams, show_questions=settings.log.questions)
-    private = not needs_keys(settings)
+    required = needs_keys(settings)
+    private = not (required or is_reachable(settings))
     tools = Endpoint(library, private=private) if is_installed() else None
 
     @asynccontextmanager
@@ -61,6 +62,6 @@ def create_app(
     app.include_router(widget_routes())
     if tools:
         app.router.routes.append(tools.contract.route)
-    app.include_router(page_routes(settings, needs_key=not private))
+    app.include_router(page_routes(settings, needs_key=required))
     app.openapi = lambda: describe(app, routers)  # type: ignore[method-assign]
     return app

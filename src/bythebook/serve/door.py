@@ -38,11 +38,15 @@ def contracts_of(routers: Sequence[APIRouter], *, is_public: bool = False) -> It
 
 
 def needs_keys(settings: Settings) -> bool:
-    """A server that others can reach, by itself or through a proxy, is not open by default."""
+    """Whether asking needs a key: by default, where other machines can reach the server."""
     if settings.door.keys != "auto":
         return settings.door.keys == "required"
-    private = is_loopback(settings.server.host) and not settings.door.trusted_proxies
-    return not private
+    return is_reachable(settings)
+
+
+def is_reachable(settings: Settings) -> bool:
+    """Whether other machines can reach the server, by itself or through a proxy."""
+    return not is_loopback(settings.server.host) or bool(settings.door.trusted_proxies)
 
 
 class Door:

@@ -124,7 +124,7 @@ ERRORS: dict[int, BookError] = {
     400: InvalidInput("The body is not JSON.", cure="Send UTF-8 JSON."),
     401: NotAllowed("The key is missing or not known.", cure="Send a key of this server."),
     404: NotFound("There is no such thread.", cure="Check its id, or begin a new one."),
-    413: TooLarge("The request is larger than 32 KiB.", cure="Send a shorter one."),
+    413: TooLarge("The request is larger than 128 KiB.", cure="Send a shorter one."),
     429: RateLimited("Too many questions.", retry_after=12, cure="Try again in 12 seconds."),
     503: StoreFailed("The index did not answer."),
     504: StoreFailed("The index did not answer in time.", timed_out=True),

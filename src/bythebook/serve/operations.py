@@ -225,13 +225,23 @@ def _broken(request_id: str) -> Response:
 
 
 def _request_id(scope: Scope) -> str:
-    """The client's own, if it is a plain token; what it writes goes into headers and the log."""
+    """Return the client's own id if it is a plain token, else a new UUID.
+
+    A UUID is spelled with dashes, as the bodies of the contracts spell it.
+    """
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             given = value.decode("latin-1")
             if _TOKEN.fullmatch(given):
-                return str(given)
-    return uuid.uuid4().hex
+                return _spelled(given)
+    return str(uuid.uuid4())
+
+
+def _spelled(token: str) -> str:
+    try:
+        return str(uuid.UUID(token))
+    except ValueError:
+        return token
 
 
 def operation_routes(library: Library, operations: Operations) -> APIRouter:

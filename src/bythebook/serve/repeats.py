@@ -20,6 +20,7 @@ _WAIT_S = 30.0  # for the first one's answer
 _LOOK_AGAIN_S = 0.1  # at what another worker is doing
 _LONGEST_KEY = 255
 _LARGEST_REPLY = 1024 * 1024
+_UNKEPT = "S2"  # "PostgreSQL does not store answer text or retrieved chunks"
 _ENDS = (b"event: done\n", b"\ndata: [DONE]\n")  # of a stream that told all
 
 _log = logging.getLogger(__name__)
@@ -27,6 +28,8 @@ _log = logging.getLogger(__name__)
 
 class Repeats:
     """Answers each key of a caller once. Only what went well is kept; the rest may be tried again.
+
+    Of S2's answers nothing is kept but that there was one: a repeated request is answered anew.
 
     Keeping is a favour: while the store is away, requests are answered as if they had no key. What
     must not be done twice even then can tell by ``scope["state"]["request"]``, which is the same
@@ -62,8 +65,10 @@ class Repeats:
         claim = await self._claim(key, fingerprint)
         if claim is None:
             await self._app(scope, receive, send)
-        elif claim.reply is not None:
+        elif claim.reply is not None and not _is_unkept(scope):
             await _give_again(claim.reply, send)
+        elif claim.reply is not None:
+            await self._app(scope, receive, send)
         else:
             await self._answer(key, claim.token, scope, receive, send)
 
@@ -108,7 +113,10 @@ class Repeats:
                 await self._app(scope, receive, recorder)
         finally:
             try:
-                await self._settle(key, token, recorder.reply())
+                reply = recorder.reply()
+                if reply is not None and _is_unkept(scope):
+                    reply = KeptReply(reply.status, (), b"")
+                await self._settle(key, token, reply)
             finally:
                 del self._running[key]
                 done.set()
@@ -146,6 +154,11 @@ class Repeats:
         if not self._is_away:
             _log.warning("requests are not told from repeated ones: %s", error.message)
         self._is_away = True
+
+
+def _is_unkept(scope: Scope) -> bool:
+    """Whether the contract forbids stored answers: then a repeated request is answered anew."""
+    return bool(scope["state"]["contract"].name == _UNKEPT)
 
 
 def _fingerprint(scope: Scope, body: bytes) -> str:

@@ -25,6 +25,7 @@ from bythebook.errors import BookError, InvalidInput
 from bythebook.library import Library
 from bythebook.model import Asker, Message, Question, Reply, VectorState
 from bythebook.serve import examples, openapi
+from bythebook.serve.bodies import session_of
 from bythebook.serve.contracts import agent, book, chat, envelope, openai, plain
 from bythebook.serve.contracts.wire import (
     DEGRADED_HEADER,
@@ -216,7 +217,13 @@ def _threads(library: Library) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
         offset: Annotated[int, Query(ge=0, le=_LAST_OFFSET)] = 0,
     ) -> chat.ThreadList:
-        """Your conversations, the last one written to first."""
+        """Your key's conversations, the last one written to first; without a key, none are listed.
+
+        Whoever has no key is not told from others without one: they reach a conversation by its id
+        alone.
+        """
+        if who.owner is None:
+            return chat.ThreadList(threads=[], next_offset=None)
         listed = await library.threads.list(owner=who.owner, limit=limit + 1, offset=offset)
         return chat.show_threads(listed, limit=limit, offset=offset)
 
@@ -329,6 +336,13 @@ def call_of(request: Request, *, began: float | None = None) -> Call:
     )
 
 
+def failed_call(request: Request, *, began: float | None = None) -> Call:
+    """Like ``call_of``, with the session that the body names although no route has read it."""
+    call = call_of(request, began=began)
+    body = getattr(request.state, "body", b"")
+    return call if call.session else replace(call, session=session_of(body))
+
+
 def failure(error: BookError, call: Call, fail: Fail) -> JSONResponse:
     """An error as its contract tells it. What is ours to mend is told to the log in full."""
     if is_ours(error):
@@ -368,7 +382,7 @@ def contract_route(contract_fails: Fail) -> type[APIRoute]:
                     return _marked(await handle(request), request)
                 except (BookError, RequestValidationError, HTTPException) as raised:
                     error = _ours(raised)
-                return failure(error, call_of(request, began=began), self.fail)
+                return failure(error, failed_call(request, began=began), self.fail)
 
             return answer
 

@@ -7,8 +7,6 @@ What they know of a request they leave in ``scope["state"]``: the ``contract`` t
 from __future__ import annotations
 
 import asyncio
-import json
-import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,10 +20,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook.errors import BookError, InvalidInput, KeyReused, NotAllowed, TooLarge
 from bythebook.serve import addresses
+from bythebook.serve.bodies import field_of, session_of
 from bythebook.serve.contracts.wire import Call
 from bythebook.serve.keys import KeyRing, is_ours
 from bythebook.serve.limits import Limiter, Places, Rule
-from bythebook.serve.routes import Fail, call_of, failure
+from bythebook.serve.routes import Fail, failed_call, failure
 from bythebook.settings import Door as Rules
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class Shape:
 
 async def refuse(error: BookError, scope: Scope, receive: Receive, send: Send) -> None:
     contract: Contract | None = scope["state"]["contract"]
-    answer = failure(error, call_of(Request(scope)), contract.fail if contract else _plain)
+    answer = failure(error, failed_call(Request(scope)), contract.fail if contract else _plain)
     if isinstance(error, KeyReused):
         answer.status_code = 422  # not that the body is wrong, as with 400: it changed
     if isinstance(error, NotAllowed):
@@ -265,7 +264,7 @@ class Limits:
         if scope["method"] != "POST":
             await self._app(scope, receive, told)
             return
-        streamed = scope["path"] == _STREAM or _said(state["body"], "stream") is True
+        streamed = scope["path"] == _STREAM or field_of(state["body"], "stream") is True
         async with self._places.taken_by(state["caller"], waits=not streamed):
             await self._app(scope, receive, told)
 
@@ -286,25 +285,8 @@ class Limits:
             return [Rule(each, state["caller"], self._rules.per_key)]
         who = addresses.counted_as(state["address"])
         by_address = Rule("address", who, self._rules.per_address)
-        session = _session_of(state["body"])
+        session = session_of(state["body"])
         if session is None:
             return [by_address]
         of_session = Rule("session", f"{state['owner']} {session}", self._rules.per_session)
         return [of_session, by_address]
-
-
-def _session_of(body: bytes) -> str | None:
-    """The session that a body names; what is no session is for the contract to refuse."""
-    try:
-        return str(uuid.UUID(str(_said(body, "session_id"))))
-    except ValueError:
-        return None
-
-
-def _said(body: bytes, name: str) -> object:
-    """A field of a JSON body; None where there is no such thing."""
-    try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return fields.get(name) if isinstance(fields, dict) else None

@@ -12,12 +12,13 @@ import logging
 import time
 import uuid
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from bythebook.errors import DatabaseFailed
-from bythebook.model import Asker, Question, Refusal, Reply
+from bythebook.model import Asker, Hit, Question, Refusal, Reply
 from bythebook.ports import LoggedQuery, QueryLog
 
 _log = logging.getLogger(__name__)
@@ -58,11 +59,18 @@ class Visit:
             status="error" if reply is None else "refused" if refusal else "success",
             refusal=refusal.type.value if refusal else None,
             passages=len(hits),
-            best_score=max((hit.score for hit in hits), default=None),
+            best_score=_best_score(hits, self._mode),
             total_ms=round((time.perf_counter() - self._began) * 1000),
             asked_at=self._asked_at,
             network=_network(asker.address),
         )
+
+
+def _best_score(hits: Sequence[Hit], mode: str) -> float | None:
+    """Return the top score; a selection counts as 1.0, as S2's schema has it."""
+    if mode == "selected_text_only" and hits:
+        return 1.0
+    return max((hit.score for hit in hits), default=None)
 
 
 def _uuid(session: str | None) -> str | None:

@@ -24,7 +24,7 @@ from bythebook.providers.fake import (
 from bythebook.serve.admin.report import percentiles
 from bythebook.serve.admin.tables import harmless
 from bythebook.serve.app import create_app
-from bythebook.settings import Door, Settings
+from bythebook.settings import Door, Server, Settings
 from bythebook.talk.log import LogQueue
 from tests.samples import read
 from tests.serve.conftest import FragileEmbedder
@@ -163,17 +163,19 @@ async def test_figures_are_shown_while_the_embedder_is_away(book_folder: Path) -
 
 @pytest.mark.parametrize("path", ["/admin/report.json", "/admin/report.html", "/admin/gaps.csv"])
 @pytest.mark.parametrize(
-    ("keys", "client", "host"),
+    ("keys", "client", "host", "listens"),
     [
-        ("required", _AT_HOME, "127.0.0.1"),
-        ("open", ("203.0.113.7", 50000), "127.0.0.1"),  # open for questions, not for these
-        ("open", _AT_HOME, "evil.example"),  # a name that was bent to this machine
+        ("required", _AT_HOME, "127.0.0.1", "127.0.0.1"),
+        ("open", ("203.0.113.7", 50000), "127.0.0.1", "127.0.0.1"),  # open for questions alone
+        ("open", _AT_HOME, "evil.example", "127.0.0.1"),  # a name that was bent to this machine
+        ("open", _AT_HOME, "127.0.0.1", "0.0.0.0"),  # others reach it, perhaps by a proxy here
     ],
 )
 def test_others_see_nothing(
-    library: Library, path: str, keys: str, client: tuple[str, int], host: str
+    library: Library, path: str, keys: str, client: tuple[str, int], host: str, listens: str
 ) -> None:
-    settings = Settings(door=Door(keys=keys))  # type: ignore[arg-type]
+    rules = Door(keys=keys)  # type: ignore[arg-type]
+    settings = Settings(door=rules, server=Server(host=listens))
     with TestClient(create_app(library, settings), f"http://{host}", client=client) as other:
         answer = other.get(path)
     assert answer.status_code == 401

@@ -1,6 +1,7 @@
 """S3, the chatbot backend's contract: ``POST /api/v1/query`` (and ``/api/query`` by a setting).
 
-Its limits count words. It says no in the answer's own text, with ``sources: []``.
+Its limits count words: how long a word may be, only the size of the body limits
+(``door.body_bytes``). It says no in the answer's own text, with ``sources: []``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,98 @@
+"""SQL readers find conversations in a view with S4's columns, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from bythebook.model import Asker, Message, Question, Role
+from bythebook.providers.sql import open_database
+from bythebook.providers.sql_log import SqlQueryLog
+from bythebook.providers.sql_threads import SqlThreads
+from bythebook.serve.contracts.chat import show_thread
+from bythebook.talk.log import LogQueue, Visit
+from tests.databases import POSTGRES, address
+
+_NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
+_COLUMNS = ["thread_id", "messages", "created_at", "updated_at", "topic_summary", "metadata"]
+
+
+def _exchange(number: int) -> list[Message]:
+    when = _NOW + timedelta(minutes=number)
+    answer = Message(Role.ASSISTANT, f'answer "{number}"', when + timedelta(seconds=1), 0.5)
+    return [Message(Role.USER, f"سؤال {number}?", when), answer]
+
+
+def _json(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("database", ["sqlite", POSTGRES])
+async def test_the_view_shows_what_the_api_shows(
+    database: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    engine = open_database(address(database, tmp_path, request), tmp_path)
+    threads, name = SqlThreads(engine, deadline_s=60), str(uuid.uuid4())
+    for number in range(30):
+        thread = await threads.append(name, _exchange(number), owner=None)
+    with engine.connect() as connection:
+        found = connection.execute(sa.text("SELECT * FROM conversation_threads"))
+        assert list(found.keys()) == _COLUMNS
+        row = found.one()
+        kinds = {
+            c["name"]: c["type"] for c in sa.inspect(connection).get_columns("conversation_threads")
+        }
+    shown = show_thread(thread).model_dump(mode="json")
+    assert str(row.thread_id) == name
+    told = [
+        {
+            field: each[field]
+            for field in ("role", "content", "timestamp", "confidence")
+            if each.get(field) is not None
+        }
+        for each in shown["messages"]
+    ]
+    assert len(told) == 50
+    assert _json(row.messages) == told
+    assert (row.topic_summary, _json(row.metadata)) == (shown["topic_summary"], {})
+    if database == "postgres":
+        assert isinstance(kinds["thread_id"], sa.Uuid)
+        assert "JSONB" in repr(kinds["messages"])
+    await threads.close()
+
+
+@pytest.mark.parametrize("database", ["sqlite", POSTGRES])
+async def test_a_thread_without_messages_or_with_another_name_spoils_nothing(
+    database: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    engine = open_database(address(database, tmp_path, request), tmp_path)
+    threads = SqlThreads(engine, deadline_s=60)
+    await threads.append("not-a-uuid", _exchange(0), owner=None)
+    with engine.begin() as connection:
+        connection.execute(sa.text("DELETE FROM thread_messages"))
+        rows = connection.execute(sa.text("SELECT messages FROM conversation_threads")).all()
+    assert [_json(row.messages) for row in rows] == [[]]
+    await threads.close()
+
+
+@pytest.mark.parametrize("database", ["sqlite", POSTGRES])
+async def test_a_uuid_is_spelled_with_dashes_wherever_sql_shows_it(
+    database: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    engine = open_database(address(database, tmp_path, request), tmp_path)
+    log, session = SqlQueryLog(engine, deadline_s=60), str(uuid.uuid4())
+    queue = LogQueue(log)
+    asker = Asker(session=session, query=str(uuid.uuid4()))
+    Visit(Question("When?"), asker, mode="standard_rag", log=queue).end(None)
+    await queue.flush()
+    with engine.connect() as connection:
+        [logged] = connection.execute(sa.text("SELECT query_id, session_id FROM queries")).all()
+        [counted] = connection.execute(sa.text("SELECT session_id FROM query_sessions")).scalars()
+    assert [str(each) for each in (*logged, counted)] == [asker.query, session, session]
+    await log.close()
