@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
+from bythebook import validation
 from bythebook.errors import ConfigurationError, InvalidInput
 
 AUTO = "auto"  # the embedder that fits the book
@@ -519,10 +520,9 @@ def load_settings(
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
+        said, name = validation.message_of(error.errors(), merged)
         raise ConfigurationError(
-            f"The setting {name} cannot be used: {first['msg']}.",
+            f"The setting {name} cannot be used: {said.removeprefix(f'{name}: ')}",
             cure="docs/settings.md lists every setting.",
         ) from None
 

@@ -23,6 +23,7 @@ from bythebook.serve.contracts.wire import (
     Selection,
     Share,
     Text,
+    Threshold,
     Writing,
     is_ours,
     nearby_topics,
@@ -51,7 +52,7 @@ class AgentQuery(BaseModel):
 
     text: Annotated[Text, StringConstraints(max_length=MAX_QUERY_LENGTH)]
     top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOP_K, strict=True)
-    relevance_threshold: Share = DEFAULT_RELEVANCE_THRESHOLD
+    relevance_threshold: Threshold = DEFAULT_RELEVANCE_THRESHOLD
     # Beside S1's own fields: answer from this text alone, and where it stands.
     selected_text: Selection | None = None
     page_url: PageUrl | None = None

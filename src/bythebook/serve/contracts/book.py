@@ -24,7 +24,7 @@ from bythebook.model import Question, Refusal, Reply
 from bythebook.serve.contracts.shape import by_place, citations_of
 from bythebook.serve.contracts.wire import (
     Call,
-    Moment,
+    SentMoment,
     Text,
     may_pass,
     now,
@@ -43,7 +43,7 @@ class Query(BaseModel):
     )
 
     text: Annotated[Text, StringConstraints(max_length=MAX_QUERY_LENGTH)]
-    timestamp: Moment = Field(default_factory=now)
+    timestamp: SentMoment = Field(default_factory=now)
 
 
 class Source(BaseModel):
