@@ -129,6 +129,18 @@ class Limits(_Section):
             )
         return top_k
 
+    def check_threshold(self, threshold: float | None) -> float:
+        """Return the least score of a passage: the one that is asked for, or the preset's."""
+        if threshold is None:
+            return self.floor
+        number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+        if not number or not 0 <= threshold <= 1:
+            raise InvalidInput(
+                f"relevance_threshold is {validation.shown(threshold)}.",
+                cure="Use a number from 0 to 1.",
+            )
+        return float(threshold)
+
 
 def _usable(text: str, what: str) -> str:
     """Unpaired surrogates (bytes that were no UTF-8) and NULs are in no language."""

@@ -169,11 +169,8 @@ async def serve_stdio(library: Library) -> None:
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - an extra
 
     server = make_server(library)
-    try:
-        async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
-    finally:
-        await library.close()
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 # --- over HTTP ------------------------------------------------------------------------------------

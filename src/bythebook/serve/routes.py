@@ -99,10 +99,11 @@ def _agent(library: Library) -> APIRouter:
     found = agent.show_results(examples.QUESTION, examples.FINDINGS)
 
     @router.post("/search", responses=openapi.shown(200, found=found))
-    async def search(body: agent.AgentQuery) -> agent.ResultSet:
-        """Search the book without an answer."""
-        question = agent.read(body)
-        return agent.show_results(question, await library.search(question))
+    async def search(body: agent.AgentQuery, request: Request) -> agent.ResultSet:
+        """Search the book without an answer; nothing below `relevance_threshold` is listed."""
+        question = agent.read_search(body)
+        findings = await library.search(question)
+        return agent.show_results(question, findings, reader=f"{request.base_url}read/")
 
     return router
 
