@@ -59,7 +59,10 @@ def semantic_search(
 def respond(
     query: book.Query | str, *, settings: Settings | None = None, **flags: Any
 ) -> book.Response:
-    """S0's Response to a Query, or to its text, within S0's own limits."""
+    """S0's Response to a Query, or to its text, within S0's own limits.
+
+    ``bythebook.Query(text=…, timestamp=…)``: a time without a zone is taken as UTC.
+    """
     settings = settings or load_settings(flags)
     if not isinstance(query, book.Query):
         query = book.Query(text=limits_of("book").check_question(_words(query)))

@@ -98,7 +98,7 @@ def message_of(errors: Sequence[Detail], given: object = None) -> tuple[str, str
     field = _name(field_of(error, given))
     if error["type"] in ("value_error", "assertion_error"):  # a sentence of a contract's own
         return f"{str(error['ctx']['error']).rstrip('.')}.", field
-    said = _predicate(error)
+    said = told(error)
     return (f"{field}: {said}." if field else f"The body {_of_body(error, said)}."), field
 
 
@@ -149,7 +149,8 @@ def _is_plain(text: str) -> bool:
     return all(char in _PUNCTUATION or (char.isalnum() and char.isprintable()) for char in text)
 
 
-def _predicate(error: Detail) -> str:
+def told(error: Detail) -> str:
+    """Return what is wrong with one value, without its name and a full stop."""
     kind, sent = error["type"], error.get("input")
     tell = _SPECIAL.get(kind)
     if tell is not None:
@@ -157,8 +158,8 @@ def _predicate(error: Detail) -> str:
     if kind in _WANTED:
         return f"{shown(sent)} is not {_WANTED[kind]}"
     if kind in _LIMITS:
-        name, told = _LIMITS[kind]
-        return f"is {shown(sent)}; {told.format(_limit(error['ctx'][name]))}"
+        name, rule = _LIMITS[kind]
+        return f"is {shown(sent)}; {rule.format(_limit(error['ctx'][name]))}"
     return _SAID.get(kind, _UNUSABLE)
 
 
