@@ -48,12 +48,14 @@ def test_the_nouns_and_ports_load_no_vendor() -> None:
     assert _loaded("import bythebook.ports, bythebook.errors") & _HEAVY == set()
 
 
-def test_the_eleven_names_are_there() -> None:
+def test_the_thirteen_names_are_there_and_documented() -> None:
     import bythebook
 
-    assert len(bythebook.__all__) == 11
+    documented = (ROOT / "docs" / "python.md").read_text("utf-8")
+    assert len(bythebook.__all__) == 13
     for name in bythebook.__all__:
         assert getattr(bythebook, name) is not None
+        assert f"`{name}" in documented
 
 
 def test_a_vendor_imported_in_a_stage_breaks_the_build(tmp_path: Path) -> None:

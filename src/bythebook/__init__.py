@@ -1,6 +1,6 @@
 """A book you can ask: answers that stand in the book, each sentence tied to what says it.
 
-The eleven names below are the Python door. Nothing heavy is imported until one of them is used.
+The thirteen names below are the Python API. Nothing heavy is imported until one of them is used.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bythebook.library import Library
     from bythebook.model import Answer, Question, Refusal, Reply
     from bythebook.quick import ask, respond, semantic_search
+    from bythebook.serve.contracts.book import Query, Response
     from bythebook.settings import Settings
 
 __version__ = "0.1.0"
@@ -22,9 +23,11 @@ _HOMES = {
     "Answer": "bythebook.model",
     "BookError": "bythebook.errors",
     "Library": "bythebook.library",
+    "Query": "bythebook.serve.contracts.book",
     "Question": "bythebook.model",
     "Refusal": "bythebook.model",
     "Reply": "bythebook.model",
+    "Response": "bythebook.serve.contracts.book",
     "Settings": "bythebook.settings",
     "ask": "bythebook.quick",
     "open_library": "bythebook.assemble",
@@ -36,9 +39,11 @@ __all__ = [
     "Answer",
     "BookError",
     "Library",
+    "Query",
     "Question",
     "Refusal",
     "Reply",
+    "Response",
     "Settings",
     "ask",
     "open_library",

@@ -342,11 +342,8 @@ def open_store_probes(settings: Settings) -> dict[str, Probe]:
             await nodes.close()
 
     async def index() -> None:
-        library = open_library(settings)
-        try:
+        async with open_library(settings) as library:
             await library.desk()
-        finally:
-            await library.close()
 
     async def counts() -> None:
         counter = _redis(settings.door.counts)

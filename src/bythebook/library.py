@@ -19,7 +19,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from bythebook.answer.again import KnownReplies
 from bythebook.answer.extract import ExtractiveWriter
@@ -43,6 +43,7 @@ from bythebook.index.embed import QuestionVectors
 from bythebook.index.ingest import IngestResult, Press, Progress, ingest
 from bythebook.index.lexicon import Vocabulary
 from bythebook.model import Asker, Message, Passage, Question, Reply, VectorState
+from bythebook.offload import offload, offloaded
 from bythebook.providers.hands import Hands
 from bythebook.retrieve.search import BY_WORDS, Findings, Index, search
 from bythebook.talk.archiver import Archiver
@@ -240,7 +241,7 @@ class Library:
         on_searchable: Callable[[], None] = lambda: None,
         origin: str = "",
     ) -> IngestResult:
-        with self._catalog.ingesting():
+        async with offloaded(self._catalog.ingesting()):
             return await ingest(
                 book,
                 self._press(),
@@ -251,28 +252,29 @@ class Library:
 
     async def serves(self, generation: str) -> bool:
         """Whether this generation is served, whole and with its vectors: nothing to ingest."""
-        with self._catalog.ingesting():
+        async with offloaded(self._catalog.ingesting()):
             return await self._press().serves(generation)
 
     async def check_index(self, sources: Book | None) -> IndexReport:
         """Whether catalog, index and sources tell the same story."""
         passages = None if sources is None else sources.passages
-        return await compare(self._press(), self._current(), passages)
+        return await compare(self._press(), await offload(self._current), passages)
 
     async def repair_index(self) -> None:
         """Make the index again from the catalog; nothing is read or embedded.
 
         Where vectors have been lost, the book is found by its words until the next ingest.
         """
-        with self._catalog.ingesting():
-            press, current = self._press(), self._current()
-            passages = list(self._catalog.passages().values())
-            vectors = VectorState.PENDING if press.missing(passages) else VectorState.READY
+        async with offloaded(self._catalog.ingesting()):
+            press, current = self._press(), await offload(self._current)
+            passages = list((await offload(self._catalog.passages)).values())
+            missing = await offload(lambda: press.missing(passages))
+            vectors = VectorState.PENDING if missing else VectorState.READY
             await press.publish(passages, vectors, origin=current.origin, again=True)
 
-    def origin(self) -> str:
+    async def origin(self) -> str:
         """Where the served book was read from, as its ingest wrote it down."""
-        return self._current().origin
+        return (await offload(self._current)).origin
 
     def _press(self) -> Press:
         return Press(self._catalog, self._shelf, self._embedder)
@@ -373,6 +375,12 @@ class Library:
         """From now on, until the library is closed, archive what has become idle."""
         if self.archiver is not None and self._housekeeping is None:
             self._housekeeping = asyncio.create_task(self.archiver.run())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
         """Let go of the store's connections and of the database."""

@@ -37,6 +37,11 @@ class Place:
         return self.url.partition("#")[0]
 
     @property
+    def is_on_the_web(self) -> bool:
+        """Whether the address is a URL: without a site URL it is only a path, or empty."""
+        return self.url.startswith(("http://", "https://"))
+
+    @property
     def heading(self) -> str:
         """The nearest heading above the passage: the last of the path, or the page's title."""
         return self.section[-1] if self.section else self.title

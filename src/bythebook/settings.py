@@ -27,6 +27,7 @@ from pydantic import (
     model_validator,
 )
 
+from bythebook import validation
 from bythebook.errors import ConfigurationError, InvalidInput
 
 _log = logging.getLogger(__name__)
@@ -138,6 +139,18 @@ class Limits(_Section):
                 f"top_k is {top_k}.", cure=f"Use a number from 1 to {self.max_top_k}."
             )
         return top_k
+
+    def check_threshold(self, threshold: float | None) -> float:
+        """Return the least score of a passage: the one that is asked for, or the preset's."""
+        if threshold is None:
+            return self.floor
+        number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+        if not number or not 0 <= threshold <= 1:
+            raise InvalidInput(
+                f"relevance_threshold is {validation.shown(threshold)}.",
+                cure="Use a number from 0 to 1.",
+            )
+        return float(threshold)
 
 
 def _usable(text: str, what: str) -> str:
@@ -546,10 +559,9 @@ def load_settings(
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
+        said, name = validation.message_of(error.errors(), merged)
         raise ConfigurationError(
-            f"The setting {name} cannot be used: {first['msg']}.",
+            f"The setting {name} cannot be used: {said.removeprefix(f'{name}: ')}",
             cure="docs/settings.md lists every setting.",
         ) from None
 

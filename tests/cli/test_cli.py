@@ -118,7 +118,8 @@ def test_plain_output_shows_numbered_sources(small_home: Path) -> None:
 
 
 def test_search_prints_a_result_set(small_home: Path) -> None:
-    done = run("search", "boiling water", "--top-k", "2", "--home", str(small_home), "--json")
+    command = ("search", "boiling water", "--top-k", "2", "--home", str(small_home), "--json")
+    done = run(*command, "--relevance-threshold", "0")
     found = json.loads(done.stdout)
     assert found["query"] == "boiling water"
     assert found["total_count"] == len(found["results"]) == 2
@@ -130,6 +131,10 @@ def test_search_prints_a_result_set(small_home: Path) -> None:
     assert best["section_title"] == "Kettles"
     assert len(best["content_hash"]) == 32
     assert found["total_time_ms"] == pytest.approx(found["query_time_ms"] + found["search_time_ms"])
+    assert best["source_url"] is None  # this book has no site URL
+    relevant = json.loads(run(*command).stdout)["results"]
+    assert relevant == [each for each in found["results"] if each["score"] >= 0.5]
+    assert len(relevant) == 1
 
 
 @pytest.mark.parametrize("verb", ["ask", "search"])
@@ -209,6 +214,7 @@ def test_the_home_may_come_from_the_environment(small_home: Path) -> None:
 
 def test_two_processes_read_one_book_at_once(small_home: Path) -> None:
     command = [str(Path(sys.executable).with_name("bythebook")), "search", "kites", "--json"]
+    command += ["--relevance-threshold", "0"]
     both = [
         subprocess.Popen([*command, "--home", str(small_home)], stdout=subprocess.PIPE)
         for _ in range(3)
@@ -268,6 +274,7 @@ def test_what_looks_planted_is_named_by_every_way_to_ingest(
     denials = (f"## Part {at}\n\nThe book says nothing about part {at}." for at in range(20))
     (book_folder / "planted.md").write_text("# Notes\n\n" + "\n\n".join(denials))
     command = ("ingest", str(book_folder), "--home", str(tmp_path / "home"))
+    command += ("--site-url", "https://book.example")
     for way in (("--dry-run",), (), ()):  # the last from the receipt
         assert "warning: planted.md: 20 of its 20 sentences" in run(*command, *way).stderr
         [told] = json.loads(run(*command, *way, "--json").stdout)["warnings"]

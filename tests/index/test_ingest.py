@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bythebook.book.site import SiteOptions, read_book
 from bythebook.errors import EmbedderFailed, IndexDamaged
 from bythebook.index.ingest import IngestResult, Press, ingest
 from bythebook.model import VectorState
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf
-from tests.samples import read
+from tests.samples import read, small_book
 
 
 class Desk:
@@ -254,3 +255,11 @@ async def test_a_store_that_loses_passages_is_not_served(desk: Desk, book_folder
     with pytest.raises(IndexDamaged, match="instead of"):
         await desk.ingest(book_folder)
     assert desk.catalog.current() == before
+
+
+@pytest.mark.parametrize("site_url", [None, "https://book.example"])
+async def test_a_missing_site_url_is_a_warning(tmp_path: Path, site_url: str | None) -> None:
+    book = read_book(small_book(tmp_path / "docs"), SiteOptions(url=site_url))
+    result = await ingest(book, Press(MemoryCatalog(), MemoryShelf(), FakeEmbedder()))
+    expected = [] if site_url else ["No site URL: links are relative. Pass --site-url."]
+    assert list(result.warnings) == expected

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,8 @@ from bythebook.cli.lines import printable, shortened
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from bythebook.model import Answer, Citation, Reply
+    from bythebook.library import Library
+    from bythebook.model import Answer, Citation, Question, Reply
     from bythebook.settings import Settings
 
 _LONGEST_QUOTE = 160
@@ -30,6 +32,7 @@ def ask(
         typer.Option("--selected-text", help="Answer from this text of the book alone."),
     ] = None,
     top_k: options.TopK = None,
+    relevance_threshold: options.RelevanceThreshold = None,
     preset: options.Preset = None,
     embedder: options.Embedder = None,
     writer: options.Writer = None,
@@ -41,16 +44,21 @@ def ask(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print timings.")] = False,
 ) -> None:
     """Ask the book. Exit code 0: answered; 1: the book does not say."""
+    from bythebook.quick import question_for
+
     settings = options.load(home=home, preset=preset, embedder=embedder, writer=writer)
+    make_question = partial(
+        question_for, settings=settings, top_k=top_k, relevance_threshold=relevance_threshold
+    )
     if batch is not None:
         if question is not None or selected_text is not None:
             raise InvalidInput(
                 "--batch brings its own questions.", cure="Leave QUESTION and --selected-text out."
             )
-        raise typer.Exit(_ask_batch(batch, settings, top_k))
+        raise typer.Exit(_ask_batch(batch, settings, make_question))
     if question is None:
         raise InvalidInput("There is no question.", cure='Run: bythebook ask "…"')
-    reply = _ask_one(question, selected_text, settings, top_k)
+    reply = _ask_one(make_question(question, selection=selected_text), settings)
     if as_json:
         from bythebook.serve.contracts import agent
 
@@ -69,29 +77,25 @@ def _answered(reply: Reply) -> bool:
     return isinstance(reply.outcome, Answer)
 
 
-def _ask_one(text: str, selected_text: str | None, settings: Settings, top_k: int | None) -> Reply:
-    from bythebook.quick import question_for
+def _ask_one(question: Question, settings: Settings) -> Reply:
+    from bythebook.quick import use_library
 
-    question = question_for(text, settings, top_k=top_k, selection=selected_text)
-    from bythebook.assemble import open_library
-
-    return asyncio.run(open_library(settings).reply(question))
+    return use_library(settings, lambda library: library.reply(question))
 
 
-def _ask_batch(path: Path, settings: Settings, top_k: int | None) -> int:
-    from bythebook.assemble import open_library
+def _ask_batch(path: Path, settings: Settings, make_question: Callable[..., Question]) -> int:
     from bythebook.cli.batch import run_batch
-    from bythebook.quick import question_for
+    from bythebook.quick import use_library
     from bythebook.serve.contracts import agent
 
-    library = open_library(settings)
+    async def work(library: Library) -> int:
+        async def answer(row: dict[str, Any]) -> dict[str, Any]:
+            question = make_question(row["question"], selection=row.get("selected_text"))
+            return agent.show(await library.reply(question)).model_dump(mode="json")
 
-    async def answer(row: dict[str, Any]) -> dict[str, Any]:
-        selection = row.get("selected_text")
-        question = question_for(row["question"], settings, top_k=top_k, selection=selection)
-        return agent.show(await library.reply(question)).model_dump(mode="json")
+        return await run_batch(path, answer)
 
-    return run_batch(path, answer)
+    return use_library(settings, work)
 
 
 def _print(reply: Reply, *, verbose: bool, explain: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,12 +13,8 @@ from bythebook.errors import BookError, InvalidInput
 Answer = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
-def run_batch(path: Path, answer: Answer) -> int:
+async def run_batch(path: Path, answer: Answer) -> int:
     """Write one line for each line read; the exit code is 2 if any could not be used."""
-    return asyncio.run(_run(path, answer))
-
-
-async def _run(path: Path, answer: Answer) -> int:
     code = 0
     for number, line in lines_of(path):
         identity: object = None

@@ -40,6 +40,7 @@ def chat(
         typer.Option("--selected-text", help="Answer from this text of the book alone."),
     ] = None,
     top_k: options.TopK = None,
+    relevance_threshold: options.RelevanceThreshold = None,
     filters: options.Filters = None,
     preset: options.Preset = None,
     embedder: options.Embedder = None,
@@ -55,7 +56,13 @@ def chat(
 
     settings = options.load(home=home, preset=preset, embedder=embedder, writer=writer)
     narrowed = options.read_filters(filters)
-    make_question = partial(question_for, settings=settings, top_k=top_k, filters=narrowed)
+    make_question = partial(
+        question_for,
+        settings=settings,
+        filters=narrowed,
+        top_k=top_k,
+        relevance_threshold=relevance_threshold,
+    )
     opening = Opening(thread=thread, selection=selected_text, as_json=as_json)
     raise typer.Exit(hold(open_library(settings), make_question, opening))
 

@@ -149,21 +149,27 @@ def index(
     as_json: options.Json = False,
 ) -> None:
     """Compare catalog, index and sources. Exit code 1: they differ."""
-    from bythebook.assemble import open_library
-
-    library = open_library(options.load(home=home))
-    sources = _sources_if_there(library.origin())
-    report = asyncio.run(library.check_index(sources))
-    repaired = repair and not report.index_is_right
-    if repaired:
-        asyncio.run(library.repair_index())
-        report = asyncio.run(library.check_index(sources))
+    report, repaired, sources = asyncio.run(_compare(options.load(home=home), repair=repair))
     if as_json:
         document = {**asdict(report), "repaired": repaired, "sources_read": sources is not None}
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
     else:
         _print(report, repaired=repaired, sources_read=sources is not None)
     raise typer.Exit(0 if report.index_is_right and report.is_current else 1)
+
+
+async def _compare(settings: Settings, *, repair: bool) -> tuple[IndexReport, bool, Book | None]:
+    """Return the report, whether something was repaired, and the sources if they are there."""
+    from bythebook.assemble import open_library
+
+    async with open_library(settings) as library:
+        sources = _sources_if_there(await library.origin())
+        report = await library.check_index(sources)
+        repaired = repair and not report.index_is_right
+        if repaired:
+            await library.repair_index()
+            report = await library.check_index(sources)
+        return report, repaired, sources
 
 
 def _print(report: IndexReport, *, repaired: bool, sources_read: bool) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bythebook.evaluate.bars import Verdict
+    from bythebook.evaluate.grade import Case
     from bythebook.evaluate.measure import Evaluation
     from bythebook.evaluate.questions import Row
     from bythebook.model import Question
@@ -119,14 +120,18 @@ def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> Evaluation:
     from bythebook.evaluate.run import ask_all
 
     asked = [(row, _question(row, settings)) for row in rows]
+
+    async def ask() -> Sequence[Case]:
+        async with open_library(settings) as library:
+            return await ask_all(
+                asked,
+                library,
+                open_catalog(settings).passages(),
+                on_progress=lambda done, total: progress.show("Asking questions", done, total),
+            )
+
     with Progress(quiet=quiet) as progress:
-        asking = ask_all(
-            asked,
-            open_library(settings),
-            open_catalog(settings).passages(),
-            on_progress=lambda done, total: progress.show("Asking questions", done, total),
-        )
-        return measure(asyncio.run(asking))
+        return measure(asyncio.run(ask()))
 
 
 def _question(row: Row, settings: Settings) -> Question:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bythebook.book.site import Book, SiteOptions
     from bythebook.index.catalog import Change
     from bythebook.index.ingest import IngestResult
+    from bythebook.library import Library
     from bythebook.settings import Settings
 
 _POLL_SECONDS = 1.0
@@ -85,7 +86,12 @@ def _unchanged(docs: Path, settings: Settings) -> IngestResult | None:
         library = open_library(settings)
     except NotIngested:
         return None
-    return receipt.again if asyncio.run(library.serves(receipt.generation)) else None
+    return receipt.again if asyncio.run(_serves(library, receipt.generation)) else None
+
+
+async def _serves(library: Library, generation: str) -> bool:
+    async with library:
+        return await library.serves(generation)
 
 
 def _read_and_ingest(docs: Path, settings: Settings, progress: Progress) -> IngestResult:
@@ -97,15 +103,19 @@ def _read_and_ingest(docs: Path, settings: Settings, progress: Progress) -> Inge
     origin = _origin(docs, settings)
     if (order := _order(book, settings)) is not None:
         progress.say(f"{order}.")
-    embedding = library.ingest(
-        book,
-        on_progress=lambda done, total: progress.show("Embedding passages", done, total),
-        on_searchable=lambda: progress.say(
-            "The book can be asked now, by its words; its vectors follow."
-        ),
-        origin=origin,
-    )
-    result = asyncio.run(embedding)
+
+    async def embed() -> IngestResult:
+        async with library:
+            return await library.ingest(
+                book,
+                on_progress=lambda done, total: progress.show("Embedding passages", done, total),
+                on_searchable=lambda: progress.say(
+                    "The book can be asked now, by its words; its vectors follow."
+                ),
+                origin=origin,
+            )
+
+    result = asyncio.run(embed())
     Receipt(result.generation, origin, book.seen, result).keep(settings.home)
     return result
 
@@ -196,14 +206,13 @@ def _wait_for_change(docs: Path, seen: dict[Path, tuple[int, int]]) -> dict[Path
 
 
 def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) -> int:
-    from bythebook.index.alarm import bursts
-    from bythebook.index.ingest import describe, notes_on
+    from bythebook.index.ingest import describe, notes_on, warnings_on
 
     with Progress(quiet=as_json) as progress:
         book = _read(docs, settings, progress)
     change, order = _change(book, settings), _order(book, settings)
     errors = [describe(problem) for problem in book.problems if problem.fatal]
-    warnings = bursts(book.passages)
+    warnings = warnings_on(book.passages)
     if as_json:
         document = {**_dry_document(book, change, errors), "warnings": list(warnings)}
         if order is not None:

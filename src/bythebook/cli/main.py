@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import gc
 import io
+import json
 import os
 import sys
+from itertools import takewhile
+from typing import Any
 
 import typer
 
-from bythebook import __version__
+from bythebook import __version__, validation
 from bythebook.cli import ask, chat, check, eval, ingest, keys, mcp, search, serve, threads
-from bythebook.errors import BookError
+from bythebook.errors import BookError, WriterFailed
+
+_BAD_INPUT = 2  # the exit code of bad input and configuration; 3 is a service's
 
 app = typer.Typer(
     name="bythebook",
@@ -65,7 +70,7 @@ def run() -> None:
     except typer.Abort:
         code = _say("stopped.", 130)
     except BookError as error:
-        code = _say(str(error), error.exit_code)
+        code = _fail(str(error), error.exit_code, generation=isinstance(error, WriterFailed))
     except BrokenPipeError:
         code = _leave_quietly()
     except Exception as error:
@@ -78,21 +83,67 @@ def _say(sentence: str, code: int) -> int:
     return code
 
 
+def _fail(sentence: str, code: int, *, generation: bool = False) -> int:
+    """Say what went wrong on stderr and, where --json was given, as JSON on stdout."""
+    _say(sentence, code)
+    _print_json(sentence, code, generation=generation)
+    return code
+
+
+def _print_json(sentence: str, code: int, *, generation: bool = False) -> None:
+    """Print S3's IngestResult for ``ingest``, S1's AgentError for everything else."""
+    arguments = list(takewhile(lambda argument: argument != "--", sys.argv[1:]))
+    if "--json" not in arguments:
+        return
+    verb = next((argument for argument in arguments if not argument.startswith("-")), "")
+    document: dict[str, object]
+    if verb == "ingest":
+        document = {
+            "files_processed": 0,
+            "chunks_created": 0,
+            "errors": [sentence],
+            "warnings": [],
+            "exit_code": code,
+        }
+    else:
+        kind = "validation" if code == _BAD_INPUT else "generation" if generation else "retrieval"
+        document = {"error_type": kind, "message": sentence, "details": None}
+    typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
 def _leave_quietly() -> int:
     """The reader of our output went away, as `head` does; Python must not flush into it again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
+def _in_our_words(error: Any) -> None:
+    """Replace pydantic's sentence, which typer passes on where a value has the wrong type."""
+    from pydantic_core import ValidationError
+
+    if isinstance(error.__cause__, ValidationError):
+        error.message = validation.told(error.__cause__.errors()[0])
+
+
+def _usage(error: Exception) -> str:
+    """What is wrong with the options, in typer's words."""
+    told: str = getattr(error, "format_message", error.__str__)()
+    return told or "The command cannot be used like this. --help shows how."
+
+
 def _last_resort(error: Exception) -> int:
     if hasattr(error, "exit_code") and hasattr(error, "show"):  # typer's own: a wrong option
+        _in_our_words(error)
         error.show()
-        return int(error.exit_code)
+        code = int(error.exit_code)
+        if code:  # 0: help was asked for
+            _print_json(_usage(error), code)
+        return code
     if os.environ.get("BYTHEBOOK_DEBUG"):
         raise error
     if isinstance(error, OSError):
-        return _say(f"{error.strerror or error}. Check space and rights.", 3)
-    return _say(
+        return _fail(f"{error.strerror or error}. Check space and rights.", 3)
+    return _fail(
         f"something unexpected went wrong ({type(error).__name__}). "
         "BYTHEBOOK_DEBUG=1 shows where; please report it.",
         3,

@@ -16,8 +16,8 @@ def mcp(home: options.Home = None, embedder: options.Embedder = None) -> None:
     settings = options.load(home=home, embedder=embedder)
 
     async def serve() -> None:
-        library = open_library(settings)
-        await library.desk()  # a book that cannot be opened is said so now
-        await serve_stdio(library)
+        async with open_library(settings) as library:
+            await library.desk()  # a book that cannot be opened is said so now
+            await serve_stdio(library)
 
     asyncio.run(serve())

@@ -31,6 +31,12 @@ Writer = Annotated[
     typer.Option("--writer", help='Who writes: extractive, or a model as "provider:model".'),
 ]
 TopK = Annotated[int | None, typer.Option("--top-k", help="Passages to retrieve.")]
+RelevanceThreshold = Annotated[
+    float | None,
+    typer.Option(
+        "--relevance-threshold", help="Least score of a passage, 0 to 1. [default: the preset's]"
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Batch = Annotated[
     Path | None,

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.explain import found, why_found
+from bythebook.cli.explain import found as found_by
+from bythebook.cli.explain import why_found
 from bythebook.cli.lines import shortened
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from bythebook.library import Library
     from bythebook.model import Question
     from bythebook.retrieve.search import Findings
 
@@ -25,6 +28,7 @@ def search(
     query: Annotated[str | None, typer.Argument(help="What to look for.", metavar="QUERY")] = None,
     home: options.Home = None,
     top_k: options.TopK = None,
+    relevance_threshold: options.RelevanceThreshold = None,
     filters: options.Filters = None,
     preset: options.Preset = None,
     embedder: options.Embedder = None,
@@ -35,39 +39,47 @@ def search(
     as_json: options.Json = False,
 ) -> None:
     """Find passages without writing an answer. Exit code 1: nothing was found."""
-    from bythebook.assemble import open_library
-    from bythebook.quick import question_for
+    from bythebook.quick import question_for, use_library
 
     settings = options.load(home=home, preset=preset, embedder=embedder)
     narrowed = options.read_filters(filters)
 
-    def read(text: str) -> Question:
-        return question_for(text, settings, top_k=top_k, filters=narrowed)
-
+    read = partial(
+        question_for,
+        settings=settings,
+        filters=narrowed,
+        top_k=top_k,
+        relevance_threshold=relevance_threshold,
+    )
     if batch is not None:
         if query is not None:
             raise InvalidInput("--batch brings its own questions.", cure="Leave QUERY out.")
-        raise typer.Exit(_search_batch(batch, read, open_library(settings), explain=explain))
+        batched = partial(_search_batch, batch, read, explain=explain)
+        raise typer.Exit(use_library(settings, batched))
     if query is None:
         raise InvalidInput("There is no query.", cure='Run: bythebook search "…"')
     question = read(query)
-    findings = asyncio.run(open_library(settings).search(question))
+    found = use_library(settings, lambda library: library.search(question))
+    findings = found.at_least(question.floor)
     if as_json:
         document = _document(question, findings, explain=explain)
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
     else:
-        _print(findings, explain=explain)
+        _print(findings, explain=explain, below=len(found.hits) - len(findings.hits))
     raise typer.Exit(0 if findings.hits else 1)
 
 
-def _search_batch(path: Path, read: Any, library: Any, *, explain: bool) -> int:
+async def _search_batch(
+    path: Path, read: Callable[[str], Question], library: Library, *, explain: bool
+) -> int:
     from bythebook.cli.batch import run_batch
 
     async def answer(row: dict[str, Any]) -> dict[str, Any]:
         question = read(row["question"])
-        return _document(question, await library.search(question), explain=explain)
+        findings = (await library.search(question)).at_least(question.floor)
+        return _document(question, findings, explain=explain)
 
-    return run_batch(path, answer)
+    return await run_batch(path, answer)
 
 
 def _document(question: Question, findings: Findings, *, explain: bool) -> dict[str, Any]:
@@ -76,11 +88,11 @@ def _document(question: Question, findings: Findings, *, explain: bool) -> dict[
     document = agent.show_results(question, findings).model_dump(mode="json")
     if explain:
         for result, hit in zip(document["results"], findings.hits, strict=True):
-            result["why"] = found(hit)
+            result["why"] = found_by(hit)
     return document
 
 
-def _print(findings: Findings, *, explain: bool) -> None:
+def _print(findings: Findings, *, explain: bool, below: int) -> None:
     from bythebook.model import VectorState
 
     for hit in findings.hits:
@@ -93,6 +105,9 @@ def _print(findings: Findings, *, explain: bool) -> None:
             typer.secho(f"   {why_found(hit)}", fg="yellow")
     milliseconds = findings.query_ms + findings.search_ms
     typer.secho(f"\nfound {len(findings.hits)} in {milliseconds:.0f} ms", dim=True)
+    if below:
+        less = f"{below} less relevant: --relevance-threshold 0 lists them too"
+        typer.secho(less, dim=True)
     if findings.vectors is VectorState.PENDING:
         typer.secho("by words alone: the vectors are still being made", dim=True)
     elif findings.vectors is VectorState.AWAY:

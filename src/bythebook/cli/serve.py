@@ -42,8 +42,5 @@ def serve(
 async def _look_into(settings: Settings) -> None:
     from bythebook.assemble import open_library
 
-    library = open_library(settings)
-    try:
+    async with open_library(settings) as library:
         await library.desk()
-    finally:
-        await library.close()

@@ -11,6 +11,7 @@ import numpy as np
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.index.catalog import vector_key
 from bythebook.model import Passage, VectorState
+from bythebook.offload import offload
 
 if TYPE_CHECKING:
     from bythebook.index.ingest import Press
@@ -49,9 +50,9 @@ async def compare(
     press: Press, generation: Generation, sources: Iterable[Passage] | None
 ) -> IndexReport:
     """``sources`` is None where they cannot be read any more."""
-    known = press.catalog.passages()
+    known = await offload(press.catalog.passages)
     now = known.keys() if sources is None else {passage.id for passage in sources}
-    embedded = press.catalog.known_vectors(generation.embedder)
+    embedded = await offload(lambda: press.catalog.known_vectors(generation.embedder))
     wanted = generation.vectors is VectorState.READY
     unreadable, missing, different, surplus = "", [], [], 0
     try:
@@ -61,7 +62,7 @@ async def compare(
             passages = {name: known[name] for name in ids}
             found = await _fetch(store, ids)
             missing += [name for name in ids if name not in found]
-            vectors = _vectors(press, generation, passages.values()) if wanted else {}
+            vectors = await _vectors(press, generation, passages.values()) if wanted else {}
             different += [
                 name
                 for name, entry in found.items()
@@ -86,10 +87,11 @@ async def _fetch(store: PassageStore, ids: list[str]) -> dict[str, Entry]:
     return {entry.passage.id: entry for entry in await store.fetch(ids)}
 
 
-def _vectors(
+async def _vectors(
     press: Press, generation: Generation, passages: Iterable[Passage]
 ) -> Mapping[str, StoredVectors]:
-    return press.catalog.vectors(generation.embedder, [vector_key(p) for p in passages])
+    keys = [vector_key(p) for p in passages]
+    return await offload(lambda: press.catalog.vectors(generation.embedder, keys))
 
 
 def _is_same(entry: Entry, passage: Passage, stored: StoredVectors | None) -> bool:

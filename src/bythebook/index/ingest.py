@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from bythebook.index.embed import embed
 from bythebook.index.fit import fitted, marks_of, sample_of
 from bythebook.index.lexicon import Vocabulary
 from bythebook.model import Passage, VectorState
+from bythebook.offload import offload
 from bythebook.ports import Catalog, Embedder, Entry, Generation, Shelf, StoredVectors
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ T = TypeVar("T")
 
 _BATCH = 32  # passages embedded between two commits
 _ENOUGH = 0.99  # of a page's visible words; what has less is named
+_NO_SITE_URL = "No site URL: links are relative. Pass --site-url."
 _SOON = 32  # with no more passages than this to embed, readers need not be served before
 
 Progress = Callable[[int, int], None]  # passages embedded so far, passages to embed
@@ -53,7 +56,7 @@ class IngestResult:
     coverage: float
     seconds: float
     notes: tuple[str, ...] = ()  # what authors should know
-    warnings: tuple[str, ...] = ()  # what looks planted: see index/alarm.py
+    warnings: tuple[str, ...] = ()  # files that look planted, and a missing site URL
     generation: str = ""  # that is served in consequence
 
     @property
@@ -72,13 +75,14 @@ async def ingest(
     """``on_searchable`` is called when the book can be asked by its words, before its vectors."""
     began = time.perf_counter()
     passages = list({passage.id: passage for passage in book.passages}.values())
-    change = diff(press.catalog.passages(), passages)
-    missing = press.missing(passages)
+    change = await offload(lambda: diff(press.catalog.passages(), passages))
+    missing = await offload(lambda: press.missing(passages))
     if len(missing) > _SOON and not (change.unchanged and await press.serves_vectors()):
         await press.publish(passages, VectorState.PENDING, origin=origin)
         on_searchable()
     await press.embed(missing, on_progress)
     await press.publish(passages, VectorState.READY, origin=origin)
+    served = await offload(press.catalog.served)
     return IngestResult(
         files_processed=len(book.pages),
         chunks_created=len(passages),
@@ -90,9 +94,15 @@ async def ingest(
         coverage=book.coverage,
         seconds=time.perf_counter() - began,
         notes=notes_on(book),
-        warnings=bursts(passages),
-        generation=press.catalog.served() or "",
+        warnings=warnings_on(passages),
+        generation=served or "",
     )
+
+
+def warnings_on(passages: Sequence[Passage]) -> tuple[str, ...]:
+    """Name what needs a decision: files that look planted, and addresses that are no URLs."""
+    relative = any(not passage.place.is_on_the_web for passage in passages)
+    return (*bursts(passages), *((_NO_SITE_URL,) if relative else ()))
 
 
 def notes_on(book: Book) -> tuple[str, ...]:
@@ -125,13 +135,13 @@ class Press:
         done = 0
         for batch in _batches(list(missing.items())):
             vectors = await _embed(batch, self.embedder)
-            self.catalog.add_vectors(self.embedder.name, vectors)
+            await offload(partial(self.catalog.add_vectors, self.embedder.name, vectors))
             done += len(batch)
             on_progress(done, len(missing))
 
     async def serves_vectors(self) -> bool:
         """Whether readers already have a book that can be searched by meaning."""
-        current = self.catalog.current()
+        current = await offload(self.catalog.current)
         return (
             current is not None
             and current.vectors is VectorState.READY
@@ -140,7 +150,7 @@ class Press:
 
     async def serves(self, generation: str) -> bool:
         """Whether just this one is served, by these vectors, and nothing of it is lost."""
-        current = self.catalog.current()
+        current = await offload(self.catalog.current)
         if (
             current is None
             or (current.name, current.embedder) != (generation, self.embedder.name)
@@ -163,12 +173,12 @@ class Press:
         Does nothing if that very generation is served and whole, unless it should be made again.
         """
         print_of_book = fingerprint(passages, f"{vectors} {self.embedder.name}", origin)
-        current = self.catalog.current()
+        current = await offload(self.catalog.current)
         served = current is not None and current.fingerprint == print_of_book
         if current is not None and served and not again and await whole(self.shelf, current):
             await self.shelf.discard(keep=[current.name])  # what a killed ingest left behind
             return
-        vocabulary = Vocabulary.of(passages)
+        vocabulary = await offload(lambda: Vocabulary.of(passages))
         generation = Generation(
             name=uuid.uuid4().hex,
             embedder=self.embedder.name,
@@ -190,7 +200,8 @@ class Press:
             generation = replace(generation, calibration=current.calibration)
         elif vectors is VectorState.READY:
             generation = replace(generation, calibration=await self._calibration(passages))
-        self.catalog.commit(passages, generation, keep_vectors={vector_key(p) for p in passages})
+        kept = {vector_key(p) for p in passages}
+        await offload(lambda: self.catalog.commit(passages, generation, keep_vectors=kept))
         await self.shelf.discard(keep=[generation.name, *([current.name] if current else [])])
 
     def _entries(
@@ -211,7 +222,8 @@ class Press:
         if self.embedder.name in MEASURED:
             return ""
         sample = sample_of(passages)
-        marks = await marks_of(sample, self._stored(sample), self.embedder)
+        stored = await offload(lambda: self._stored(sample))
+        marks = await marks_of(sample, stored, self.embedder)
         return "" if marks is None else fitted(marks).to_json()
 
     def _stored(self, passages: Iterable[Passage]) -> dict[str, StoredVectors]:

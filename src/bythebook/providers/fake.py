@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import math
 from collections import Counter, defaultdict
@@ -118,7 +119,7 @@ class MemoryShelf:
         self.generations: dict[str, MemoryStore] = {}
 
     async def publish(self, generation: str, entries: Iterable[Entry]) -> int:
-        listed = list(entries)
+        listed = await asyncio.to_thread(list, entries)  # they are read from the catalog
         for entry in listed:
             rows = [] if entry.vector is None else [entry.vector, *entry.unit_vectors]
             if not all(len(row) == self._dimension and np.isfinite(row).all() for row in rows):

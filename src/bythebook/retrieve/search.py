@@ -82,6 +82,10 @@ class Findings:
     terms: Mapping[int, float] = field(default_factory=dict)  # the question's, with their IDF
     failure: ServiceError | None = None  # why only keywords were searched
 
+    def at_least(self, score: float) -> Findings:
+        """Return the same without the hits below this score."""
+        return replace(self, hits=tuple(hit for hit in self.hits if hit.score >= score))
+
 
 @dataclass(frozen=True, slots=True)
 class _Asked:

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bythebook import __version__
+from bythebook import __version__, validation
 from bythebook.errors import BookError, Stopping, UnknownProvider
 from bythebook.library import Library
 from bythebook.model import Asker
@@ -148,9 +148,8 @@ async def _use(
     try:
         result = await tool.use(library, tool.takes.model_validate(given), asker)
     except ValidationError as wrong:
-        first = wrong.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        return f"{where}: {first['msg']}. Correct the call.", None
+        said, _ = validation.message_of(wrong.errors(), given)
+        return f"{said} Correct the call.", None
     except BookError as error:
         if is_ours(error):
             _log.warning("%s: %s", type(error).__name__, error)
@@ -170,11 +169,8 @@ async def serve_stdio(library: Library) -> None:
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - an extra
 
     server = make_server(library)
-    try:
-        async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
-    finally:
-        await library.close()
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 # --- over HTTP ------------------------------------------------------------------------------------

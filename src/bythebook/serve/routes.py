@@ -21,6 +21,7 @@ from fastapi.routing import APIRoute
 from pydantic import UUID4, BaseModel
 from starlette.exceptions import HTTPException
 
+from bythebook import validation
 from bythebook.errors import BookError, InvalidInput
 from bythebook.library import Library
 from bythebook.model import Asker, Message, Question, Reply, VectorState
@@ -121,11 +122,11 @@ def _agent(library: Library) -> APIRouter:
 
     @router.post("/search", responses=openapi.shown(200, found=found))
     async def search(body: agent.AgentQuery, request: Request) -> agent.ResultSet:
-        """Search the book without an answer."""
-        question = agent.read(body)
+        """Search the book without an answer; nothing below `relevance_threshold` is listed."""
+        question = agent.read_search(body)
         findings = await library.search(question)
         request.state.vectors = findings.vectors
-        return agent.show_results(question, findings)
+        return agent.show_results(question, findings, reader=f"{request.base_url}read/")
 
     return router
 
@@ -381,7 +382,7 @@ def contract_route(contract_fails: Fail) -> type[APIRoute]:
                 try:
                     return _marked(await handle(request), request)
                 except (BookError, RequestValidationError, HTTPException) as raised:
-                    error = _ours(raised)
+                    error = _ours(raised, request)
                 return failure(error, failed_call(request, began=began), self.fail)
 
             return answer
@@ -389,24 +390,35 @@ def contract_route(contract_fails: Fail) -> type[APIRoute]:
     return ContractRoute
 
 
-def _ours(raised: BookError | RequestValidationError | HTTPException) -> BookError:
+def _ours(
+    raised: BookError | RequestValidationError | HTTPException, request: Request
+) -> BookError:
     if isinstance(raised, BookError):
         return raised
     if isinstance(raised, RequestValidationError):
-        return _invalid(raised)
+        return _invalid(raised, request)
     # FastAPI wraps what is raised while it reads a body: a limit, or bytes that are no text.
     return raised.__cause__ if isinstance(raised.__cause__, BookError) else _no_json()
 
 
-def _invalid(raised: RequestValidationError) -> InvalidInput:
-    first = raised.errors()[0]
-    if first["type"] == "json_invalid":
+def _invalid(raised: RequestValidationError, request: Request) -> InvalidInput:
+    if raised.errors()[0]["type"] == "json_invalid":
         return _no_json()
-    where = ".".join(str(part) for part in first["loc"] if part != "body")
-    if first["type"] == "value_error":  # a sentence of the contract's own
-        return InvalidInput(f"{first['ctx']['error']}.", cure="Correct the request.", field=where)
-    said = f"{where or 'body'}: {first['msg']}."
-    return InvalidInput(said, cure="Correct the request.", field=where)
+    if isinstance(raised.body, bytes):  # FastAPI parses only what is said to be JSON
+        return _other_type(request.headers.get("content-type", ""))
+    said, field = validation.message_of(raised.errors(), raised.body)
+    return InvalidInput(said, cure="Correct the request.", field=field)
+
+
+def _other_type(content_type: str) -> InvalidInput:
+    named = content_type.partition(";")[0].strip()
+    if not named:
+        said = "The Content-Type is missing; send application/json."
+    elif validation.is_harmless(named):
+        said = f"The Content-Type is {named}; send application/json."
+    else:
+        said = "The Content-Type is not JSON; send application/json."
+    return InvalidInput(said, cure="Correct the request.")
 
 
 def _no_json() -> InvalidInput:

@@ -6,13 +6,24 @@ A refusal is an answer with ``has_relevant_context: false``; an error is an ``Ag
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from bythebook.errors import BookError, WriterFailed
-from bythebook.model import Answer, Citation, Hit, Level, Question, Refusal, Reply, VectorState
+from bythebook.model import (
+    Answer,
+    Citation,
+    Hit,
+    Level,
+    Place,
+    Question,
+    Refusal,
+    Reply,
+    VectorState,
+)
 from bythebook.retrieve.search import Findings
 from bythebook.serve.contracts.shape import citations_of, sources_of
 from bythebook.serve.contracts.wire import (
@@ -24,6 +35,7 @@ from bythebook.serve.contracts.wire import (
     Selection,
     Share,
     Text,
+    Threshold,
     Writing,
     degraded,
     is_ours,
@@ -53,8 +65,9 @@ class AgentQuery(BaseModel):
 
     text: Annotated[Text, StringConstraints(max_length=MAX_QUERY_LENGTH)]
     top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOP_K, strict=True)
-    relevance_threshold: Share = DEFAULT_RELEVANCE_THRESHOLD
-    # Beside S1's own fields: answer from this text alone, and where it stands.
+    relevance_threshold: Threshold = DEFAULT_RELEVANCE_THRESHOLD
+    # Beside S1's own fields: a text that alone may answer (in a search, one that leads it), and
+    # the page being read, where that text stands.
     selected_text: Selection | None = None
     page_url: PageUrl | None = None
 
@@ -62,7 +75,7 @@ class AgentQuery(BaseModel):
 class SearchResult(BaseModel):
     score: Share
     content: str = Field(min_length=1)
-    source_url: str
+    source_url: str | None  # null where the book has no site URL and no server shows the page
     section_title: str
     chunk_id: str = Field(min_length=1)
     chapter: str
@@ -161,7 +174,13 @@ def read(body: AgentQuery) -> Question:
         selection_url=body.page_url,
         top_k=body.top_k,
         floor=body.relevance_threshold,
+        page=body.page_url,
     )
+
+
+def read_search(body: AgentQuery) -> Question:
+    """Read a body that only searches: a selection leads the search and does not limit it."""
+    return replace(read(body), selection_url=None, fenced=False)
 
 
 def show(reply: Reply) -> AgentResponse:
@@ -200,10 +219,15 @@ def _span(answer: Answer) -> MarkedSpan | None:
     return MarkedSpan(text=text, sentence=mark.sentence, start=mark.start, end=mark.end)
 
 
-def show_results(question: Question, findings: Findings) -> ResultSet:
+def show_results(question: Question, findings: Findings, *, reader: str | None = None) -> ResultSet:
+    """Show what was found at or above the question's floor.
+
+    ``reader`` is the address below which a server shows the pages of the book.
+    """
+    findings = findings.at_least(question.floor)
     return ResultSet(
         query=question.text,
-        results=[_result(hit) for hit in findings.hits],
+        results=[_result(hit, reader) for hit in findings.hits],
         total_count=len(findings.hits),
         query_time_ms=findings.query_ms,
         search_time_ms=findings.search_ms,
@@ -232,6 +256,13 @@ def _sources(reply: Reply) -> list[SourceCitation]:
     return list(sources.values())
 
 
+def _web_address(place: Place, reader: str | None) -> str | None:
+    """Return a URL of the place, if there is one: on its site, or else in the reader."""
+    if place.is_on_the_web:
+        return place.url
+    return f"{reader}{place.url.lstrip('/')}" if place.url and reader else None
+
+
 def _source(citation: Citation) -> SourceCitation:
     return SourceCitation(
         chapter=citation.place.chapter,
@@ -253,12 +284,12 @@ def _citation(citation: Citation) -> NumberedCitation:
     )
 
 
-def _result(hit: Hit) -> SearchResult:
+def _result(hit: Hit, reader: str | None) -> SearchResult:
     passage, place = hit.passage, hit.passage.place
     return SearchResult(
         score=hit.score,
         content=passage.text,
-        source_url=place.url,
+        source_url=_web_address(place, reader),
         section_title=place.heading,
         chunk_id=passage.id,
         chapter=place.chapter,

@@ -25,7 +25,7 @@ from bythebook.serve.contracts.shape import by_place, citations_of, shortened
 from bythebook.serve.contracts.wire import (
     Call,
     Degradable,
-    Moment,
+    SentMoment,
     Text,
     degraded,
     may_pass,
@@ -45,7 +45,7 @@ class Query(BaseModel):
     )
 
     text: Annotated[Text, StringConstraints(max_length=MAX_QUERY_LENGTH)]
-    timestamp: Moment = Field(default_factory=now)
+    timestamp: SentMoment = Field(default_factory=now)
 
 
 class Source(BaseModel):

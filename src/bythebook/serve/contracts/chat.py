@@ -52,6 +52,7 @@ from bythebook.serve.contracts.wire import (
     Selection,
     Share,
     Text,
+    Threshold,
     Writing,
     action_of,
     message_of,
@@ -82,10 +83,10 @@ class ChatRequest(BaseModel):
     )
 
     message: Annotated[Text, StringConstraints(max_length=1000)]
-    session_id: UUID4 = Field(default_factory=uuid.uuid4)
+    session_id: UUID4 | None = None  # none: a new conversation
     stream: bool = Field(False, strict=True)
     top_k: int = Field(5, ge=1, le=10, strict=True)
-    similarity_threshold: Share = 0.7
+    similarity_threshold: Threshold = 0.7
     # Beside S4's own fields: a selection, which then answers alone, and the page being read.
     selected_text: Selection | None = None
     page_url: PageUrl | None = None
@@ -221,14 +222,12 @@ def read(body: ChatRequest, *, request: str | None = None) -> Question:
 
     A request that begins a conversation and is repeated begins the same one.
     """
-    thread = body.session_id
-    if request is not None and "session_id" not in body.model_fields_set:
-        thread = uuid.UUID(request[:32], version=4)
+    begun = uuid.uuid4() if request is None else uuid.UUID(request[:32], version=4)
     by_default = "similarity_threshold" not in body.model_fields_set
     selected = body.selected_text is not None and by_default
     return Question(
         text=body.message,
-        thread=str(thread),
+        thread=str(body.session_id or begun),
         top_k=body.top_k,
         floor=LEAST_SCORE if selected else body.similarity_threshold,
         needs=Level.LOW,

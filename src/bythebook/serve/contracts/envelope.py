@@ -67,7 +67,7 @@ class QueryRequest(BaseModel):
     selected_text: Selection | None = None
     top_k: int = Field(5, ge=1, le=20, strict=True)
     session_id: UUID4 | None = None
-    # Beside S2's own fields: where the selection stands, so that its citation can say so.
+    # Beside S2's own fields: the page being read, where the selection stands.
     page_url: PageUrl | None = None
 
     @field_validator("query", mode="before")
@@ -169,6 +169,7 @@ def read(body: QueryRequest) -> Question:
         selection_url=body.page_url,
         top_k=body.top_k,
         floor=LEAST_SCORE,
+        page=body.page_url,
     )
 
 

@@ -115,9 +115,11 @@ class CompletionRequest(BaseModel):
         if not asked:
             raise ValueError("The last message of the user says nothing")
         if len(asked) > _LONGEST_QUESTION:
-            raise ValueError(f"The question exceeds {_LONGEST_QUESTION} characters")
+            raise ValueError(
+                f"The question has {len(asked)} characters; at most {_LONGEST_QUESTION} are allowed"
+            )
         if "\0" in asked:
-            raise ValueError("NUL is in no language")
+            raise ValueError("The question holds a NUL character (U+0000)")
         return self
 
     @property

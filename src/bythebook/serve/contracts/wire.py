@@ -17,10 +17,12 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     Field,
     PlainSerializer,
     StringConstraints,
 )
+from pydantic_core import PydanticCustomError
 
 from bythebook.errors import (
     BookError,
@@ -42,7 +44,7 @@ from bythebook.model import Answer, Refusal, Reply, VectorState
 
 def _without_nul(text: str) -> str:
     if "\0" in text:
-        raise ValueError("NUL is in no language")
+        raise PydanticCustomError("nul_character", "holds a NUL character")
     return text
 
 
@@ -51,9 +53,9 @@ def _to_the_web(url: str) -> str:
     try:
         scheme = urlsplit(url).scheme
     except ValueError:
-        raise ValueError("This is not an address") from None
+        scheme = "none"
     if scheme not in ("", "http", "https"):
-        raise ValueError("The address should be one of the web")
+        raise PydanticCustomError("web_address", "is not an address of the web")
     return url
 
 
@@ -66,14 +68,35 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def _in_utc(when: datetime) -> datetime:
+    """A time without a zone is taken as UTC."""
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+# Of a request: 0 and 1 are numbers, but true, false and "0.5" are not.
+Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 Milliseconds = Annotated[float, Field(ge=0)]
-Moment = Annotated[AwareDatetime, PlainSerializer(moment, return_type=str, when_used="json")]
+_AS_UTC = PlainSerializer(moment, return_type=str, when_used="json")
+Moment = Annotated[AwareDatetime, _AS_UTC]
+# Of a request: a time without a zone is one of UTC, null is now.
+SentMoment = Annotated[
+    datetime,
+    AfterValidator(_in_utc),
+    BeforeValidator(
+        lambda when: now() if when is None else when, json_schema_input_type=datetime | None
+    ),
+    _AS_UTC,
+]
 Text = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_without_nul)
 ]
 # 10 to 5000 characters (S2); longer than a word, shorter than a chapter.
-Selection = Annotated[Text, StringConstraints(min_length=10, max_length=5000)]
+Selection = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=10, max_length=5000),
+    AfterValidator(_without_nul),
+]
 PageUrl = Annotated[Text, StringConstraints(max_length=2000), AfterValidator(_to_the_web)]
 
 

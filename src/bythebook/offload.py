@@ -1,0 +1,35 @@
+"""Run blocking work on a worker thread while the event loop goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def offload(work: Callable[[], T]) -> T:
+    """Return what the work returns.
+
+    A thread cannot be stopped: whoever is cancelled meanwhile still waits until the work has
+    ended, so that a lock is never released before the work that it protects is done.
+    """
+    running = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
+
+
+@asynccontextmanager
+async def offloaded(held: AbstractContextManager[None]) -> AsyncIterator[None]:
+    """Enter and leave a blocking context on worker threads."""
+    stack = ExitStack()
+    try:
+        await offload(lambda: stack.enter_context(held))
+        yield
+    finally:
+        await offload(stack.close)

@@ -1,0 +1,246 @@
+"""Translate validation errors into sentences that name the field, the limit and what was sent.
+
+Works on the error dictionaries of pydantic (``type``, ``loc``, ``input``, ``ctx``). Its own
+messages are never passed on. What was sent is repeated only if it is short and harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Detail = Mapping[str, Any]  # one error, as pydantic describes it
+
+_LONGEST_ECHO = 40
+_LONGEST_FIELD = 60
+_PUNCTUATION = frozenset(" .,:;+-_/@#!?()'")
+_ORIGINS = ("body", "path", "query", "header", "cookie")  # FastAPI puts one in front of the field
+
+# What each type of error wanted instead: "<what was sent> is not <this>".
+_WANTED = {
+    "string_type": "a text",
+    "string_sub_type": "a text",
+    "bytes_type": "a text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_parsing_size": "a whole number of a usable size",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "decimal_type": "a number",
+    "decimal_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "none_required": "null",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "iterable_type": "a list",
+    "dict_type": "an object",
+    "mapping_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "dataclass_type": "an object",
+    "uuid_type": "a UUID",
+    "uuid_parsing": "a UUID",
+    "datetime_type": "a date with a time, such as 2025-12-15T10:00:00Z",
+    "datetime_parsing": "a date with a time, such as 2025-12-15T10:00:00Z",
+    "datetime_from_date_parsing": "a date with a time, such as 2025-12-15T10:00:00Z",
+    "datetime_object_invalid": "a date with a time, such as 2025-12-15T10:00:00Z",
+    "timezone_naive": "a time with a time zone",
+    "timezone_aware": "a time without a time zone",
+    "date_type": "a date, such as 2025-12-15",
+    "date_parsing": "a date, such as 2025-12-15",
+    "date_from_datetime_parsing": "a date, such as 2025-12-15",
+    "time_type": "a time, such as 10:00:00",
+    "time_parsing": "a time, such as 10:00:00",
+    "url_type": "an address",
+    "url_parsing": "an address",
+    "url_syntax_violation": "an address",
+    "url_scheme": "an address of the web (http or https)",
+    "web_address": "an address of the web (http or https)",  # of our own
+    "path_type": "a path",
+}
+# What each type of error says by itself.
+_SAID = {
+    "missing": "is missing",
+    "missing_argument": "is missing",
+    "extra_forbidden": "is not known here",
+    "unexpected_keyword_argument": "is not known here",
+    "string_unicode": "holds characters that are not valid Unicode",
+    "nul_character": "holds a NUL character (U+0000)",  # of our own
+    "string_pattern_mismatch": "does not have the form that is needed",
+    "json_invalid": "is not JSON",
+    "json_type": "is not JSON",
+    "url_too_long": "is too long for an address",
+}
+_LIMITS = {  # the name of the limit, and how it is told
+    "greater_than_equal": ("ge", "at least {} is needed"),
+    "greater_than": ("gt", "more than {} is needed"),
+    "less_than_equal": ("le", "at most {} is allowed"),
+    "less_than": ("lt", "less than {} is allowed"),
+    "multiple_of": ("multiple_of", "a multiple of {} is needed"),
+}
+_UNUSABLE = "cannot be used as it is"
+
+
+def message_of(errors: Sequence[Detail], given: object = None) -> tuple[str, str]:
+    """Return a sentence about the first error, and the field that it is about.
+
+    ``given`` is what was validated. Of a value that may be of several types, the error that lies
+    deepest in it is told: it belongs to the type that was meant.
+    """
+    first = field_of(errors[0], given)
+    below = [each for each in errors if field_of(each, given)[: len(first)] == first]
+    error = max(below, key=lambda each: len(field_of(each, given)))
+    field = _name(field_of(error, given))
+    if error["type"] in ("value_error", "assertion_error"):  # a sentence of a contract's own
+        return f"{str(error['ctx']['error']).rstrip('.')}.", field
+    said = told(error)
+    return (f"{field}: {said}." if field else f"The body {_of_body(error, said)}."), field
+
+
+def field_of(error: Detail, given: object = None) -> tuple[str | int, ...]:
+    """Return the path of the field, without what stands for no part of the data.
+
+    That is FastAPI's "body" in front, and the names of types where a value may be of several.
+    """
+    path = tuple(error["loc"])
+    if path and path[0] in _ORIGINS:
+        given = None if path[0] != "body" else given
+        path = path[1:]
+    if given is None:
+        return path
+    kept: list[str | int] = []
+    for part in path:
+        if isinstance(given, Mapping) and part in given:
+            given = given[part]
+        elif isinstance(given, Sequence) and not isinstance(given, str) and isinstance(part, int):
+            given = given[part] if part < len(given) else None
+        elif error["type"] != "missing" or part != path[-1]:
+            continue
+        kept.append(part)
+    return tuple(kept)
+
+
+def shown(value: object) -> str:
+    """Name a value that was sent; what is long or could do harm is only described."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int):
+        return str(value) if value.bit_length() < 100 else "a number of many digits"
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, str):
+        return f'"{value}"' if is_harmless(value) else f"a text of {_counted(value)}"
+    if isinstance(value, bytes):
+        return "what was sent"
+    return "a list" if isinstance(value, list | tuple | set | frozenset) else "an object"
+
+
+def is_harmless(text: str) -> bool:
+    """Tell whether a text may be repeated: short, of one line, and without markup."""
+    return len(text) <= _LONGEST_ECHO and _is_plain(text)
+
+
+def _is_plain(text: str) -> bool:
+    return all(char in _PUNCTUATION or (char.isalnum() and char.isprintable()) for char in text)
+
+
+def told(error: Detail) -> str:
+    """Return what is wrong with one value, without its name and a full stop."""
+    kind, sent = error["type"], error.get("input")
+    tell = _SPECIAL.get(kind)
+    if tell is not None:
+        return tell(error)
+    if kind in _WANTED:
+        return f"{shown(sent)} is not {_WANTED[kind]}"
+    if kind in _LIMITS:
+        name, rule = _LIMITS[kind]
+        return f"is {shown(sent)}; {rule.format(_limit(error['ctx'][name]))}"
+    return _SAID.get(kind, _UNUSABLE)
+
+
+def _too_short(error: Detail) -> str:
+    least = error["ctx"]["min_length"]
+    return f"has {_length(error)}; at least {least} {_are(least)} needed"
+
+
+def _too_long(error: Detail) -> str:
+    most = error["ctx"]["max_length"]
+    return f"has {_length(error)}; at most {most} {_are(most)} allowed"
+
+
+def _length(error: Detail) -> str:
+    """Count what was sent; of a text, what is left when blanks around it are removed."""
+    sent = error.get("input")
+    if not isinstance(sent, str):
+        count = error["ctx"].get("actual_length")
+        return "more entries" if count is None else _several(count, "entr", "y", "ies")
+    trimmed = sent.strip()
+    note = "" if trimmed == sent else " (after trimming)"
+    return f"{_counted(trimmed)}{note}"
+
+
+def _counted(text: str) -> str:
+    return _several(len(text), "character", "", "s")
+
+
+def _several(count: int, word: str, one: str, more: str) -> str:
+    return f"{count} {word}{one if count == 1 else more}"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _limit(value: object) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _other_version(error: Detail) -> str:
+    wanted = error["ctx"]["expected_version"]
+    return f"{shown(_plain(error.get('input')))} is not a UUID of version {wanted}"
+
+
+def _not_one_of(error: Detail) -> str:
+    expected = str(error["ctx"]["expected"]).replace("'", '"')
+    return f"{shown(_plain(error.get('input')))} is not allowed; use {expected}"
+
+
+def _plain(value: object) -> object:
+    """A UUID as the text that it was sent as."""
+    known = (str, int, float, bool, list, tuple, Mapping, bytes)
+    return value if value is None or isinstance(value, known) else str(value)
+
+
+_SPECIAL: Mapping[str, Callable[[Detail], str]] = {
+    "string_too_short": _too_short,
+    "string_too_long": _too_long,
+    "bytes_too_short": _too_short,
+    "bytes_too_long": _too_long,
+    "too_short": _too_short,
+    "too_long": _too_long,
+    "uuid_version": _other_version,
+    "enum": _not_one_of,
+    "literal_error": _not_one_of,
+}
+
+
+def _of_body(error: Detail, said: str) -> str:
+    if error["type"] == "missing":
+        return "is missing; send a JSON object"
+    if _WANTED.get(error["type"]) == "an object":
+        return f"is {_kind(error.get('input'))}; send a JSON object"
+    return said if error["type"] in _SAID else _UNUSABLE
+
+
+def _kind(sent: object) -> str:
+    return "a text" if isinstance(sent, str | bytes) else shown(sent)
+
+
+def _name(path: Sequence[str | int]) -> str:
+    name = ".".join(map(str, path))
+    return name if len(name) <= _LONGEST_FIELD and _is_plain(name) else "a field"

@@ -1,0 +1,127 @@
+"""With --json, every error is JSON on stdout, a sentence on stderr, and the same exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bythebook.cli import ask as ask_command
+from bythebook.cli import main
+from bythebook.errors import BookError, StoreFailed, WriterFailed
+from bythebook.serve.contracts.agent import AgentError
+
+Captured = pytest.CaptureFixture[str]
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["bythebook", *arguments])
+    monkeypatch.delenv("BYTHEBOOK_DEBUG", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main.run()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+_NOWHERE = ("--home", "nowhere")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ask", "", *_NOWHERE),
+        ("ask", *_NOWHERE),
+        ("ask", "kite", *_NOWHERE),
+        ("ask", "kite", "--relevance-threshold", "1.5", *_NOWHERE),
+        ("ask", "kite", "--batch", "nowhere.jsonl", *_NOWHERE),
+        ("ask", "kite", "--unknown"),
+        ("search", "kite", *_NOWHERE),
+        ("search", "kite", "--top-k", "five", *_NOWHERE),
+        ("search", "kite", "--relevance-threshold", "-1", *_NOWHERE),
+        ("chat", *_NOWHERE),
+        ("eval", "nowhere.jsonl", *_NOWHERE),
+        ("check", "index", *_NOWHERE),
+        ("check", "links", *_NOWHERE),
+        ("threads", "list", *_NOWHERE),
+        ("threads", "show", "nope", *_NOWHERE),
+        ("threads", "delete", "nope", *_NOWHERE),
+        ("keys", "revoke", "nope", *_NOWHERE),
+        ("keys", "unknown"),
+    ],
+)
+def test_an_error_is_an_agent_error(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Captured, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _run(monkeypatch, *arguments, "--json") == 2
+    captured = capsys.readouterr()
+    told = json.loads(captured.out)
+    assert AgentError.model_validate(told).model_dump(mode="json") == told
+    assert set(told) == {"error_type", "message", "details"}
+    assert told["error_type"] == "validation"
+    assert " ".join(told["message"].split()) in " ".join(captured.err.split())
+    assert "Input should" not in captured.err + captured.out
+
+
+@pytest.mark.parametrize("empty", [True, False])
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_an_ingest_that_cannot_begin_is_an_ingest_result(
+    empty: bool,
+    more: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Captured,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if empty:
+        (tmp_path / "docs").mkdir()
+    code = _run(monkeypatch, "ingest", str(tmp_path / "docs"), *_NOWHERE, *more, "--json")
+    captured = capsys.readouterr()
+    told = json.loads(captured.out)
+    assert (told["files_processed"], told["chunks_created"]) == (0, 0)
+    assert told["exit_code"] == code == 2
+    [sentence] = told["errors"]
+    assert sentence in captured.err
+
+
+def test_options_of_an_ingest_that_are_wrong_are_told_the_same_way(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    assert _run(monkeypatch, "ingest", "--json") == 2
+    assert json.loads(capsys.readouterr().out)["errors"] == ["Missing argument 'DOCS'."]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (StoreFailed("The store is away."), "retrieval"),
+        (WriterFailed("The model is away."), "generation"),
+        (OSError(28, "No space left on device"), "retrieval"),
+        (RuntimeError("a secret"), "retrieval"),
+    ],
+)
+def test_what_fails_while_at_work_is_told_by_its_kind(
+    error: Exception, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(ask_command.options, "load", fail)
+    assert _run(monkeypatch, "ask", "kite", "--json") == 3
+    told = json.loads(capsys.readouterr().out)
+    assert told["error_type"] == kind
+    assert "secret" not in told["message"]
+    if isinstance(error, BookError):
+        assert told["message"] == str(error)
+
+
+def test_without_json_stdout_stays_empty(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert _run(monkeypatch, "ask", "kite", *_NOWHERE) == 2
+    assert _run(monkeypatch, "ask", *_NOWHERE, "--", "--json") == 2
+    assert capsys.readouterr().out == ""
