@@ -88,6 +88,7 @@ def _passage(chunk: Chunk, place: Place, metadata: Metadata, position: int, copy
         units=split_units(chunk.text),
         source=chunk.span,
         tokens=chunk.tokens,
+        continues=chunk.continues,
     )
 
 
