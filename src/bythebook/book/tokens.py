@@ -12,6 +12,8 @@ import re
 import string
 from collections.abc import Sequence
 
+_LONGEST_TOKEN = 6  # characters of the longest piece but for lines and boxes
+
 _NOT_ASCII = re.compile(
     r"[\u2500-\u259f]{1,4}|[\u00c0-\u024f\u0370-\u1fff]{1,2}|[^\s\x00-\x7f]",
 )
@@ -44,6 +46,24 @@ def estimate_lines(lines: Sequence[str]) -> list[int]:
     if not text.isascii():
         return [estimate_tokens(line) for line in lines]
     return [len(kinds) - kinds.count(b" ") for kinds in _shrink(text.encode()).split(b"\n")]
+
+
+def shortened(text: str, tokens: int) -> str:
+    """Return the beginning of a text, in whole words where it has any; all of it where it fits.
+
+    A text that is too long loses its line ends and repeated spaces first: they count as nothing,
+    but take time.
+    """
+    most = tokens * _LONGEST_TOKEN
+    if len(text) <= most and estimate_tokens(text) <= tokens:
+        return text
+    whole = " ".join(text.split())
+    text = whole[:most]
+    while (counted := estimate_tokens(text)) > tokens:
+        text = text[: len(text) * tokens // counted]
+    if len(text) < len(whole) and whole[len(text)] != " ":
+        text = text[: text.rfind(" ", len(text) // 2) + 1] or text
+    return text.rstrip()
 
 
 def _shrink(text: bytes) -> bytes:
