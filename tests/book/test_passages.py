@@ -20,7 +20,7 @@ from bythebook.book.passages import (
     passage_of_selection,
     passages_of,
 )
-from bythebook.book.tokens import estimate_lines
+from bythebook.book.tokens import estimate_lines, shortened
 from bythebook.model import Metadata, Passage, Place, UnitKind
 
 PLACE = Place("a/b.md", "Title", "/docs/a/b", "Module", "Chapter", ())
@@ -232,6 +232,25 @@ def test_the_estimate_is_the_number_of_pieces(texts: list[str]) -> None:
     lines = text.split("\n")
     assert estimate_lines(lines) == [len(PIECE.findall(line)) for line in lines]
     assert words(text) == re.findall(r"\w+", text)
+
+
+@given(st.lists(st.text(CHARS), max_size=40).map(" ".join), st.integers(1, 40))
+def test_a_shortened_text_is_its_beginning_in_whole_words(text: str, tokens: int) -> None:
+    short = shortened(text, tokens)
+    if short == text:
+        return
+    whole = " ".join(text.split())
+    assert whole.startswith(short)
+    assert estimate_tokens(short) <= tokens
+    assert len(short) <= 4 * tokens
+    assert short or not text.strip()
+
+
+def test_a_text_is_shortened_between_words_where_it_has_any() -> None:
+    assert shortened("one two  three four", 3) == "one two"
+    assert shortened("one\n\ntwo " + " " * 1000, 3) == "one two"
+    assert shortened("w" * 100, 3) == "w" * 12
+    assert shortened("水壶" * 100, 3) == "水壶水"
 
 
 # --- properties -----------------------------------------------------------------------------------

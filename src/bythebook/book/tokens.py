@@ -12,7 +12,7 @@ import re
 import string
 from collections.abc import Sequence
 
-_LONGEST_TOKEN = 6  # characters of the longest piece but for lines and boxes
+_CHARACTERS = 4  # of a piece and the space after it, on average in English
 
 _NOT_ASCII = re.compile(
     r"[\u2500-\u259f]{1,4}|[\u00c0-\u024f\u0370-\u1fff]{1,2}|[^\s\x00-\x7f]",
@@ -54,7 +54,7 @@ def shortened(text: str, tokens: int) -> str:
     A text that is too long loses its line ends and repeated spaces first: they count as nothing,
     but take time.
     """
-    most = tokens * _LONGEST_TOKEN
+    most = tokens * _CHARACTERS
     if len(text) <= most and estimate_tokens(text) <= tokens:
         return text
     whole = " ".join(text.split())

@@ -41,7 +41,7 @@ _BEFORE_PATH = re.compile(r"^[a-z]+://[^/]*", re.IGNORECASE)
 _AFTER_PATH = re.compile(r"[?#].*", re.DOTALL)
 _PAGE_ENDING = re.compile(r"(?:/index)?(?:\.html?)?\Z")
 QUESTION_TOKENS = 600  # of a question that are searched for: its beginning
-SELECTION_TOKENS = 1200  # of a selection that are embedded: 5000 characters of English and more
+SELECTION_TOKENS = 1250  # of a selection that are embedded: 5000 characters of English
 _LEAD = 0.3  # of a selection beside the question: it orders what is alike, and answers nothing
 
 
@@ -238,7 +238,7 @@ async def _meaning(text: str, question: Question, index: Index) -> Vectors:
     vector = await index.asked.of(text, index.embedder)
     if question.selection is None or question.fenced:
         return vector
-    selection = shortened(question.selection, SELECTION_TOKENS)
+    selection = shortened(question.selection, QUESTION_TOKENS)
     vector = vector + _LEAD * await index.asked.of(selection, index.embedder)
     led: Vectors = vector / np.linalg.norm(vector)
     return led
@@ -253,10 +253,16 @@ async def _entry(passage: Passage, index: Index) -> Entry:
     if index.vectors is not VectorState.READY:
         return Entry(passage, None, np.zeros((0, 0), dtype=np.float32), terms)
     units = [passage.unit_text(unit) for unit in passage.units] or [passage.text]
-    texts = [shortened(passage.text, SELECTION_TOKENS), *_beginning(units, SELECTION_TOKENS)]
-    vectors = await embed(texts, index.embedder, role="passage")
-    rest = np.zeros((len(units) + 1 - len(texts), vectors.shape[1]), dtype=vectors.dtype)
-    return Entry(passage, vectors[0], np.concatenate([vectors[1:], rest]), terms)
+    texts = list(_beginning(units, SELECTION_TOKENS))
+    if passage.tokens > QUESTION_TOKENS:  # too long to be embedded as a whole as well
+        vectors = await embed(texts, index.embedder, role="passage")
+        whole = np.average(vectors, axis=0, weights=[len(text) for text in texts])
+        whole = (whole / np.linalg.norm(whole)).astype(vectors.dtype)
+    else:
+        whole, *_ = vectors = await embed([passage.text, *texts], index.embedder, role="passage")
+        vectors = vectors[1:]
+    rest = np.zeros((len(units) - len(texts), vectors.shape[1]), dtype=vectors.dtype)
+    return Entry(passage, whole, np.concatenate([vectors, rest]), terms)
 
 
 def _beginning(units: Iterable[str], tokens: int) -> Iterator[str]:
