@@ -251,6 +251,7 @@ def test_a_text_is_shortened_between_words_where_it_has_any() -> None:
     assert shortened("one\n\ntwo " + " " * 1000, 3) == "one two"
     assert shortened("w" * 100, 3) == "w" * 12
     assert shortened("水壶" * 100, 3) == "水壶水"
+    assert len(shortened("x" * 1000, 100)) < len(shortened("word " * 200, 100))
 
 
 # --- properties -----------------------------------------------------------------------------------

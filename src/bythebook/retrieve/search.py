@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.book.tokens import estimate_tokens, shortened
+from bythebook.book.tokens import estimate_most, shortened
 from bythebook.errors import EmbedderFailed, IndexDamaged, StoreFailed
 from bythebook.index.calibrate import WORDS_ALONE, Calibration
 from bythebook.index.embed import QuestionVectors, embed
@@ -254,7 +254,7 @@ async def _entry(passage: Passage, index: Index) -> Entry:
         return Entry(passage, None, np.zeros((0, 0), dtype=np.float32), terms)
     units = [passage.unit_text(unit) for unit in passage.units] or [passage.text]
     texts = list(_beginning(units, SELECTION_TOKENS))
-    if passage.tokens > QUESTION_TOKENS:  # too long to be embedded as a whole as well
+    if estimate_most(passage.text) > QUESTION_TOKENS:  # too long to be embedded as a whole as well
         vectors = await embed(texts, index.embedder, role="passage")
         whole = np.average(vectors, axis=0, weights=[len(text) for text in texts])
         whole = (whole / np.linalg.norm(whole)).astype(vectors.dtype)
@@ -271,7 +271,7 @@ def _beginning(units: Iterable[str], tokens: int) -> Iterator[str]:
         if tokens <= 0:
             return
         text = shortened(unit, tokens)
-        tokens -= estimate_tokens(text)
+        tokens -= estimate_most(text)
         yield text
 
 
