@@ -100,6 +100,8 @@ class Passage:
     source: tuple[int, int] = (0, 0)  # offsets of the passage in its source file
     tokens: int = 0
     neighbours: tuple[str, ...] = ()  # ids of those before and after it in the same section
+    # The code or maths block of the passage before goes on here: what stood between, "\n" or "".
+    continues: str | None = None
 
     def unit_text(self, unit: Unit) -> str:
         return self.text[unit.start : unit.end]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bythebook.answer.respond import Event, State
 from bythebook.book.site import read_book
+from bythebook.book.tokens import estimate_tokens
 from bythebook.library import Library
 from bythebook.model import (
     Answer,
@@ -23,6 +25,7 @@ from bythebook.model import (
     Sentence,
 )
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.retrieve.search import QUESTION_TOKENS
 from tests.samples import small_book
 
 HOSTILE = """# Hostile page
@@ -54,8 +57,9 @@ class Dictating:
             yield text
 
 
-async def library_of(folder: Path, *dictated: str) -> Library:
-    more = {"make_writer": lambda _: Dictating(*dictated)} if dictated else {}
+async def library_of(folder: Path, *dictated: str, writer: Dictating | None = None) -> Library:
+    writer = Dictating(*dictated) if dictated else writer
+    more = {"make_writer": lambda _: writer} if writer else {}
     library = Library(
         embedder=FakeEmbedder(),
         shelf=MemoryShelf(),
@@ -99,6 +103,27 @@ async def test_the_events_before_the_reply_are_the_reply(library: Library) -> No
     assert isinstance(reply.outcome, Answer)
     assert tuple(e for e in events if isinstance(e, Sentence)) == reply.outcome.sentences
     assert tuple(e for e in events if isinstance(e, Citation)) == reply.outcome.citations
+
+
+async def test_a_huge_question_comes_back_whole_though_only_its_beginning_is_read(
+    tmp_path: Path,
+) -> None:
+    read: list[str] = []
+
+    class Reading(Dictating):
+        async def write(
+            self, question: Question, evidence: Evidence, history: Sequence[Message]
+        ) -> AsyncIterator[str]:
+            read.append(question.text)
+            yield "A kettle boils water at 100 degrees Celsius."
+
+    library = await library_of(small_book(tmp_path / "docs"), writer=Reading())
+    huge = f"{KETTLE.text} {'Please say it. ' * 20_000}"
+    reply = await library.reply(replace(KETTLE, text=huge))
+    assert reply.question.text == huge
+    [text] = read
+    assert huge.startswith(text)
+    assert estimate_tokens(text) <= QUESTION_TOKENS
 
 
 async def test_the_words_that_answer_are_marked(library: Library) -> None:

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bythebook.book.cut import longest
+from bythebook.book.joined import join
 from bythebook.book.letters import words
 from bythebook.book.mdx import Source, parse
 from bythebook.book.passages import (
@@ -18,8 +20,8 @@ from bythebook.book.passages import (
     passage_of_selection,
     passages_of,
 )
-from bythebook.book.tokens import estimate_lines
-from bythebook.model import Metadata, Passage, Place
+from bythebook.book.tokens import estimate_lines, shortened
+from bythebook.model import Metadata, Passage, Place, UnitKind
 
 PLACE = Place("a/b.md", "Title", "/docs/a/b", "Module", "Chapter", ())
 
@@ -99,15 +101,48 @@ def test_a_long_paragraph_is_cut_between_sentences_that_overlap_by_one() -> None
         assert after.unit_text(after.units[0]) == last
 
 
-def test_code_is_never_cut_but_where_it_is_three_times_too_long() -> None:
-    code = "\n".join(f"value_{n} = compute(n={n})" for n in range(90))
-    (passage,) = [p for p in split(f"Text.\n\n```py\n{code}\n```\n\nMore.") if p.metadata.has_code]
-    assert code in passage.text
-    assert passage.tokens > MAX_TOKENS
-    long = "\n".join(f"value_{n} = compute(n={n})" for n in range(600))
-    parts = split(f"```py\n{long}\n```")
-    inside = [re.fullmatch(r"```py\n(.*)\n```", p.text, re.S) for p in parts]
-    assert "\n".join(found.group(1) for found in inside if found) == long
+def _code(functions: int) -> str:
+    return "\n".join(
+        f"def compute_{n}(value: int) -> int:\n    doubled = value * {n}\n\n    return doubled\n"
+        for n in range(functions)
+    )
+
+
+def test_code_of_up_to_800_tokens_is_never_cut() -> None:
+    code = _code(32)
+    assert MAX_TOKENS < estimate_tokens(code) < 800 < estimate_tokens(_code(36))
+    for before in ("Text.", SENTENCE.format(1) * 30, ":::note[Boxed]\n\n" + SENTENCE.format(2)):
+        passages = split(f"{before}\n\n```py\n{code}\n```\n\nMore.")
+        (whole,) = [passage for passage in passages if passage.metadata.has_code]
+        assert whole.text == f"```py\n{code}\n```"
+        assert whole.continues is None
+
+
+def test_longer_code_is_cut_between_functions_into_passages_of_its_own() -> None:
+    code = _code(150)
+    before, *parts, after = split(f'Text.\n\n```py title="a.py"\n{code}\n```\n\nMore.')
+    assert (before.text, after.text) == ("Text.", "More.")
+    assert len(parts) == 5
+    assert parts[0].text.startswith("a.py\n```py\ndef ")
+    assert all(part.text.startswith("```py\ndef ") for part in parts[1:])
+    assert [part.continues for part in parts] == [None, "\n", "\n", "\n", "\n"]
+    assert all(MAX_TOKENS / 2 < part.tokens <= 800 for part in parts[:-1])
+    assert join(split(f"```py\n{code}\n```")).text == f"```py\n{code}\n```"
+    for one, other in itertools.pairwise(parts):
+        assert other.id in one.neighbours
+        assert one.id in other.neighbours
+
+
+def test_a_row_too_long_for_a_passage_is_cut_like_prose() -> None:
+    long = SENTENCE.format(7) * 100
+    passages = split(
+        f"| head | value |\n|---|---|\n| short | 1 |\n| long | {long} |\n| last | 2 |\n"
+    )
+    assert all(passage.tokens <= 800 for passage in passages)
+    assert {"short", "long", "last"} <= {word for p in passages for word in words(p.text)}
+    heading = split(f"| {long} | value |\n|---|---|\n| a cell | {SENTENCE.format(8) * 60} |\n")
+    assert all(passage.tokens <= 800 for passage in heading)
+    assert "a cell" in "".join(passage.text for passage in heading)
 
 
 def test_a_cut_table_says_its_header_again() -> None:
@@ -199,6 +234,26 @@ def test_the_estimate_is_the_number_of_pieces(texts: list[str]) -> None:
     assert words(text) == re.findall(r"\w+", text)
 
 
+@given(st.lists(st.text(CHARS), max_size=40).map(" ".join), st.integers(1, 40))
+def test_a_shortened_text_is_its_beginning_in_whole_words(text: str, tokens: int) -> None:
+    short = shortened(text, tokens)
+    if short == text:
+        return
+    whole = " ".join(text.split())
+    assert whole.startswith(short)
+    assert estimate_tokens(short) <= tokens
+    assert len(short) <= 4 * tokens
+    assert short or not text.strip()
+
+
+def test_a_text_is_shortened_between_words_where_it_has_any() -> None:
+    assert shortened("one two  three four", 3) == "one two"
+    assert shortened("one\n\ntwo " + " " * 1000, 3) == "one two"
+    assert shortened("w" * 100, 3) == "w" * 12
+    assert shortened("水壶" * 100, 3) == "水壶水"
+    assert len(shortened("x" * 1000, 100)) < len(shortened("word " * 200, 100))
+
+
 # --- properties -----------------------------------------------------------------------------------
 
 MARKDOWN = st.lists(
@@ -231,6 +286,46 @@ def test_passages_put_back_together_hold_every_word_of_the_page(source: str) -> 
     assert set(document.words) <= kept
     assert [p.position for p in passages] == list(range(len(passages)))
     assert len({p.id for p in passages}) == len(passages)
+
+
+LINES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["", "", "    ", "x = 1", "    return value[0]", " " * 400, "┌───┐", "字" * 30]
+        ),
+        st.text(CHARS.filter(lambda char: char not in "\n`$" and char.isprintable()), max_size=300),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(LINES, st.sampled_from([("```py", "```"), ("$$", "$$")]), st.sampled_from([40, 100]))
+def test_a_block_too_long_for_a_passage_is_joined_byte_for_byte(
+    lines: list[str], marks: tuple[str, str], limit: int
+) -> None:
+    body = "\n".join(["first", *lines, "last"])
+    source = f"Before.\n\n{marks[0]}\n{body}\n{marks[1]}\n\nAfter."
+    passages = split(source, max_tokens=limit)
+    assert all(passage.tokens <= longest(limit) for passage in passages)
+    assert all(estimate_tokens(passage.text) == passage.tokens for passage in passages)
+    assert all(len(passage.text) <= 10_000 * limit / MAX_TOKENS for passage in passages)
+    joined = join(passages)
+    assert joined.text == source
+    blocks = [unit for unit in joined.units if unit.kind in (UnitKind.CODE, UnitKind.MATHS)]
+    assert [unit.continues for unit in blocks] == [False, *[True] * (len(blocks) - 1)]
+    first, last = blocks[0].start, blocks[-1].end
+    assert joined.text[first:last] == f"{marks[0]}\n{body}\n{marks[1]}"
+
+
+def test_no_title_or_name_of_a_language_makes_a_passage_too_long() -> None:
+    for info in (f'py title="{"word " * 2000}"', "p" * 9000):
+        passages = split(f"```{info}\n{_code(40)}\n```")
+        assert all(passage.tokens <= 800 for passage in passages)
+        assert join(passages).text.endswith(f"{_code(40)}\n```")
+    for title in (f":::note[{'word ' * 2000}]\n\n", f"##### {'word ' * 2000}\n\n"):
+        passages = split(f"{title}```py\n{_code(30)}\n```")
+        assert all(passage.tokens <= 800 for passage in passages)
 
 
 def test_a_page_that_is_nothing_but_its_title_says_that() -> None:

@@ -91,12 +91,18 @@ def test_beyond_its_share_a_file_keeps_nobody_out_who_has_something_to_say(
         assert all(taken[hit.passage.place.file] >= most for hit in left)
 
 
-def test_four_of_ten_and_two_of_five() -> None:
-    hits = _hits([("a.md", 0.99)] * 10 + [("b.md", 0.6)] * 10)
-    assert _files(shared(hits, limit=5)) == {"a.md": 3, "b.md": 2}  # of the fifth, the best
-    more = _hits([("a.md", 0.99)] * 9 + [("b.md", 0.7)] * 2 + [("c.md", 0.6)] * 3)
-    assert _files(shared(more, limit=5)) == {"a.md": 2, "b.md": 2, "c.md": 1}
-    assert _files(shared(more, limit=10)) == {"a.md": 5, "b.md": 2, "c.md": 3}
+def test_one_file_gives_two_of_five_and_four_of_ten_while_others_have_likely_passages() -> None:
+    assert (most_of_one_file(5), most_of_one_file(10)) == (2, 4)
+    three = _hits([("a.md", 0.99)] * 9 + [("b.md", 0.7)] * 9 + [("c.md", 0.6)] * 9)
+    assert _files(shared(three, limit=5)) == {"a.md": 2, "b.md": 2, "c.md": 1}
+    assert _files(shared(three, limit=10)) == {"a.md": 4, "b.md": 4, "c.md": 2}
+
+
+def test_places_that_no_share_fills_go_to_the_best_of_the_rest() -> None:
+    two = _hits([("a.md", 0.99)] * 10 + [("b.md", 0.6)] * 10)
+    assert _files(shared(two, limit=5)) == {"a.md": 3, "b.md": 2}
+    few = _hits([("a.md", 0.99)] * 9 + [("b.md", 0.7)] * 2 + [("c.md", 0.6)] * 3)
+    assert _files(shared(few, limit=10)) == {"a.md": 5, "b.md": 2, "c.md": 3}
 
 
 def test_a_book_of_one_file_and_strangers_with_nothing_to_say_change_nothing() -> None:

@@ -5,13 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from bythebook.book.passages import passage_of_selection
+from bythebook.book.tokens import estimate_tokens
 from bythebook.errors import IndexDamaged
 from bythebook.index.calibrate import MEASURED, WORDS_ALONE
 from bythebook.index.ingest import Press, ingest
 from bythebook.index.lexicon import Vocabulary
 from bythebook.model import Question, VectorState
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryStore
-from bythebook.retrieve.search import Index, search
+from bythebook.retrieve.search import (
+    QUESTION_TOKENS,
+    SELECTION_TOKENS,
+    Index,
+    search,
+    weigh_selection,
+)
 from tests.samples import read
 
 LONG = "Nothing else is said in this long and winding paragraph about the weather. " * 30
@@ -138,3 +146,68 @@ async def test_one_file_leaves_room_for_others_that_have_something_to_say(tmp_pa
     chosen = Question(asked, filters={"url": "/docs/long"})
     here = (await search(chosen, index)).hits
     assert {hit.passage.place.file for hit in here} in ({"long.md"}, set())
+
+
+# --- what is legal, and long ----------------------------------------------------------------------
+
+HUGE = {
+    "many words": " ".join(f"kettle{n}" for n in range(20_000)),
+    "one word": "k" * 120_000,
+    "no spaces": "水壶" * 20_000,
+    "signs": "What boils" + "?" * 120_000,
+    "spaces": "When does a kettle" + " " * 120_000 + "boil water?",
+    "numbers": "1." * 60_000,
+}
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
+async def test_of_a_huge_question_only_the_beginning_is_searched_for(
+    index: Index, text: str
+) -> None:
+    embedder = FakeEmbedder()
+    findings = await search(Question(text), replace(index, embedder=embedder))
+    [[embedded]] = embedder.calls
+    assert estimate_tokens(embedded) <= QUESTION_TOKENS
+    assert len(embedded) <= 4 * QUESTION_TOKENS
+    assert len(findings.terms) <= QUESTION_TOKENS
+
+
+async def test_what_stands_behind_many_spaces_is_still_asked(index: Index) -> None:
+    huge = await search(Question(HUGE["spaces"]), index)
+    plain = await search(Question("When does a kettle boil water?"), index)
+    assert huge.hits == plain.hits
+
+
+async def test_a_question_of_two_hundred_words_is_searched_for_whole(index: Index) -> None:
+    embedder, text = FakeEmbedder(), "When does a kettle boil (its) water,\nand why? " * 20
+    await search(Question(text), replace(index, embedder=embedder))
+    assert embedder.calls == [[text]]
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
+async def test_of_a_huge_selection_only_the_beginning_is_embedded(index: Index, text: str) -> None:
+    embedder = FakeEmbedder()
+    asked = replace(index, embedder=embedder)
+    question = Question("What boils?", selection=text)
+    passage = passage_of_selection(text, url=None)
+    assert len(passage.text) <= 10_000
+    [hit] = (await weigh_selection(question, passage, asked)).hits
+    _, units = embedder.calls
+    assert sum(map(estimate_tokens, units)) <= SELECTION_TOKENS
+    assert len(hit.unit_cosines) == len(passage.units)
+
+    embedder.calls.clear()
+    await search(replace(question, text="What cools?", fenced=False), asked)
+    _, [leading] = embedder.calls
+    assert estimate_tokens(leading) <= QUESTION_TOKENS
+
+
+async def test_the_end_of_a_long_selection_is_found_by_its_words(index: Index) -> None:
+    text = "Nothing is said here. " * 300 + "A kettle boils its water at one hundred degrees."
+    passage = passage_of_selection(text, url=None)
+    question = Question("When does a kettle boil its water?", selection=text)
+    [hit] = (await weigh_selection(question, passage, index)).hits
+    assert hit.unit_cosines[0] != 0
+    assert hit.unit_cosines[-1] == 0
+    assert hit.signals.coverage == 1
+    assert hit.signals.missing == 0

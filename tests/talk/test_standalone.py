@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bythebook.book.tokens import estimate_tokens
 from bythebook.index.lexicon import terms_of
 from bythebook.model import Citation, Message, Place, Question, Role
+from bythebook.retrieve.search import QUESTION_TOKENS
 from bythebook.talk.standalone import stand_alone
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -209,3 +211,18 @@ def test_what_leans_on_a_selection_borrows_its_topic() -> None:
 def test_a_fenced_selection_lends_no_words() -> None:
     fenced = Question("What does this mean?", selection="A kite flies by lift.")
     assert stand_alone(fenced, ()) == fenced
+
+
+@pytest.mark.parametrize("huge", ["topic " * 20_000, "x" * 120_000, "it? " * 30_000, "水" * 40_000])
+def test_of_a_huge_question_message_or_selection_only_the_beginning_is_read(huge: str) -> None:
+    alone = stand_alone(Question(huge), [])
+    assert huge.startswith(alone.text)
+    assert estimate_tokens(alone.text) <= QUESTION_TOKENS
+    for question, history in (
+        (Question("Why does it?"), _history(*[huge] * 5)),
+        (Question(huge), _history(huge)),
+        (Question("Why does it?", selection=huge, fenced=False), []),
+    ):
+        text = stand_alone(question, history).text
+        assert estimate_tokens(text) <= 2 * QUESTION_TOKENS + 3
+        assert stand_alone(question, history).selection == question.selection

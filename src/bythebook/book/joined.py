@@ -1,13 +1,14 @@
-"""The passages of one section in; its text as the page has it out, with every sentence once.
+"""Join the passages of one section to its text as the page has it, with every sentence once.
 
 Where a section was cut, a passage begins with the last sentence of the one before it, and a table
-says its header again. Both are left out here, and the paragraph or the table goes on.
+says its header again. Both are left out here, and the paragraph or the table goes on. A code or
+maths block that was cut becomes one block again, byte for byte.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bythebook.model import Passage, Unit, UnitKind
 
@@ -21,6 +22,7 @@ class Marked:
     kind: UnitKind
     passage: str  # its id
     number: int  # of the unit, within the passage
+    continues: bool = False  # part of the block that the unit before it is part of, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,10 @@ def join(passages: Sequence[Passage]) -> Joined:
     units: list[Marked] = []
     before: Passage | None = None
     for passage in passages:
+        if before and passage.continues is not None:
+            text, units = _with_part(text, units, passage)
+            before = passage
+            continue
         start, gap = fresh_part(before, passage) if before else (0, "")
         shift = len(text) + len(gap) - start
         text += gap + passage.text[start:]
@@ -45,6 +51,17 @@ def join(passages: Sequence[Passage]) -> Joined:
         ]
         before = passage
     return Joined(text, tuple(units))
+
+
+def _with_part(text: str, units: list[Marked], passage: Passage) -> tuple[str, list[Marked]]:
+    """Add a passage that is the next part of the block that the text ends with."""
+    closing = text.rfind("\n")
+    joint, body = passage.continues or "", passage.text.partition("\n")[2]
+    part = Marked(
+        closing + len(joint), closing + len(joint + body), units[-1].kind, passage.id, 0, True
+    )
+    before = replace(units[-1], end=closing)
+    return text[:closing] + joint + body, [*units[:-1], before, part]
 
 
 def fresh_part(before: Passage, passage: Passage) -> tuple[int, str]:

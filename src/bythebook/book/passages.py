@@ -27,6 +27,7 @@ __all__ = ["content_hash", "estimate_tokens", "passage_of_selection", "passages_
 
 MAX_TOKENS = 500
 _DEEPEST_SECTION = 4  # H5 and H6 stay inside as lines of text
+_LONGEST_SELECTION = 10_000  # characters, as of any other passage
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 
@@ -88,6 +89,7 @@ def _passage(chunk: Chunk, place: Place, metadata: Metadata, position: int, copy
         units=split_units(chunk.text),
         source=chunk.span,
         tokens=chunk.tokens,
+        continues=chunk.continues,
     )
 
 
@@ -101,7 +103,8 @@ def content_hash(text: str) -> str:
 
 
 def passage_of_selection(text: str, *, url: str | None) -> Passage:
-    """What a reader has marked on a page, as a passage like any other."""
+    """Make a passage of what a reader has marked on a page; of very much, of its beginning."""
+    text = text[:_LONGEST_SELECTION]
     text = _BLANK_LINES.sub("\n\n", clean(text.replace("\r\n", "\n"))).strip()
     place = Place(
         file="",

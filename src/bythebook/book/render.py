@@ -38,6 +38,8 @@ class Piece:
     kind: Kind = Kind.PROSE
     gap: str = "\n\n"  # what separates it from the piece before
     header: str = ""  # of its table: said again where the table is cut
+    is_part: bool = False  # of a block that is too long for one passage
+    continues: str | None = None  # a part: what stood between it and the part before
 
 
 def render(blocks: Sequence[Block]) -> list[Piece]:

@@ -12,6 +12,11 @@ import re
 import string
 from collections.abc import Sequence
 
+_CHARACTERS = 4  # of a piece and the space after it, on average in English
+# A run of letters or digits that is probably no word: an embedder sees two of them as a piece, or
+# each alone. Of scripts without spaces, each character is counted as a piece anyway.
+_NO_WORD = re.compile(r"[^\W_\u2e80-\uffff]{16,}")
+
 _NOT_ASCII = re.compile(
     r"[\u2500-\u259f]{1,4}|[\u00c0-\u024f\u0370-\u1fff]{1,2}|[^\s\x00-\x7f]",
 )
@@ -44,6 +49,29 @@ def estimate_lines(lines: Sequence[str]) -> list[int]:
     if not text.isascii():
         return [estimate_tokens(line) for line in lines]
     return [len(kinds) - kinds.count(b" ") for kinds in _shrink(text.encode()).split(b"\n")]
+
+
+def estimate_most(text: str) -> int:
+    """Return an estimate that names, numbers and random letters of any length do not exceed."""
+    return estimate_tokens(text) + sum(map(len, _NO_WORD.findall(text))) // 2
+
+
+def shortened(text: str, tokens: int) -> str:
+    """Return the beginning of a text, in whole words where it has any; all of it where it fits.
+
+    A text that is too long loses its line ends and repeated spaces first: they count as nothing,
+    but take time.
+    """
+    most = tokens * _CHARACTERS
+    if len(text) <= most and estimate_most(text) <= tokens:
+        return text
+    whole = " ".join(text.split())
+    text = whole[:most]
+    while (counted := estimate_most(text)) > tokens:
+        text = text[: len(text) * tokens // counted]
+    if len(text) < len(whole) and whole[len(text)] != " ":
+        text = text[: text.rfind(" ", len(text) // 2) + 1] or text
+    return text.rstrip()
 
 
 def _shrink(text: bytes) -> bytes:

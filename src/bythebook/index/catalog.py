@@ -49,12 +49,15 @@ def fingerprint(passages: Iterable[Passage], embedder: str, origin: str) -> str:
 
 
 def to_record(passage: Passage) -> dict[str, Any]:
-    return {
+    record = {
         **_fields(passage),
         "place": _fields(passage.place),
         "metadata": _fields(passage.metadata),
         "units": [[u.start, u.end, u.kind.value, u.fragment] for u in passage.units],
     }
+    if passage.continues is None:  # left out, so that books without such passages keep their hash
+        del record["continues"]
+    return record
 
 
 def _fields(value: Passage | Place | Metadata) -> dict[str, Any]:
@@ -82,4 +85,5 @@ def from_record(record: Mapping[str, Any]) -> Passage:
         source=(record["source"][0], record["source"][1]),
         tokens=record["tokens"],
         neighbours=tuple(record.get("neighbours", ())),
+        continues=record.get("continues"),
     )

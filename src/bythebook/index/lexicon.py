@@ -64,6 +64,7 @@ _STEMMERS = {
     "tr": "turkish",
 }
 _ENGLISH = "en"
+_LONGEST_KEPT = 64  # characters: the terms of longer words are not cached, they take much memory
 _OFTEN = 0.05  # of the passages: a language that a question to the book may be in
 
 # Arabic letters that Urdu and Persian keyboards write differently.
@@ -74,7 +75,8 @@ def terms_of(text: str, language: str = _ENGLISH) -> list[str]:
     """Every term of a text, in order, stop words left out."""
     terms: list[str] = []
     for word in _WORD.findall(_normalise(text)):
-        terms += _terms_of_word(word, language)
+        known = _terms_of_word if len(word) <= _LONGEST_KEPT else _terms_of_word.__wrapped__
+        terms += known(word, language)
     return terms
 
 
@@ -82,7 +84,10 @@ def numbers_of(text: str, language: str = _ENGLISH) -> list[int]:
     """The same as numbers: what vectors of words and comparisons are made of."""
     numbers: list[int] = []
     for word in _WORD.findall(_normalise(text)):
-        numbers += _numbers_of_word(word, language)
+        if len(word) <= _LONGEST_KEPT:
+            numbers += _numbers_of_word(word, language)
+        else:
+            numbers += map(number_of, _terms_of_word.__wrapped__(word, language))
     return numbers
 
 

@@ -35,6 +35,7 @@ def _merit(weighed: Weighed) -> tuple[float, float, str]:
 
 
 def most_of_one_file(limit: int) -> int:
+    """Return the share of one file: two of five, four of ten."""
     return math.ceil(_SHARE * limit)
 
 
@@ -43,10 +44,11 @@ def file_of(passage: Passage) -> str:
 
 
 def shared(hits: Sequence[Hit], *, limit: int, likely: float = LIKELY) -> list[Hit]:
-    """The best, in their order; one file has no more than its share where others offer something.
+    """Return the best hits, in their order, with each file held to its share first.
 
     What is beyond the share gives way only to a passage of another file that is likely to hold
-    the answer: a page on just this subject is not thinned out for the sake of strangers.
+    the answer and is within the share of its own file. Places that remain then go to the best of
+    the rest: of two files with many likely passages, one gives three of five.
     """
     most, taken = most_of_one_file(limit), Counter[str]()
     within: list[Hit] = []

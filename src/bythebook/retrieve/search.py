@@ -7,7 +7,7 @@ import re
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bythebook.book.tokens import estimate_most, shortened
 from bythebook.errors import EmbedderFailed, IndexDamaged, ServiceError, StoreFailed
 from bythebook.index.calibrate import WORDS_ALONE, Calibration
 from bythebook.index.embed import QuestionVectors, embed
@@ -39,6 +40,8 @@ _HERE = 0.03  # of score: on the page being read, so much less is as good
 _BEFORE_PATH = re.compile(r"^[a-z]+://[^/]*", re.IGNORECASE)
 _AFTER_PATH = re.compile(r"[?#].*", re.DOTALL)
 _PAGE_ENDING = re.compile(r"(?:/index)?(?:\.html?)?\Z")
+QUESTION_TOKENS = 600  # of a question that are searched for: its beginning
+SELECTION_TOKENS = 1250  # of a selection that are embedded: 5000 characters of English
 _LEAD = 0.3  # of a selection beside the question: it orders what is alike, and answers nothing
 
 
@@ -236,29 +239,53 @@ async def _weigh_selection(question: Question, passage: Passage, index: Index) -
 
 
 async def _understand(question: Question, index: Index) -> _Asked:
+    """Bound the question here: all that is searched for and compared is what comes out."""
+    text = shortened(question.text, QUESTION_TOKENS)
     ready = index.vectors is VectorState.READY
-    vector = await _meaning(question, index) if ready else None
-    return _Asked(question.text, vector, index.vocabulary.ask(question.text))
+    vector = await _meaning(text, question, index) if ready else None
+    return _Asked(text, vector, index.vocabulary.ask(text))
 
 
-async def _meaning(question: Question, index: Index) -> Vectors:
+async def _meaning(text: str, question: Question, index: Index) -> Vectors:
     """The question's vector; a selection that leads the search draws it a little to itself."""
-    vector = await index.asked.of(question.text, index.embedder)
+    vector = await index.asked.of(text, index.embedder)
     if question.selection is None or question.fenced:
         return vector
-    vector = vector + _LEAD * await index.asked.of(question.selection, index.embedder)
+    selection = shortened(question.selection, QUESTION_TOKENS)
+    vector = vector + _LEAD * await index.asked.of(selection, index.embedder)
     led: Vectors = vector / np.linalg.norm(vector)
     return led
 
 
 async def _entry(passage: Passage, index: Index) -> Entry:
-    """A passage that no store holds, as if one did."""
+    """Make an entry of a passage that no store holds.
+
+    Only its beginning is embedded; the units after it are compared by their words alone.
+    """
     terms = index.vocabulary.weigh(passage)
     if index.vectors is not VectorState.READY:
         return Entry(passage, None, np.zeros((0, 0), dtype=np.float32), terms)
     units = [passage.unit_text(unit) for unit in passage.units] or [passage.text]
-    vectors = await embed([passage.text, *units], index.embedder, role="passage")
-    return Entry(passage, vectors[0], vectors[1:], terms)
+    texts = list(_beginning(units, SELECTION_TOKENS))
+    if estimate_most(passage.text) > QUESTION_TOKENS:  # too long to be embedded as a whole as well
+        vectors = await embed(texts, index.embedder, role="passage")
+        whole = np.average(vectors, axis=0, weights=[len(text) for text in texts])
+        whole = (whole / np.linalg.norm(whole)).astype(vectors.dtype)
+    else:
+        whole, *_ = vectors = await embed([passage.text, *texts], index.embedder, role="passage")
+        vectors = vectors[1:]
+    rest = np.zeros((len(units) - len(texts), vectors.shape[1]), dtype=vectors.dtype)
+    return Entry(passage, whole, np.concatenate([vectors, rest]), terms)
+
+
+def _beginning(units: Iterable[str], tokens: int) -> Iterator[str]:
+    """Yield the first units, as many as have so many tokens together."""
+    for unit in units:
+        if tokens <= 0:
+            return
+        text = shortened(unit, tokens)
+        tokens -= estimate_most(text)
+        yield text
 
 
 def _weigh(

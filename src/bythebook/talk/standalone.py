@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from bythebook.book.sentences import split_units
+from bythebook.book.tokens import shortened
 from bythebook.index.lexicon import terms_of
 from bythebook.model import Message, Question, Role
+from bythebook.retrieve.search import QUESTION_TOKENS
 
 _FAR_BACK = 6  # exchanges that a chain of follow-ups may reach over
 
@@ -105,12 +107,15 @@ def stand_alone(question: Question, history: Sequence[Message]) -> Question:
     """The question with what it leans on, if it leans on anything that was said or selected.
 
     A selection is what its question points at: where it fences the answer, nothing is borrowed.
+    Of a very long question, selection or message, only the beginning is read.
     """
+    asked = shortened(question.text, QUESTION_TOKENS)
     selected = question.selection is not None
     if (selected and question.fenced) or not (selected or history):
-        return question
-    context = _topic_of_selection(question.selection or "") or _context(history)
-    text = _resolve(question.text, context)
+        text = asked
+    else:
+        selection = shortened(question.selection or "", QUESTION_TOKENS)
+        text = _resolve(asked, _topic_of_selection(selection) or _context(history))
     return question if text == question.text else replace(question, text=text)
 
 
@@ -130,7 +135,8 @@ def _context(history: Sequence[Message]) -> str:
     for message, answer in pairwise([*recent, recent[-1]]):
         if message.role is not Role.USER:
             continue
-        context = _resolve(message.content, context)
+        context = _resolve(shortened(message.content, QUESTION_TOKENS), context)
+        context = shortened(context, QUESTION_TOKENS)
         if answer.citations and not any(word.names for word in _words(context)):
             context = f"{context} {answer.citations[0].place.topic}"
     return context

@@ -14,7 +14,8 @@ from bythebook.book.joined import Joined, join
 from bythebook.book.outline import outline
 from bythebook.book.page import Page
 from bythebook.book.site import read_book
-from bythebook.model import Passage, UnitKind
+from bythebook.model import Metadata, Passage, UnitKind
+from bythebook.serve.reader.blocks import unit_id
 from bythebook.serve.reader.page import page_view
 from tests.samples import PAGES, SAMPLE_BOOK, small_book
 
@@ -130,6 +131,24 @@ def test_a_section_that_was_cut_is_whole_again(limit: int, tmp_path: Path) -> No
         assert shown.count(f"row {n} ") == 1
     assert html.count("<table>") == 1
     assert html.count("<thead>") == 1
+
+
+def test_a_listing_that_was_cut_is_shown_whole_and_each_part_of_it_can_be_linked_to() -> None:
+    from bythebook.book.mdx import Source, parse
+    from bythebook.book.passages import passages_of
+
+    code = "\n".join(f"value_{n} = 'text number {n}'" for n in range(300))
+    source = f"# T\n\nBefore.\n\n```\n{code}\n```\n\n$$\n{'x^2 + ' * 400}\n{'y + ' * 400}z\n$$\n"
+    place = _sample_pages()[0].passages[0].place
+    passages = passages_of(parse(Source.of(source)), place, Metadata())
+    html = page_view(passages).html
+    shown = _shown(html)
+    assert html.count("<pre>") == 1
+    assert code in "".join(shown.text)
+    assert html.count('class="maths"') == 1
+    parts = [passage for passage in passages if passage.continues is not None]
+    assert len(parts) > 3
+    assert {unit_id(passage.id, 0) for passage in parts} <= set(shown.ids)
 
 
 def test_headings_come_in_order_with_the_anchors_of_the_site() -> None:

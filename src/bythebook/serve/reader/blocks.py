@@ -7,10 +7,11 @@ code between fences, maths between dollars, and lines that are the title of what
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html import escape
+from itertools import takewhile
 
 from bythebook.book.elements import ADMONITIONS
 from bythebook.book.joined import Joined, Marked
@@ -101,9 +102,18 @@ class _Section:
     def _code_or_maths(self, titles: str = "") -> str:
         unit = self._block_unit(self._lines[self._at])
         assert unit is not None
-        source = self._text[unit.start : unit.end]
-        while self._at < len(self._lines) and self._lines[self._at].start < unit.end:
+        after = bisect_right(self._starts, unit.start)
+        parts = list(takewhile(lambda part: part.continues, self._units[after:]))
+        end = parts[-1].end if parts else unit.end
+        source = self._text[unit.start : end]
+        while self._at < len(self._lines) and self._lines[self._at].start < end:
             self._at += 1
+        html = self._block_html(unit, source, titles)
+        for part in parts:  # a citation of any part leads to the whole block
+            html = f"<div {_mark(part)}>{html}</div>"
+        return html
+
+    def _block_html(self, unit: Marked, source: str, titles: str) -> str:
         mark = _mark(unit)
         if unit.kind is UnitKind.MATHS:
             letters = escape(source.strip("$\n "))
