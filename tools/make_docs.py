@@ -20,6 +20,7 @@ from bythebook import errors, settings
 from bythebook.cli.main import app
 from bythebook.library import Library
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.serve import headers, openapi
 from bythebook.serve.app import create_app
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -114,22 +115,46 @@ def api_page() -> str:
     described = describe()
     parts = [
         "# The contracts over HTTP\n",
-        "One book, five contracts, and OpenAI's for chat clients of others: a client written "
-        "against any of them works unchanged. The "
-        "server describes itself at `/openapi.json`; this page is made from that.\n",
+        "Every route with its fields, limits, examples and errors. [Contracts](contracts.md) "
+        "explains them and says how to move a client over. The server describes itself at "
+        "`/openapi.json`, and shows that with forms to try it at `/docs`; this page is made from "
+        "it.\n",
+        "`POST /api/query` belongs to `envelope`, or to `plain` where `server.api_query` says so "
+        '(`preset = "plain"` or `BYTHEBOOK_API_QUERY=plain`).\n',
+        "## Keys and headers\n",
+        *(f"- {scheme['description']}" for scheme in _part(described, "securitySchemes")),
+        "\nA server on this machine alone needs no key by default.\n",
+        "| header of a request | where | what it does |",
+        "|---|---|---|",
+        "| `Idempotency-Key` | every `POST` | " + headers.IDEMPOTENCY_KEY["description"] + " |",
+        "| `Last-Event-ID` | streams of chat | " + headers.LAST_EVENT_ID["description"] + " |",
+        "",
+        "| header of a response | what it says |",
+        "|---|---|",
+        *(
+            f"| `{name}` | {header['description']} |"
+            for name, header in headers.RESPONSE_HEADERS.items()
+        ),
+        "",
     ]
-    for contract, name in CONTRACTS.items():
-        parts += [f"## {contract}: `{name}`\n", *_contract(described, contract)]
+    for contract in CONTRACTS:
+        parts += [f"## {contract}\n", openapi.CONTRACTS[contract] + "\n"]
+        parts += _contract(described, contract)
     return "\n".join(parts)
 
 
+def _part(described: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return list(described["components"][name].values())
+
+
+# A contract's tag and its module.
 CONTRACTS = {
-    "S0": "book",
-    "S1": "agent",
-    "S2": "envelope",
-    "S3": "plain",
-    "S4": "chat",
-    "OpenAI": "openai",
+    "query": "book",
+    "ask": "agent",
+    "envelope": "envelope",
+    "plain": "plain",
+    "chat": "chat",
+    "openai": "openai",
 }
 
 
@@ -168,12 +193,13 @@ def _contract(described: dict[str, Any], tag: str) -> list[str]:
 
 def _operation(described: dict[str, Any], operation: dict[str, Any]) -> str:
     parts = []
-    if operation.get("parameters"):
+    parameters = [each for each in operation.get("parameters", ()) if each["in"] != "header"]
+    if parameters:
         parts += ["| parameter | type | default |", "|---|---|---|"]
         parts += [
             f"| `{each['name']}` | {_type(described, each['schema'])} "
             f"| {_default(each['schema'])} |"
-            for each in operation["parameters"]
+            for each in parameters
         ]
         parts.append("")
     if "requestBody" in operation:
@@ -193,8 +219,31 @@ def _operation(described: dict[str, Any], operation: dict[str, Any]) -> str:
             parts += [
                 f"{status}, {name.replace('_', ' ')}:\n\n{_json(example['value'])}"
                 for name, example in examples.items()
-            ] or [f"{status}: {response['description']}.\n"]
+            ]
+            streamed = response.get("content", {}).get("text/event-stream", {})
+            parts += _stream(described, streamed) if streamed else []
+            parts += [] if "content" in response else [f"{status}: nothing more is said.\n"]
     return "\n".join(parts)
+
+
+def _stream(described: dict[str, Any], told: dict[str, Any]) -> list[str]:
+    """The events of a stream with their fields, and an example of each ending."""
+    parts = []
+    if "x-events" in told:
+        parts += ["The events of a stream:\n", "| event | occurs | data |", "|---|---|---|"]
+        for each in told["x-events"]:
+            schema = _resolve(described, each["data"])
+            required = schema.get("required", ())
+            fields = [
+                f"`{name}`{'' if name in required else ' (optional)'}"
+                for name in schema["properties"]
+            ]
+            parts.append(f"| `{each['event']}` | {each['occurs']} | {', '.join(fields)} |")
+        parts.append("")
+    return parts + [
+        f"200, {name} as a stream:\n\n```text\n{example['value'].rstrip()}\n```\n"
+        for name, example in told["examples"].items()
+    ]
 
 
 def _failures(failures: dict[str, Any]) -> list[str]:

@@ -62,5 +62,5 @@ def create_app(
     if tools:
         app.router.routes.append(tools.contract.route)
     app.include_router(page_routes(settings, needs_key=not private))
-    app.openapi = lambda: describe(app, routers)  # type: ignore[method-assign]
+    app.openapi = lambda: describe(app, routers, needs_key=not private)  # type: ignore[method-assign]
     return app
