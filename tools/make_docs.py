@@ -20,7 +20,7 @@ from bythebook import errors, settings
 from bythebook.cli.main import app
 from bythebook.library import Library
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
-from bythebook.serve import headers, openapi
+from bythebook.serve import fields, headers, openapi
 from bythebook.serve.app import create_app
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -197,19 +197,19 @@ def _operation(described: dict[str, Any], operation: dict[str, Any]) -> str:
     if parameters:
         parts += ["| parameter | type | default |", "|---|---|---|"]
         parts += [
-            f"| `{each['name']}` | {_type(described, each['schema'])} "
+            f"| `{each['name']}` | {fields.type_of(described, each['schema'])} "
             f"| {_default(each['schema'])} |"
             for each in parameters
         ]
         parts.append("")
     if "requestBody" in operation:
-        schema = _resolve(
+        schema = fields.resolve(
             described, operation["requestBody"]["content"]["application/json"]["schema"]
         )
         parts += ["| field | type | default |", "|---|---|---|"]
         parts += [
             f"| `{name}`{'' if name in schema.get('required', ()) else ' (optional)'} "
-            f"| {_type(described, field)} | {_default(field)} |"
+            f"| {fields.type_of(described, field)} | {_default(field)} |"
             for name, field in schema["properties"].items()
         ]
         parts += ["", *(_json(example) for example in schema["examples"])]
@@ -221,7 +221,10 @@ def _operation(described: dict[str, Any], operation: dict[str, Any]) -> str:
                 for name, example in examples.items()
             ]
             streamed = response.get("content", {}).get("text/event-stream", {})
-            parts += _stream(described, streamed) if streamed else []
+            if streamed and examples and "x-events" in streamed:
+                parts.append("With `stream: true`: the events of `POST /chat/stream`, below.\n")
+            elif streamed:
+                parts += _stream(described, streamed)
             parts += [] if "content" in response else [f"{status}: nothing more is said.\n"]
     return "\n".join(parts)
 
@@ -232,13 +235,13 @@ def _stream(described: dict[str, Any], told: dict[str, Any]) -> list[str]:
     if "x-events" in told:
         parts += ["The events of a stream:\n", "| event | occurs | data |", "|---|---|---|"]
         for each in told["x-events"]:
-            schema = _resolve(described, each["data"])
+            schema = fields.resolve(described, each["data"])
             required = schema.get("required", ())
-            fields = [
+            told_fields = [
                 f"`{name}`{'' if name in required else ' (optional)'}"
                 for name in schema["properties"]
             ]
-            parts.append(f"| `{each['event']}` | {each['occurs']} | {', '.join(fields)} |")
+            parts.append(f"| `{each['event']}` | {each['occurs']} | {', '.join(told_fields)} |")
         parts.append("")
     return parts + [
         f"200, {name} as a stream:\n\n```text\n{example['value'].rstrip()}\n```\n"
@@ -259,29 +262,9 @@ def _json(value: object) -> str:
     return f"```json\n{json.dumps(value, indent=2, ensure_ascii=False)}\n```\n"
 
 
-def _resolve(described: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    name = schema.get("$ref", "").rpartition("/")[2]
-    return described["components"]["schemas"][name] if name else schema
-
-
-def _type(described: dict[str, Any], schema: dict[str, Any]) -> str:
-    said = [schema["description"]] if "description" in schema else []
-    if "anyOf" in schema:
-        return ", ".join([" or ".join(_type(described, one) for one in schema["anyOf"]), *said])
-    schema = _resolve(described, schema)
-    bounds = [
-        f"{schema.get(low, 0):.10g}–{schema[high]:.10g}{unit}"
-        for low, high, unit in _BOUNDS
-        if high in schema
-    ]
-    return ", ".join([schema.get("format") or schema["type"], *bounds, *said])
-
-
-_BOUNDS = (("minimum", "maximum", ""), ("minLength", "maxLength", " characters"))
-
-
 def _default(schema: dict[str, Any]) -> str:
-    return "" if schema.get("default") is None else f"`{json.dumps(schema['default'])}`"
+    default = fields.default_of(schema)
+    return f"`{default}`" if default else ""
 
 
 PAGES = {

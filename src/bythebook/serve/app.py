@@ -61,6 +61,6 @@ def create_app(
     app.include_router(widget_routes())
     if tools:
         app.router.routes.append(tools.contract.route)
-    app.include_router(page_routes(settings, needs_key=not private))
     app.openapi = lambda: describe(app, routers, needs_key=not private)  # type: ignore[method-assign]
+    app.include_router(page_routes(settings, needs_key=not private, describe=app.openapi))
     return app
