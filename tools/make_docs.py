@@ -1,5 +1,7 @@
 """Writes the pages of docs/ that are made from the code: api.md, cli.md, settings.md, errors.md.
 
+And the examples and tables of errors in contracts.md, after their markers.
+
 python tools/make_docs.py           write them
 python tools/make_docs.py --check   exit 1 if one is out of date
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +25,9 @@ from bythebook.library import Library
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
 from bythebook.serve import fields, headers, openapi
 from bythebook.serve.app import create_app
+from bythebook.serve.contracts import agent, book, chat, envelope, plain
+from bythebook.serve.contracts import openai as openai_contract
+from bythebook.serve.routes import Fail
 
 DOCS = Path(__file__).parents[1] / "docs"
 _WIDTH = 100
@@ -267,8 +273,73 @@ def _default(schema: dict[str, Any]) -> str:
     return f"`{default}`" if default else ""
 
 
+# --- the page on contracts: written by hand, with examples from the code --------------------------
+
+_MARKER = re.compile(
+    r"(<!-- (example|stream|errors) (.+?) -->\n)(?:\n(?:```\w+\n.*?\n```|\|.*?)\n(?=\n|\Z))?",
+    re.DOTALL,
+)
+_CODES: dict[str, tuple[Fail, str]] = {  # how a contract tells an error, and where its code stands
+    "query": (book.fail, "error_type"),
+    "ask": (agent.fail, "error_type"),
+    "envelope": (envelope.fail, "error.code"),
+    "plain": (plain.fail, ""),
+    "chat": (chat.fail, "error_code"),
+    "openai": (openai_contract.fail, "error.type"),
+}
+_ERRORS: dict[str, errors.BookError] = {
+    "the request cannot be used": errors.InvalidInput("."),
+    "a key is missing or not known": errors.NotAllowed("."),
+    "no such thread, stream or model": errors.NotFound("."),
+    "the body is too large": errors.TooLarge("."),
+    "the `Idempotency-Key` was used for another request": errors.KeyReused("."),
+    "too many requests": errors.RateLimited(".", retry_after=1),
+    "the embedder failed": errors.EmbedderFailed("."),
+    "the index failed": errors.StoreFailed("."),
+    "the index did not answer in time": errors.StoreFailed(".", timed_out=True),
+    "the language model failed, and there is no fallback": errors.WriterFailed("."),
+    "the database is unavailable": errors.DatabaseFailed("."),
+}
+
+
+def contracts_page() -> str:
+    described = describe()
+
+    def filled(found: re.Match[str]) -> str:
+        marker, kind, name = found.groups()
+        made = _error_table(name) if kind == "errors" else _example(described, name)
+        return f"{marker}\n{made.rstrip()}\n"
+
+    return _MARKER.sub(filled, (DOCS / "contracts.md").read_text("utf-8"))
+
+
+def _example(described: dict[str, Any], name: str) -> str:
+    method, path, status, example = name.split()
+    response = described["paths"][path][method.lower()]["responses"][status]
+    [content, *_] = response["content"].values()
+    value = content["examples"][example]["value"]
+    return f"```text\n{value.rstrip()}\n```" if isinstance(value, str) else _json(value)
+
+
+def _error_table(contract: str) -> str:
+    fail, field = _CODES[contract]
+    rows = [f"| what happened | status | `{field}` |" if field else "| what happened | status |"]
+    rows.append("|---|---|---|" if field else "|---|---|")
+    for said, error in _ERRORS.items():
+        status, body = fail(error)
+        if isinstance(error, errors.NotFound) and contract not in ("chat", "openai"):
+            continue
+        code: Any = body.model_dump(mode="json")
+        for part in field.split(".") if field else ():
+            code = code[part]
+        status = 422 if isinstance(error, errors.KeyReused) else status
+        rows.append(f"| {said} | {status} |" + (f" `{code}` |" if field else ""))
+    return "\n".join(rows)
+
+
 PAGES = {
     "api.md": api_page,
+    "contracts.md": contracts_page,
     "cli.md": cli_page,
     "settings.md": settings_page,
     "errors.md": errors_page,

@@ -47,7 +47,7 @@ RESPONSE_HEADERS: dict[str, Any] = {
     ),
     "X-Degraded": _header(
         "The book was searched by keywords alone, because the embedder or the vector index is "
-        "unavailable",
+        "unavailable or still being built",
         enum=["keyword-search"],
     ),
 }

@@ -98,6 +98,9 @@ def describe(
             _mend(operation, route)
             headers.declare(operation, route, needs_key=needs_key)
             operation["operationId"] = _operation_id(route, known)
+        for path, operations in described["paths"].items():
+            if operations.get("get", {}).get("tags") == ["operations"]:
+                operations["get"]["operationId"] = f"operations_{path.strip('/')}"
         described = schemas.renamed(described)
         for path in ("/chat/run", "/chat/stream"):
             told = described["paths"][path]["post"]["responses"]["200"]["content"]
