@@ -1,5 +1,7 @@
 """Writes the pages of docs/ that are made from the code: api.md, cli.md, settings.md, errors.md.
 
+And the examples and tables of errors in contracts.md, after their markers.
+
 python tools/make_docs.py           write them
 python tools/make_docs.py --check   exit 1 if one is out of date
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +23,11 @@ from bythebook import errors, settings
 from bythebook.cli.main import app
 from bythebook.library import Library
 from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.serve import fields, headers, openapi
 from bythebook.serve.app import create_app
+from bythebook.serve.contracts import agent, book, chat, envelope, plain
+from bythebook.serve.contracts import openai as openai_contract
+from bythebook.serve.routes import Fail
 
 DOCS = Path(__file__).parents[1] / "docs"
 _WIDTH = 100
@@ -114,22 +121,46 @@ def api_page() -> str:
     described = describe()
     parts = [
         "# The contracts over HTTP\n",
-        "One book, five contracts, and OpenAI's for chat clients of others: a client written "
-        "against any of them works unchanged. The "
-        "server describes itself at `/openapi.json`; this page is made from that.\n",
+        "Every route with its fields, limits, examples and errors. [Contracts](contracts.md) "
+        "explains them and says how to move a client over. The server describes itself at "
+        "`/openapi.json`, and shows that with forms to try it at `/docs`; this page is made from "
+        "it.\n",
+        "`POST /api/query` belongs to `envelope`, or to `plain` where `server.api_query` says so "
+        '(`preset = "plain"` or `BYTHEBOOK_API_QUERY=plain`).\n',
+        "## Keys and headers\n",
+        *(f"- {scheme['description']}" for scheme in _part(described, "securitySchemes")),
+        "\nA server on this machine alone needs no key by default.\n",
+        "| header of a request | where | what it does |",
+        "|---|---|---|",
+        "| `Idempotency-Key` | every `POST` | " + headers.IDEMPOTENCY_KEY["description"] + " |",
+        "| `Last-Event-ID` | streams of chat | " + headers.LAST_EVENT_ID["description"] + " |",
+        "",
+        "| header of a response | what it says |",
+        "|---|---|",
+        *(
+            f"| `{name}` | {header['description']} |"
+            for name, header in headers.RESPONSE_HEADERS.items()
+        ),
+        "",
     ]
-    for contract, name in CONTRACTS.items():
-        parts += [f"## {contract}: `{name}`\n", *_contract(described, contract)]
+    for contract in CONTRACTS:
+        parts += [f"## {contract}\n", openapi.CONTRACTS[contract] + "\n"]
+        parts += _contract(described, contract)
     return "\n".join(parts)
 
 
+def _part(described: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return list(described["components"][name].values())
+
+
+# A contract's tag and its module.
 CONTRACTS = {
-    "S0": "book",
-    "S1": "agent",
-    "S2": "envelope",
-    "S3": "plain",
-    "S4": "chat",
-    "OpenAI": "openai",
+    "query": "book",
+    "ask": "agent",
+    "envelope": "envelope",
+    "plain": "plain",
+    "chat": "chat",
+    "openai": "openai",
 }
 
 
@@ -168,22 +199,23 @@ def _contract(described: dict[str, Any], tag: str) -> list[str]:
 
 def _operation(described: dict[str, Any], operation: dict[str, Any]) -> str:
     parts = []
-    if operation.get("parameters"):
+    parameters = [each for each in operation.get("parameters", ()) if each["in"] != "header"]
+    if parameters:
         parts += ["| parameter | type | default |", "|---|---|---|"]
         parts += [
-            f"| `{each['name']}` | {_type(described, each['schema'])} "
+            f"| `{each['name']}` | {fields.type_of(described, each['schema'])} "
             f"| {_default(each['schema'])} |"
-            for each in operation["parameters"]
+            for each in parameters
         ]
         parts.append("")
     if "requestBody" in operation:
-        schema = _resolve(
+        schema = fields.resolve(
             described, operation["requestBody"]["content"]["application/json"]["schema"]
         )
         parts += ["| field | type | default |", "|---|---|---|"]
         parts += [
             f"| `{name}`{'' if name in schema.get('required', ()) else ' (optional)'} "
-            f"| {_type(described, field)} | {_default(field)} |"
+            f"| {fields.type_of(described, field)} | {_default(field)} |"
             for name, field in schema["properties"].items()
         ]
         parts += ["", *(_json(example) for example in schema["examples"])]
@@ -193,8 +225,34 @@ def _operation(described: dict[str, Any], operation: dict[str, Any]) -> str:
             parts += [
                 f"{status}, {name.replace('_', ' ')}:\n\n{_json(example['value'])}"
                 for name, example in examples.items()
-            ] or [f"{status}: {response['description']}.\n"]
+            ]
+            streamed = response.get("content", {}).get("text/event-stream", {})
+            if streamed and examples and "x-events" in streamed:
+                parts.append("With `stream: true`: the events of `POST /chat/stream`, below.\n")
+            elif streamed:
+                parts += _stream(described, streamed)
+            parts += [] if "content" in response else [f"{status}: nothing more is said.\n"]
     return "\n".join(parts)
+
+
+def _stream(described: dict[str, Any], told: dict[str, Any]) -> list[str]:
+    """The events of a stream with their fields, and an example of each ending."""
+    parts = []
+    if "x-events" in told:
+        parts += ["The events of a stream:\n", "| event | occurs | data |", "|---|---|---|"]
+        for each in told["x-events"]:
+            schema = fields.resolve(described, each["data"])
+            required = schema.get("required", ())
+            told_fields = [
+                f"`{name}`{'' if name in required else ' (optional)'}"
+                for name in schema["properties"]
+            ]
+            parts.append(f"| `{each['event']}` | {each['occurs']} | {', '.join(told_fields)} |")
+        parts.append("")
+    return parts + [
+        f"200, {name} as a stream:\n\n```text\n{example['value'].rstrip()}\n```\n"
+        for name, example in told["examples"].items()
+    ]
 
 
 def _failures(failures: dict[str, Any]) -> list[str]:
@@ -210,33 +268,78 @@ def _json(value: object) -> str:
     return f"```json\n{json.dumps(value, indent=2, ensure_ascii=False)}\n```\n"
 
 
-def _resolve(described: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    name = schema.get("$ref", "").rpartition("/")[2]
-    return described["components"]["schemas"][name] if name else schema
-
-
-def _type(described: dict[str, Any], schema: dict[str, Any]) -> str:
-    said = [schema["description"]] if "description" in schema else []
-    if "anyOf" in schema:
-        return ", ".join([" or ".join(_type(described, one) for one in schema["anyOf"]), *said])
-    schema = _resolve(described, schema)
-    bounds = [
-        f"{schema.get(low, 0):.10g}–{schema[high]:.10g}{unit}"
-        for low, high, unit in _BOUNDS
-        if high in schema
-    ]
-    return ", ".join([schema.get("format") or schema["type"], *bounds, *said])
-
-
-_BOUNDS = (("minimum", "maximum", ""), ("minLength", "maxLength", " characters"))
-
-
 def _default(schema: dict[str, Any]) -> str:
-    return "" if schema.get("default") is None else f"`{json.dumps(schema['default'])}`"
+    default = fields.default_of(schema)
+    return f"`{default}`" if default else ""
+
+
+# --- the page on contracts: written by hand, with examples from the code --------------------------
+
+_MARKER = re.compile(
+    r"(<!-- (example|stream|errors) (.+?) -->\n)(?:\n(?:```\w+\n.*?\n```|\|.*?)\n(?=\n|\Z))?",
+    re.DOTALL,
+)
+_CODES: dict[str, tuple[Fail, str]] = {  # how a contract tells an error, and where its code stands
+    "query": (book.fail, "error_type"),
+    "ask": (agent.fail, "error_type"),
+    "envelope": (envelope.fail, "error.code"),
+    "plain": (plain.fail, ""),
+    "chat": (chat.fail, "error_code"),
+    "openai": (openai_contract.fail, "error.type"),
+}
+_ERRORS: dict[str, errors.BookError] = {
+    "the request cannot be used": errors.InvalidInput("."),
+    "a key is missing or not known": errors.NotAllowed("."),
+    "no such thread, stream or model": errors.NotFound("."),
+    "the body is too large": errors.TooLarge("."),
+    "the `Idempotency-Key` was used for another request": errors.KeyReused("."),
+    "too many requests": errors.RateLimited(".", retry_after=1),
+    "the embedder failed": errors.EmbedderFailed("."),
+    "the index failed": errors.StoreFailed("."),
+    "the index did not answer in time": errors.StoreFailed(".", timed_out=True),
+    "the language model failed, and there is no fallback": errors.WriterFailed("."),
+    "the database is unavailable": errors.DatabaseFailed("."),
+}
+
+
+def contracts_page() -> str:
+    described = describe()
+
+    def filled(found: re.Match[str]) -> str:
+        marker, kind, name = found.groups()
+        made = _error_table(name) if kind == "errors" else _example(described, name)
+        return f"{marker}\n{made.rstrip()}\n"
+
+    return _MARKER.sub(filled, (DOCS / "contracts.md").read_text("utf-8"))
+
+
+def _example(described: dict[str, Any], name: str) -> str:
+    method, path, status, example = name.split()
+    response = described["paths"][path][method.lower()]["responses"][status]
+    [content, *_] = response["content"].values()
+    value = content["examples"][example]["value"]
+    return f"```text\n{value.rstrip()}\n```" if isinstance(value, str) else _json(value)
+
+
+def _error_table(contract: str) -> str:
+    fail, field = _CODES[contract]
+    rows = [f"| what happened | status | `{field}` |" if field else "| what happened | status |"]
+    rows.append("|---|---|---|" if field else "|---|---|")
+    for said, error in _ERRORS.items():
+        status, body = fail(error)
+        if isinstance(error, errors.NotFound) and contract not in ("chat", "openai"):
+            continue
+        code: Any = body.model_dump(mode="json")
+        for part in field.split(".") if field else ():
+            code = code[part]
+        status = 422 if isinstance(error, errors.KeyReused) else status
+        rows.append(f"| {said} | {status} |" + (f" `{code}` |" if field else ""))
+    return "\n".join(rows)
 
 
 PAGES = {
     "api.md": api_page,
+    "contracts.md": contracts_page,
     "cli.md": cli_page,
     "settings.md": settings_page,
     "errors.md": errors_page,

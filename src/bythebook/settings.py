@@ -35,11 +35,11 @@ _log = logging.getLogger(__name__)
 AUTO = "auto"  # the embedder that fits the book
 
 PRESETS = {
-    "book": "S0, the book agent",
-    "agent": "S1, the retrieval agent: POST /ask, POST /search",
-    "envelope": "S2, the answer generation agent",
-    "plain": "S3, the chatbot backend",
-    "chat": "S4, the agent API: POST /chat/run",
+    "book": "the contract query: POST /query",
+    "agent": "the contract ask: POST /ask, POST /search",
+    "envelope": "the contract envelope: POST /api/query, POST /api/v2/query",
+    "plain": "the contract plain: POST /api/query, POST /api/v1/query",
+    "chat": "the contract chat: POST /chat/run, POST /chat/stream",
 }
 
 ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
@@ -59,6 +59,7 @@ ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "BYTHEBOOK_PORT": ("server", "port"),
     "BYTHEBOOK_WORKERS": ("server", "workers"),
     "BYTHEBOOK_PAGE_KEY": ("server", "page_key"),
+    "BYTHEBOOK_API_QUERY": ("server", "api_query"),
     "BYTHEBOOK_LOG_QUESTIONS": ("log", "questions"),
     "BYTHEBOOK_KEYS": ("door", "keys"),
     "BYTHEBOOK_PEPPER": ("door", "pepper"),
@@ -386,7 +387,9 @@ class Server(_Section):
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
     api_query: Literal["envelope", "plain"] = Field(
-        "envelope", description="Contract of `POST /api/query`: envelope (S2) or plain (S3)."
+        "envelope",
+        description="Contract of `POST /api/query`, which two contracts claim: envelope or plain. "
+        "The preset plain sets plain.",
     )
     workers: int = Field(
         1, ge=1, le=256, description="Processes that answer; each opens the book by itself."
@@ -435,10 +438,14 @@ class Door(_Section):
         "within its contract's limits on characters, in any script and however JSON escapes it.",
     )
     per_key: int = Field(
-        100, ge=1, description="Questions a minute for each key, on every contract's routes but S2."
+        100, ge=1, description="Requests a minute for each key, in every contract but envelope."
     )
-    per_session: int = Field(10, ge=1, description="Questions a minute for each session of S2.")
-    per_address: int = Field(20, ge=1, description="Questions a minute for each address, on S2.")
+    per_session: int = Field(
+        10, ge=1, description="Questions a minute for each session, in the contract envelope."
+    )
+    per_address: int = Field(
+        20, ge=1, description="Questions a minute for each address, in the contract envelope."
+    )
     per_reader: int = Field(
         600, ge=1, description="Pages and searches a minute for each key or address, on the page."
     )

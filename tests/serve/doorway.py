@@ -61,16 +61,16 @@ async def _who(request: Request) -> Response:
 
 
 def app_behind(door: Door, answer: Answer = _who) -> ASGIApp:
-    """Routes of S4 (/chat/run, /chat/stream, /threads), of S2 (/query), and /health of nobody."""
+    """Routes of chat (/chat/…, /threads), of envelope (/query), and /health of nobody."""
 
     async def endpoint(request: Request) -> Response:
         return await answer(request)
 
     named = [
-        ("S4", Route("/chat/run", endpoint, methods=["POST"])),
-        ("S4", Route("/chat/stream", endpoint, methods=["POST"])),
-        ("S4", Route("/threads", endpoint, methods=["GET", "DELETE"])),
-        ("S2", Route("/query", endpoint, methods=["POST"])),
+        ("chat", Route("/chat/run", endpoint, methods=["POST"])),
+        ("chat", Route("/chat/stream", endpoint, methods=["POST"])),
+        ("chat", Route("/threads", endpoint, methods=["GET", "DELETE"])),
+        ("envelope", Route("/query", endpoint, methods=["POST"])),
     ]
     app = FastAPI(routes=[route for _, route in named], openapi_url=None)
     app.router.routes.append(Route("/health", _who, methods=["GET", "POST"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from bythebook.serve import examples
 from bythebook.serve.app import create_app
 from bythebook.serve.contracts import book, envelope, plain
 from bythebook.serve.contracts.shape import by_place, shortened
-from bythebook.settings import Server, Settings
+from bythebook.settings import load_settings
 from tests.serve.conftest import FragileEmbedder
 
 _QUESTION = "At how many degrees does a kettle boil water?"
@@ -107,13 +108,22 @@ def test_s3_still_uses_the_book_beside_a_selection(client: TestClient) -> None:
     assert "kettle" in client.post("/api/v1/query", json=leaning).json()["answer"]
 
 
-def test_api_query_is_s3s_by_a_setting(library: Library) -> None:
-    app = create_app(library, Settings(server=Server(api_query="plain")))
-    with TestClient(app) as client:
-        assert set(client.post("/api/query", json={"query": _QUESTION}).json()) == {
-            "answer",
-            "sources",
-        }
+@pytest.mark.parametrize(
+    ("flags", "environ"),
+    [
+        ({"server": {"api_query": "plain"}}, {}),
+        ({"preset": "plain"}, {}),
+        ({}, {"BYTHEBOOK_API_QUERY": "plain"}),
+    ],
+)
+def test_api_query_is_plain_by_setting_preset_and_variable(
+    library: Library, tmp_path: Path, flags: dict[str, object], environ: dict[str, str]
+) -> None:
+    settings = load_settings(flags, environ=environ, directory=tmp_path)
+    with TestClient(create_app(library, settings)) as client:
+        plain = client.post("/api/query", json={"query": _QUESTION}).json()
+        assert {"answer", "sources"} <= set(plain)
+        assert "status" not in plain
         assert "status" in client.post("/api/v2/query", json={"query": _QUESTION}).json()
 
 

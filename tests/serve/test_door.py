@@ -39,9 +39,9 @@ async def test_without_a_key_only_an_open_door_lets_in(stores: DoorStores) -> No
     async with client_of(stores=stores, needs_keys=True) as client:
         refused = await client.post("/chat/run")
         assert refused.status_code == 401
-        assert refused.json()["contract"] == "S4"
+        assert refused.json()["contract"] == "chat"
         assert refused.headers["www-authenticate"] == "Bearer"
-        assert (await client.post("/query")).json()["contract"] == "S2"
+        assert (await client.post("/query")).json()["contract"] == "envelope"
         assert (await client.get("/threads")).status_code == 401
         assert (await client.get("/health")).status_code == 200
 
@@ -127,7 +127,7 @@ async def test_exactly_a_hundred_of_a_thousand_for_each_key(stores: DoorStores) 
             refused = next(a for a in answers if a.status_code == 429)
             assert 1 <= int(refused.headers["retry-after"]) <= 60
             assert refused.headers["ratelimit-remaining"] == "0"
-            assert refused.json()["contract"] == "S4"
+            assert refused.json()["contract"] == "chat"
 
 
 async def test_sessions_and_addresses_of_s2() -> None:

@@ -215,8 +215,8 @@ def test_a_question_is_written_down_as_this_contracts(
     _streamed(client, _user(_UNKNOWN))
     lines = [vars(record)[FIELDS] for record in caplog.records if FIELDS in vars(record)]
     assert [(line["contract"], line["outcome"]) for line in lines] == [
-        ("OpenAI", "answered"),
-        ("OpenAI", "refused"),
+        ("openai", "answered"),
+        ("openai", "refused"),
     ]
 
 

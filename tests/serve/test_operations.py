@@ -215,8 +215,8 @@ def test_each_question_is_one_line_without_its_text(
     client.get("/health")
     answered, refused, streamed, rejected = _lines(caplog)
     assert answered["request_id"] == "one"
-    assert (answered["contract"], answered["outcome"]) == ("S1", "answered")
-    assert (refused["contract"], refused["outcome"]) == ("S4", "refused")
+    assert (answered["contract"], answered["outcome"]) == ("ask", "answered")
+    assert (refused["contract"], refused["outcome"]) == ("chat", "refused")
     assert (streamed["route"], streamed["outcome"]) == ("/chat/stream", "answered")
     assert (rejected["status"], rejected["outcome"]) == (400, "rejected")
     assert refused["refusal_type"] == "low_relevance"

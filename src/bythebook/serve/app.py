@@ -62,6 +62,6 @@ def create_app(
     app.include_router(widget_routes())
     if tools:
         app.router.routes.append(tools.contract.route)
-    app.include_router(page_routes(settings, needs_key=required))
-    app.openapi = lambda: describe(app, routers)  # type: ignore[method-assign]
+    app.openapi = lambda: describe(app, routers, needs_key=required)  # type: ignore[method-assign]
+    app.include_router(page_routes(settings, needs_key=required, describe=app.openapi))
     return app

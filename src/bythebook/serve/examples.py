@@ -5,11 +5,15 @@ Nothing here is ever served to a reader.
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from bythebook.answer.respond import Event, State
 from bythebook.errors import (
     BookError,
     InvalidInput,
+    KeyReused,
     NotAllowed,
     NotFound,
     RateLimited,
@@ -38,7 +42,9 @@ from bythebook.model import (
 )
 from bythebook.ports import ThreadSummary
 from bythebook.retrieve.search import Findings
+from bythebook.serve.contracts import chat, openai
 from bythebook.serve.contracts.wire import Call
+from bythebook.serve.stream import Told, Write, bare, named
 
 SESSION = "550e8400-e29b-41d4-a716-446655440000"
 _ASKED_AT = datetime(2025, 12, 17, 14, 23, 45, 123000, UTC)
@@ -125,36 +131,59 @@ ERRORS: dict[int, BookError] = {
     401: NotAllowed("The key is missing or not known.", cure="Send a key of this server."),
     404: NotFound("There is no such thread.", cure="Check its id, or begin a new one."),
     413: TooLarge("The request is larger than 128 KiB.", cure="Send a shorter one."),
+    422: KeyReused(
+        "This Idempotency-Key came with another request before.",
+        cure="Use a new key for a new request.",
+    ),
     429: RateLimited("Too many questions.", retry_after=12, cure="Try again in 12 seconds."),
     503: StoreFailed("The index did not answer."),
     504: StoreFailed("The index did not answer in time.", timed_out=True),
 }
 
-# The same of OpenAI's: a first chunk, the last one, and the end.
-_CHUNK = f'"id":"chatcmpl-{CALL.request_id.replace("-", "")}","object":"chat.completion.chunk"'
-CHUNKS = f"""data: {{{_CHUNK},"choices":[{{"index":0,"delta":{{"content":"{_SAYS} [1]"}}}}]}}
+# --- streams: told by the contracts' own code -----------------------------------------------------
 
-data: {{{_CHUNK},"choices":[{{"index":0,"delta":{{}},"finish_reason":"stop"}}],"sources":[]}}
+_STREAM = "6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c"
 
-data: [DONE]
 
-"""
+async def _journey(reply: Reply) -> AsyncGenerator[Event, None]:
+    """What the library tells of a reply while it is made."""
+    yield State.RETRIEVING
+    yield reply.evidence
+    if isinstance(reply.outcome, Answer):
+        for citation in reply.outcome.citations:
+            yield citation
+        for sentence in reply.outcome.sentences:
+            yield sentence
+    yield reply
 
-# The beginning and the end of a stream; an event's data is JSON in one line.
-STREAM = f"""id: 6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c.1
-event: session
-data: {{"session_id":"{SESSION}","request_id":"{CALL.request_id}"}}
 
-id: 6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c.2
-event: retrieval
-data: {{"num_chunks":2,"average_similarity":0.83,"confidence_level":"medium","should_answer":true}}
+def _all_of(telling: AsyncGenerator[Told, None]) -> Iterator[Told]:
+    """Run a generator that waits for nothing, without an event loop."""
+    while True:
+        try:
+            telling.asend(None).send(None)
+        except StopIteration as told:
+            yield told.value
+        except StopAsyncIteration:
+            return
+        else:
+            raise RuntimeError("an example waits for something")
 
-id: 6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c.3
-event: delta
-data: {{"text":"A node is a process. [1]","paragraph":0,"html":"<p>A node is a process. …</p>"}}
 
-id: 6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c.5
-event: done
-data: {{"response":"A node is a process. [1]"}}
+def _written(telling: AsyncGenerator[Told, None], write: Write = named) -> str:
+    """The stream as it is sent."""
+    events = enumerate(_all_of(telling), start=1)
+    sent = (write(f"{_STREAM}.{n}", name, body.model_dump_json()) for n, (name, body) in events)
+    return b"".join(sent).decode()
 
-"""
+
+def _told(reply: Reply) -> str:
+    call = replace(CALL, query="3f2b8a52-6f0e-4f0a-9d3c-0c6f3a1b2c4d")
+    return _written(chat.tell(QUESTION, _journey(reply), call))
+
+
+STREAM, STREAM_REFUSED = _told(ANSWERED), _told(REFUSED)
+_COMPLETION = openai.CompletionRequest.model_validate(
+    {"messages": [{"role": "user", "content": QUESTION.text}], "stream": True}
+)
+CHUNKS = _written(openai.tell(_COMPLETION, _journey(ANSWERED), CALL), bare)

@@ -28,12 +28,12 @@ from bythebook.library import Library
 from bythebook.model import Answer, Refusal, Reply
 from bythebook.serve.log import FIELDS
 from bythebook.serve.metrics import CONTENT_TYPE, Metrics
+from bythebook.serve.openapi import CONTRACTS
 from bythebook.serve.stream import Streams
 
 _log = logging.getLogger(__name__)
 
 _TOKEN = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_CONTRACT = re.compile(r"S[0-4]|OpenAI")
 _WARM_UP_AGAIN_S = 1.0
 _DRAIN_S = 10.0
 
@@ -177,7 +177,7 @@ class Operations:
         path = getattr(route, "path", "unmatched")
         self.metrics.count_request(path, request.status)
         tags = [str(tag) for tag in getattr(route, "tags", ())]
-        contract = next((tag for tag in tags if _CONTRACT.fullmatch(tag)), None)
+        contract = next((tag for tag in tags if tag in CONTRACTS), None)
         if contract is not None and scope["method"] == "POST":
             request.outcome = _outcome(request, scope.get("state", {}))
             _log.info("question", extra={FIELDS: self._line(request, contract, path)})

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from html import escape
 from importlib import resources
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from bythebook.serve.api_page import contents, reference
 from bythebook.settings import Settings
 
 # Everything a page needs comes from here, and nothing else may run on it.
@@ -24,13 +27,14 @@ _HEADERS = {
 _KINDS = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
 _FILES = (
     *("palette.css", "page.css", "page.js", "reader.js", "search.js", "dom.js"),
-    *("admin.css", "admin.js"),
+    *("admin.css", "admin.js", "docs.css", "docs.js"),
 )
 
 Page = Callable[[Request], Response]
+Describe = Callable[[], dict[str, Any]]
 
 
-def page_routes(settings: Settings, *, needs_key: bool) -> APIRouter:
+def page_routes(settings: Settings, *, needs_key: bool, describe: Describe) -> APIRouter:
     router = APIRouter(include_in_schema=False)
     for name in _FILES:
         router.add_api_route(f"/{name}", _file(name))
@@ -39,6 +43,7 @@ def page_routes(settings: Settings, *, needs_key: bool) -> APIRouter:
     for path in ("/", "/read", "/read/{path:path}"):
         router.add_api_route(path, page)
     router.add_api_route("/admin", _shell(admin, needs_key=needs_key))
+    router.add_api_route("/docs", _api(needs_key=needs_key, describe=describe))
     return router
 
 
@@ -66,6 +71,21 @@ def _shell(html: str, *, needs_key: bool, key: str = "") -> Page:
         return _answer(request, html.replace("{{root}}", root), "text/html")
 
     return shell
+
+
+def _api(*, needs_key: bool, describe: Describe) -> Page:
+    """The page of the API, made from its description when it is first asked for."""
+
+    @cache
+    def shell() -> Page:
+        described = describe()
+        html = _read("docs.html").replace("{{contents}}", contents(described))
+        return _shell(html.replace("{{reference}}", reference(described)), needs_key=needs_key)
+
+    def api(request: Request) -> Response:
+        return shell()(request)
+
+    return api
 
 
 def _answer(request: Request, content: str, kind: str) -> Response:

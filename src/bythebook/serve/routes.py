@@ -100,7 +100,7 @@ async def _reply(
 
 
 def _book(library: Library) -> APIRouter:
-    router = _router("S0", book.Error, book.fail)
+    router = _router("query", book.Error, book.fail)
 
     @router.post("/query", responses=openapi.shows(book.show))
     async def query(body: book.Query, who: Who, request: Request) -> book.Response:
@@ -111,7 +111,7 @@ def _book(library: Library) -> APIRouter:
 
 
 def _agent(library: Library) -> APIRouter:
-    router = _router("S1", agent.AgentError, agent.fail)
+    router = _router("ask", agent.AgentError, agent.fail)
 
     @router.post("/ask", responses=openapi.shows(agent.show))
     async def ask(body: agent.AgentQuery, who: Who, request: Request) -> agent.AgentResponse:
@@ -133,7 +133,7 @@ def _agent(library: Library) -> APIRouter:
 
 def _envelope(library: Library, paths: tuple[str, ...]) -> APIRouter:
     statuses = (*openapi.USUAL, 504)
-    router = _router("S2", envelope.QueryResponse, envelope.fail, statuses=statuses)
+    router = _router("envelope", envelope.QueryResponse, envelope.fail, statuses=statuses)
 
     async def query(
         body: envelope.QueryRequest, who: Who, request: Request
@@ -151,7 +151,7 @@ def _envelope(library: Library, paths: tuple[str, ...]) -> APIRouter:
 
 
 def _plain(library: Library, paths: tuple[str, ...]) -> APIRouter:
-    router = _router("S3", plain.Error, plain.fail)
+    router = _router("plain", plain.Error, plain.fail)
 
     async def query(body: plain.QueryRequest, who: Who, request: Request) -> plain.QueryResponse:
         """Ask the book; a selection leads the search. No sources: the book does not say."""
@@ -163,9 +163,9 @@ def _plain(library: Library, paths: tuple[str, ...]) -> APIRouter:
 
 
 def _chat(library: Library, streams: Streams) -> APIRouter:
-    router = _router("S4", chat.ChatError, chat.fail, statuses=(*openapi.USUAL, 404))
-    told = {"answer": {"value": examples.STREAM}}
-    events = {MEDIA_TYPE: {"schema": {"type": "string"}, "examples": told}}
+    router = _router("chat", chat.ChatError, chat.fail, statuses=(*openapi.USUAL, 404))
+    told = openapi.streamed(answer=examples.STREAM, refusal=examples.STREAM_REFUSED)
+    events = {MEDIA_TYPE: told}
     shows = openapi.shows(partial(chat.show, call=examples.CALL))
     shows[200]["content"] |= events
     shows[200]["links"] = _leads_to_thread("$response.body#/session_id")
@@ -175,7 +175,10 @@ def _chat(library: Library, streams: Streams) -> APIRouter:
     async def run(
         body: chat.ChatRequest, who: Who, request: Request
     ) -> Response | chat.ChatResponse:
-        """Ask the book in a conversation; `should_answer` says whether it answers."""
+        """Ask the book in a conversation; `should_answer` says whether it answers.
+
+        With `stream: true` the reply is a stream of events, as that of `/chat/stream`.
+        """
         if body.stream:
             return await stream(body, who, request)
         question = chat.read(body, request=who.request)
@@ -187,7 +190,15 @@ def _chat(library: Library, streams: Streams) -> APIRouter:
         responses={200: {"content": events, "links": leads}},
     )
     async def stream(body: chat.ChatRequest, who: Who, request: Request) -> Response:
-        """The same, told as it is made: server-sent events, the last one `done` or `error`."""
+        """Ask in a conversation, and get the answer as server-sent events while it is written.
+
+        The events come in this order: `session`, `retrieval`, any number of `delta`, any number of
+        `citation`, and last `done` or `error`. The data of each is JSON in one line. All `text` of
+        the deltas together is the `response` of `done`, and `retrieval` agrees with `done`. A
+        stream that ends without `done` or `error` was cut off: send the same request again with
+        `Last-Event-ID` to get what came after that event. Ids are `<stream>.<number>`, counted
+        from 1 without a gap. In silence a comment (`: ping`) keeps the connection open.
+        """
         asked = replace(who, query=str(uuid.uuid4()))
         call = replace(call_of(request), query=asked.query)
         seen = request.headers.get("last-event-id")
@@ -204,8 +215,8 @@ def _chat(library: Library, streams: Streams) -> APIRouter:
 
 
 def _threads(library: Library) -> APIRouter:
-    """S4's conversations: each is there for whoever began it, and for nobody else."""
-    router = _router("S4", chat.ChatError, chat.fail, statuses=(*openapi.USUAL, 404))
+    """The conversations of chat: each is there for whoever began it, and for nobody else."""
+    router = _router("chat", chat.ChatError, chat.fail, statuses=(*openapi.USUAL, 404))
     page = chat.show_threads(examples.THREADS, limit=20, offset=0)
     pages = openapi.shown(200, threads=page)
     pages[200]["links"] = _leads_to_thread("$response.body#/threads/0/thread_id") | {
@@ -263,7 +274,7 @@ def _leads_to_thread(thread: str) -> dict[str, openapi.Link]:
 
 
 def _feedback(library: Library) -> APIRouter:
-    router = _router("S4", chat.ChatError, chat.fail)
+    router = _router("chat", chat.ChatError, chat.fail)
 
     kept = openapi.shown(200, kept=chat.FeedbackResponse(kept=True))
 
@@ -278,11 +289,10 @@ def _feedback(library: Library) -> APIRouter:
 
 
 def _openai(library: Library, streams: Streams) -> APIRouter:
-    router = _router("OpenAI", openai.Error, openai.fail, statuses=(*openapi.USUAL, 404))
+    router = _router("openai", openai.Error, openai.fail, statuses=(*openapi.USUAL, 404))
     opened = Call()
     shows = openapi.shows(partial(openai.show, call=examples.CALL, prompt_tokens=9))
-    told = {"answer": {"value": examples.CHUNKS}}
-    shows[200]["content"][MEDIA_TYPE] = {"schema": {"type": "string"}, "examples": told}
+    shows[200]["content"][MEDIA_TYPE] = openapi.streamed(answer=examples.CHUNKS)
     leads = {"model": openapi.link("get", "/v1/models/{model}", model="$response.body#/model")}
     shows[200]["links"] = leads
 

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 _BODY_S = 8.0  # for a body to arrive: with its head, and its refusal, within ten
 _LINGER_S, _LINGER_BYTES = 1.0, 1024 * 1024  # for one that is too large to end
 _STREAM = "/chat/stream"
-READER = "Reader"  # the contract of the pages, beside those that answer
+READER = "reader"  # the contract of the pages, beside those that answer
+_BY_SESSION = "envelope"  # the contract that counts sessions and addresses
 _BODILESS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -41,7 +42,7 @@ _BODILESS = ("GET", "HEAD", "OPTIONS")
 class Contract:
     """What the door knows of a route: whose it is, and how that says no."""
 
-    name: str  # S0 … S4
+    name: str  # the tag of its routes: query, ask, envelope, plain, chat, openai …
     route: BaseRoute
     fail: Fail
     is_public: bool = False  # open without a key even where keys are asked for
@@ -274,13 +275,13 @@ class Limits:
         return at_home and not self._rules.limit_loopback
 
     def _rules_of(self, state: dict[str, Any]) -> list[Rule]:
-        """S2 counts sessions and addresses; every other contract counts its caller, as S4 does.
+        """Envelope counts sessions and addresses; every other contract counts its caller.
 
         Who reads and searches as he types asks no question: that is counted by itself.
         """
         if state["contract"].name == READER:
             return [Rule("reader", state["caller"], self._rules.per_reader)]
-        if state["contract"].name != "S2":
+        if state["contract"].name != _BY_SESSION:
             each = "key" if state["owner"] else "address"
             return [Rule(each, state["caller"], self._rules.per_key)]
         who = addresses.counted_as(state["address"])

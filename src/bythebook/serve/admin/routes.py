@@ -26,7 +26,7 @@ Days = Annotated[int, Query(ge=1, le=366)]
 
 def admin_routes(library: Library, *, needs_key: bool) -> APIRouter:
     router = APIRouter(
-        tags=["Admin"],
+        tags=["admin"],
         route_class=contract_route(fail),
         include_in_schema=False,
         dependencies=[Depends(_only_the_author(needs_key=needs_key))],
