@@ -5,9 +5,12 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.samples import ROOT
 
 
+@pytest.mark.slow
 def test_the_demo_ingests_asks_and_prints_the_readmes_transcript(tmp_path: Path) -> None:
     environment = {**os.environ, "BYTHEBOOK_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
     demo = ["sh", "demo.sh", "--no-serve"]

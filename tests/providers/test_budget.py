@@ -81,13 +81,12 @@ def provider() -> Iterator[Loopback]:
         yield provider
 
 
-@pytest.mark.real
+@pytest.mark.loopback
 async def test_fifty_questions_at_once_stay_within_the_day(
     provider: Loopback, tmp_path: Path
 ) -> None:
     budget = Budget(tmp_path / "tokens.db", 1000)
-    calm = {"timeout_s": 20.0, "first_token_s": 20.0, "gap_s": 20.0, "max_output_tokens": 100}
-    async with writer_at(provider.url, budget=budget, **calm) as writer:
+    async with writer_at(provider.url, budget=budget, max_output_tokens=100) as writer:
 
         async def ask() -> bool:
             try:
@@ -107,7 +106,7 @@ async def test_fifty_questions_at_once_stay_within_the_day(
         assert 850 < await budget.spent() <= 1000
 
 
-@pytest.mark.real
+@pytest.mark.loopback
 async def test_a_call_that_was_refused_costs_nothing(provider: Loopback, tmp_path: Path) -> None:
     provider.script = lambda request: refuse(401)
     budget = Budget(tmp_path / "tokens.db", 1000)

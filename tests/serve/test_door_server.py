@@ -12,7 +12,7 @@ from bythebook.assemble import open_keys
 from bythebook.settings import load_settings
 from tests.serve.doors import new_key, serving
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.loopback
 
 
 async def test_a_revoked_key_is_refused_within_a_second(tmp_path: Path) -> None:
