@@ -18,7 +18,7 @@ _OUTSIDE = re.compile(
     r"|\bshared[/\\]data\b"
     r"|[\"']shared[\"'] */"
     r"|\b(?:ROOT|CHECKOUT)\.parent\b"
-    r"|(?<![\w.~}-])/(?:work|root|home|Users)/(?!author\b)\w"  # of one machine; an author is made up
+    r"|(?<![\w.~}-])/(?:work|root|home|Users)/(?!author\b)\w"  # homes of one machine
     r"|/tmp/bash_jobs"
 )
 _PARENTS = re.compile(r"__file__\)(?:\.resolve\(\))?\.parents\[(\d+)\]")
