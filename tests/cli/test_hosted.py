@@ -35,7 +35,7 @@ def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         [str(Path(sys.executable).with_name("bythebook")), *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         cwd=folder,
         env={"PATH": "/usr/bin:/bin", "COLUMNS": "100"},

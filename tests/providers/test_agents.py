@@ -275,7 +275,8 @@ async def test_what_goes_wrong_is_one_error(steps: list[Any], kind: str) -> None
         await _drafted(provider, **times)
     error = caught.value
     assert (error.timed_out, error.retryable) == (kind == _LATE, kind != _NEVER), error
-    assert len(provider.requests) == 1  # nobody tries again behind our back
+    # Nobody tries again behind our back; on a busy machine the time may be up before the first.
+    assert len(provider.requests) == 1 or (kind == _LATE and not provider.requests)
     assert not any(word in str(error) for word in ("sk-secret", "127.0.0.1", "Traceback"))
     if steps == refuse(429, Retry_After="7"):
         assert error.retry_after == 7

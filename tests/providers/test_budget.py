@@ -48,7 +48,7 @@ def test_processes_share_a_day(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, str(tmp_path / "tokens.db")]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    assert sum(int(process.communicate(timeout=60)[0]) for process in running) == 100
+    assert sum(int(process.communicate(timeout=300)[0]) for process in running) == 100
 
 
 async def test_what_was_not_needed_is_given_back_and_a_new_day_is_new(tmp_path: Path) -> None:

@@ -36,14 +36,12 @@ def provider() -> Iterator[Loopback]:
 
 @pytest.mark.loopback
 async def test_cohere_is_told_what_a_text_is_for_and_never_to_cut_it(provider: Loopback) -> None:
-    async with embedder_at(
-        provider.url + "/v2", "cohere:embed-english-v3.0", timeout_s=20
-    ) as embedder:
+    async with embedder_at(provider.url + "/v2", "cohere:embed-english-v3.0") as embedder:
         vectors = await embedder.embed([f"text {n}" for n in range(200)], role="passage")
         await embedder.embed(["a question"], role="query")
     assert vectors.shape == (200, 1024)
     *documents, question = [request.body for request in provider.requests]
-    assert [len(body["texts"]) for body in documents] == [96, 96, 8]
+    assert sorted(len(body["texts"]) for body in documents) == [8, 96, 96]
     assert {body["input_type"] for body in documents} == {"search_document"}
     assert question["input_type"] == "search_query"
     assert {body["truncate"] for body in (*documents, question)} == {"NONE"}
