@@ -48,7 +48,7 @@ async def counter(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
     with ExitStack() as stack:
         store: Counter = MemoryCounter()
         if request.param == "redis":
-            store = RedisCounter(stack.enter_context(running_redis(tmp_path)))
+            store = RedisCounter(stack.enter_context(running_redis(tmp_path)), wait_s=60)
         elif request.param != "memory":
             engine = open_counts(address(request.param, tmp_path, request), tmp_path)
             store = SqlCounter(engine, deadline_s=60)  # the machine may be busy
