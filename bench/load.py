@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 RESULTS, FIGURES = HERE / "RESULTS.md", HERE / "load.json"
 CLIENTS = (1, 10, 100, 200)
 STREAMS = 200
-COMMAND = "python bench/load.py --home /tmp/sample --write"
+COMMAND = "python bench/load.py --home bench/data/homes/sample --write"
 ROUNDS = 3
 
 

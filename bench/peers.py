@@ -62,7 +62,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", default="")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--fresh", action="store_true")
-    parser.add_argument("--data", type=Path, default=CHECKOUT.parent / "shared/data")
+    parser.add_argument("--data", type=Path, default=CHECKOUT / "bench/data")
     return parser.parse_args()
 
 

@@ -559,8 +559,8 @@ search scans packed passage vectors and compares only the units of what that bri
 17).
 
 ```sh
-python bench/scale.py --work /tmp/scale --questions ../shared/data/squad-minibook/qa.jsonl \\
-  --book ../shared/data/squad-minibook/docs --book examples/physical-ai-book/docs
+python bench/scale.py --work bench/data/scale --questions bench/data/squad-minibook/qa.jsonl \\
+  --book bench/data/squad-minibook/docs --book examples/physical-ai-book/docs
 ```
 """
 

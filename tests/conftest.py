@@ -12,11 +12,21 @@ from typing import Any
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from tests import parts
 from tests.databases import postgres
+from tests.parts import pytest_addoption, pytest_collection_modifyitems, pytest_sessionfinish
+from tests.proof.ledger import SKIPPED
 from tests.samples import SAMPLE_BOOK, small_book
 from tests.servers import qdrant_cluster, qdrant_server
 
-__all__ = ["postgres", "qdrant_cluster", "qdrant_server"]  # fixtures of every test
+__all__ = [  # fixtures of every test, and hooks
+    "postgres",
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_sessionfinish",
+    "qdrant_cluster",
+    "qdrant_server",
+]
 
 _guard = {"closed": False}
 
@@ -27,7 +37,7 @@ hypothesis_settings.load_profile("unhurried")
 
 def _audit(event: str, args: tuple[object, ...]) -> None:
     if event == "socket.connect" and _guard["closed"] and isinstance(args[1], tuple):
-        raise RuntimeError("a unit test opens no sockets: mark it real, or use a fake")
+        raise RuntimeError("a unit test opens no sockets: mark it loopback or real, or use a fake")
 
 
 sys.addaudithook(_audit)
@@ -42,24 +52,33 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Each row of the proof with its figure."""
+    """Write each row of the proof with its figure, then what was run and what was not."""
     if _rows:
         terminalreporter.section("proof")
     for row in sorted(_rows, key=lambda row: (row["id"][0], int(row["id"][1:]))):
-        mark = "held " if row["held"] else "FAILS"
-        told = f"{row['title']}: {row['done']}: {row['found']}"
-        terminalreporter.write_line(f"{mark} {row['id']:<4} {told}")
+        terminalreporter.write_line(line_of(row))
+    parts.write_summary(terminalreporter, terminalreporter.config)
 
 
-def pytest_configure() -> None:
+def line_of(row: dict[str, Any]) -> str:
+    """One row as the summary shows it; a row that was not tried is neither held nor failed."""
+    if row["skipped"]:
+        return f"skipped {row['id']:<4} {row['title']}: {row['skipped']}"
+    mark = "held" if row["held"] else "FAILS"
+    return f"{mark:<7} {row['id']:<4} {row['title']}: {row['done']}: {row['found']}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Started in the background, we ignore Ctrl+C, and so would every process that we start."""
+    parts.pytest_configure(config)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def _closed_sockets(request: pytest.FixtureRequest) -> Iterator[None]:
-    _guard["closed"] = request.node.get_closest_marker("real") is None
+    opens = any(request.node.get_closest_marker(name) for name in ("real", "loopback"))
+    _guard["closed"] = not opens
     yield
     _guard["closed"] = False
 
@@ -67,6 +86,8 @@ def _closed_sockets(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = yield
+    if report.skipped and isinstance(report.longrepr, tuple):
+        item.stash[SKIPPED] = report.longrepr[2].removeprefix("Skipped: ")
     must_run = os.environ.get("CI") and item.get_closest_marker("real")
     if must_run and report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"

@@ -86,10 +86,10 @@ class Postgres:
     def _end(self, how: signal.Signals) -> None:
         assert self.process is not None
         self.process.send_signal(how)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=60)
         self.process = None
 
-    def _wait_until_ready(self, seconds: float = 60) -> None:
+    def _wait_until_ready(self, seconds: float = 120) -> None:
         import psycopg
 
         deadline = time.monotonic() + seconds

@@ -11,6 +11,8 @@ from bythebook.model import Evidence, Hit, Metadata, Passage, Place
 
 ROOT = Path(__file__).parents[1]
 SAMPLE_BOOK = ROOT / "examples" / "physical-ai-book"
+WORKSHOP = ROOT / "tests" / "book" / "books" / "workshop" / "docs"  # plain Markdown
+FEATURES = ROOT / "tests" / "book" / "books" / "features" / "docs"  # what MDX adds
 
 PAGES = {
     "intro.md": """---

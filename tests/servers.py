@@ -47,7 +47,7 @@ class Service:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.process = _start(self.command, self.folder, self.environment)
 
-    def wait(self, seconds: float = 60) -> None:
+    def wait(self, seconds: float = 120) -> None:
         wait_until_open(self.process, self.port, seconds)
         deadline = time.monotonic() + seconds
         while not self.is_ready():
@@ -57,11 +57,11 @@ class Service:
 
     def kill(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(timeout=15)
+        self.process.wait(timeout=60)
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=60)
 
 
 @contextmanager
@@ -85,7 +85,7 @@ class Node:
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(timeout=15)
+        self.process.wait(timeout=60)
 
     def restart(self) -> None:
         self.process = _start(self.command, self.folder)
@@ -205,7 +205,7 @@ def free_ports(count: int) -> list[int]:
         return [probe.getsockname()[1] for probe in probes]
 
 
-def _wait_until_ready(node: Node, seconds: float = 30) -> None:
+def _wait_until_ready(node: Node, seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while True:
         assert node.process.poll() is None, "the Qdrant server ended while starting"
@@ -217,7 +217,7 @@ def _wait_until_ready(node: Node, seconds: float = 30) -> None:
             time.sleep(0.1)
 
 
-def _wait_until_joined(node: Node, size: int, seconds: float = 30) -> None:
+def _wait_until_joined(node: Node, size: int, seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while True:
         with urllib.request.urlopen(f"{node.url}/cluster", timeout=5) as response:
@@ -245,7 +245,7 @@ def running_redis(folder: Path) -> Iterator[str]:
         yield f"redis://127.0.0.1:{redis.port}/0"
 
 
-def wait_until_open(process: subprocess.Popen[bytes], port: int, seconds: float = 30) -> None:
+def wait_until_open(process: subprocess.Popen[bytes], port: int, seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while True:
         assert process.poll() is None, "the server ended while starting"

@@ -5,9 +5,12 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.samples import ROOT
 
 
+@pytest.mark.slow
 def test_the_demo_ingests_asks_and_prints_the_readmes_transcript(tmp_path: Path) -> None:
     environment = {**os.environ, "BYTHEBOOK_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
     demo = ["sh", "demo.sh", "--no-serve"]
@@ -20,7 +23,7 @@ def test_the_demo_ingests_asks_and_prints_the_readmes_transcript(tmp_path: Path)
     for line in transcript.splitlines():
         assert line.strip() in shown, f"not in the demo's output: {line}"
     second = subprocess.run(
-        demo, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=60
+        demo, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=600
     )
     assert "0 embedded" in second.stdout
     assert second.stderr == ""

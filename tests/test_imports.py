@@ -25,7 +25,7 @@ _HEAVY = {
 def _loaded(code: str) -> set[str]:
     script = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=600
     )
     return {name.partition(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
 
@@ -79,6 +79,6 @@ def _lint(folder: Path) -> subprocess.CompletedProcess[str]:
         env={"PYTHONPATH": str(folder / "src"), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )

@@ -1,6 +1,7 @@
 """A writer that lies in every way we could think of, and one that tells the truth in its own words.
 
-The sentences are made at test time from real books, the same ones every time.
+The sentences are made at test time from the sample book, the same ones every time. How large a
+share is kept depends on the book: ``bench/check.py`` measures that on several.
 """
 
 from collections import Counter
@@ -17,25 +18,17 @@ from bythebook.model import Evidence, Hit, Passage
 from bythebook.providers.local import LocalEmbedder
 from tests.answer.handwritten import handwritten
 from tests.answer.liar import Case, cases
-from tests.samples import ROOT, SAMPLE_BOOK, evidence
+from tests.samples import SAMPLE_BOOK, evidence
 
-_DATA = ROOT.parent / "shared" / "data"
-_BOOKS = (
-    SAMPLE_BOOK / "docs",
-    _DATA / "squad-minibook" / "docs",
-    _DATA / "physical-ai-book" / "docs",
-)
-_EACH = 12  # of every kind and book
+_EACH = 12  # of every kind
 
 
 @lru_cache(maxsize=1)
 def _cases() -> tuple[Case, ...]:
-    books = [_passages(docs) for docs in _BOOKS if docs.is_dir()]
-    each = _EACH * len(_BOOKS) // len(books)
-    return tuple(case for passages in books for case in cases(passages, each=each))
+    return tuple(cases(_passages(SAMPLE_BOOK / "docs"), each=_EACH))
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=1)
 def _passages(docs: Path) -> tuple[Passage, ...]:
     return read_book(docs).passages
 
@@ -73,18 +66,39 @@ def _shares(held: dict[Case, bool]) -> str:
     return ", ".join(f"{kind}: {kept[kind]}/{count} shown" for kind, count in asked.items())
 
 
-async def test_lies_are_blocked() -> None:
+# Told truly and untruly in ways that the check knows: none of these is a matter of degree.
+_ALWAYS_KEPT = (
+    "synonym", "possessive", "contraction", "number format", "opening words", "aside dropped",
+    "second part dropped", "clause moved", "two sentences joined", "list item in bold",
+)  # fmt: skip
+_ALWAYS_BLOCKED = (
+    "invented", "true elsewhere", "number changed", "number word changed", "numbers swapped",
+    "name changed", "name of another passage", "not", "never", "not removed", "opposite",
+    "made stronger", "unit changed", "something added", "orders obeyed",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", _ALWAYS_BLOCKED)
+async def test_lies_are_blocked(kind: str) -> None:
+    told = [case for case in _cases() if case.kind == kind]
+    held = await _held(told)
+    assert len(told) == _EACH
+    assert [case.claim for case, holds in held.items() if holds] == []
+
+
+@pytest.mark.parametrize("kind", _ALWAYS_KEPT)
+async def test_true_paraphrases_are_kept(kind: str) -> None:
+    told = [case for case in _cases() if case.kind == kind]
+    held = await _held(told)
+    assert len(told) == _EACH
+    assert [case.claim for case, holds in held.items() if not holds] == []
+
+
+async def test_most_lies_of_every_kind_are_blocked() -> None:
     told = [case for case in _cases() if not case.true]
     held = await _held(told)
-    assert len(told) >= 300
+    assert {case.kind for case in told} >= set(_ALWAYS_BLOCKED)
     assert 1 - sum(held.values()) / len(held) >= 0.95, _shares(held)
-
-
-async def test_true_paraphrases_are_kept() -> None:
-    told = [case for case in _cases() if case.true]
-    held = await _held(told)
-    assert len(told) >= 300
-    assert sum(held.values()) / len(held) >= 0.95, _shares(held)
 
 
 async def test_what_a_person_wrote_about_the_sample_book() -> None:

@@ -14,8 +14,6 @@ and why:
 - Comments such as ``highlight-next-line`` stay in our code: it is kept byte for byte.
 - Maths is drawn by KaTeX on the page and stays TeX with us.
 - Words in a component's properties or in its own source are reported by the ingest, not kept.
-- A page that prints its own table of contents or front matter does so by running code.
-- A themed image is two images on the page, with the same words.
 - Docusaurus draws ``:smile:`` as a picture; we keep the short name. (No page here has one.)
 - A locale falls back to the untranslated page; the book holds that page once.
 """
@@ -25,7 +23,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -35,35 +32,19 @@ from bythebook.book.site import Book, Page, read_book
 from tests.book import docusaurus
 from tests.book.docusaurus import BuiltPage
 from tests.book.parity_site import IN_ORDER, ORDERED, PAGES
+from tests.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
 
 pytestmark = pytest.mark.real
 
-ROOT = Path(__file__).parents[2]
-SAMPLE = ROOT / "examples" / "physical-ai-book"
-MDX_SAMPLE = ROOT.parent / "shared" / "data" / "docusaurus-mdx-sample" / "website" / "docs"
-BIG_BOOK = ROOT.parent / "shared" / "data" / "physical-ai-book" / "docs"
-FEATURES = "docs/guides/markdown-features"
-
-SVG = '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
 STUBS: dict[str, str] = {
-    "src/components/BrowserWindow.js": (
-        "import React from 'react';\nexport default function B({children}) {"
+    "src/components/Frame.js": (
+        "import React from 'react';\nexport default function Frame({children}) {"
         " return <div>{children}</div>; }\n"
     ),
-    "src/theme/MDXComponents.js": (
-        "import MDXComponents from '@theme-original/MDXComponents';\n"
-        "import CodeBlock from '@theme/CodeBlock';\n"
-        "import Tabs from '@theme/Tabs';\nimport TabItem from '@theme/TabItem';\n"
-        "export default {...MDXComponents, Code: CodeBlock, Tabs, TabItem,"
-        " Highlight: ({children}) => <span>{children}</span>};\n"
+    "src/components/Highlight.js": (
+        "import React from 'react';\nexport default function Highlight({children}) {"
+        " return <span>{children}</span>; }\n"
     ),
-    "src/pages/examples/_myComponent.js": "export default function MyComponent() {}\n",
-    "static/img/docusaurus.svg": SVG,
-    "static/img/docusaurus_keytar.svg": SVG,
-    "static/img/docusaurus_speed.svg": SVG,
-    "docs/assets/docusaurus-asset-example.docx": "text",
-    f"{FEATURES}/markdown-features-tabs-styles.module.css": ".a{}",
-    f"{FEATURES}/markdown-features-react.module.css": ".a{}",
 }
 CALLOUT_LABELS = "Key idea Example Background In the lab"
 KIND = re.compile(r"^( *(?:- )?)(?:Note|Tip|Info|Warning|Danger|Caution) — ", re.M)
@@ -238,7 +219,7 @@ def test_a_hand_written_sidebar_gives_the_same_order() -> None:
 
 @pytest.fixture(scope="module")
 def sample() -> tuple[Book, dict[str, BuiltPage]]:
-    site = docusaurus.build("sample", {".": SAMPLE})
+    site = docusaurus.build("sample", {".": SAMPLE_BOOK})
     return read_book(site), docusaurus.pages(site)
 
 
@@ -267,9 +248,9 @@ def test_the_sample_book_shows_the_same_words(sample: tuple[Book, dict[str, Buil
 def source_of(page: Page) -> str:
     if page.file.startswith("i18n/"):
         _, locale, rest = page.file.split("/", 2)
-        folder = SAMPLE / "i18n" / locale / "docusaurus-plugin-content-docs" / "current"
+        folder = SAMPLE_BOOK / "i18n" / locale / "docusaurus-plugin-content-docs" / "current"
         return (folder / rest).read_text(encoding="utf-8")
-    return (SAMPLE / "docs" / page.file).read_text(encoding="utf-8")
+    return (SAMPLE_BOOK / "docs" / page.file).read_text(encoding="utf-8")
 
 
 def held_by_components(source: str) -> str:
@@ -279,16 +260,14 @@ def held_by_components(source: str) -> str:
     return " ".join([*quizzes, *labels, *computed])
 
 
-# --- Docusaurus' own pages about Markdown ---------------------------------------------------------
+# --- what MDX adds --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def features() -> tuple[Book, dict[str, BuiltPage]]:
-    if not MDX_SAMPLE.is_dir():
-        pytest.skip("needs docusaurus-mdx-sample in ../shared/data")
     sources = {
         **STUBS,
-        "docs": MDX_SAMPLE,
+        "docs": FEATURES,
         "docusaurus.config.js": docusaurus.config(),
         "sidebars.js": docusaurus.SIDEBARS,
     }
@@ -296,7 +275,7 @@ def features() -> tuple[Book, dict[str, BuiltPage]]:
     return read_book(site / "docs"), docusaurus.pages(site)
 
 
-def test_docusaurus_own_pages_have_the_same_addresses_and_anchors(
+def test_pages_of_mdx_have_the_same_addresses_and_anchors(
     features: tuple[Book, dict[str, BuiltPage]],
 ) -> None:
     assert_same_pages(*features)
@@ -304,30 +283,19 @@ def test_docusaurus_own_pages_have_the_same_addresses_and_anchors(
     assert_passages_land(*features)
 
 
-def test_docusaurus_own_pages_show_the_same_words(
-    features: tuple[Book, dict[str, BuiltPage]],
-) -> None:
+def test_pages_of_mdx_show_the_same_words(features: tuple[Book, dict[str, BuiltPage]]) -> None:
     book, built = features
     for page in book.pages:
-        source = (MDX_SAMPLE / page.file).read_text(encoding="utf-8")
-        computed = " ".join(re.findall(r'<ThemedImage\s+alt="([^"]*)"', source))
-        if "toc={toc" in source or "JSON.stringify(toc" in source:
-            contents = " ".join(
-                f"{text} {anchor} value id level 2 3" for text, anchor in page.headings
-            )
-            computed += f" {contents} {contents} {source[:300]} {page.title}"
-        assert_same_words(page, built[path_of(page)], computed=computed)
+        assert_same_words(page, built[path_of(page)])
 
 
-# --- a whole textbook by somebody else ------------------------------------------------------------
+# --- a textbook in plain Markdown -----------------------------------------------------------------
 
 
-def test_every_page_of_the_big_book_is_the_same() -> None:
-    if not BIG_BOOK.is_dir():
-        pytest.skip("needs physical-ai-book in ../shared/data")
+def test_every_page_of_plain_markdown_is_the_same() -> None:
     config = docusaurus.config(markdown_format="detect", maths=False)
-    sources = {"docs": BIG_BOOK, "docusaurus.config.js": config, "sidebars.js": docusaurus.SIDEBARS}
-    site = docusaurus.build("big", sources)
+    sources = {"docs": WORKSHOP, "docusaurus.config.js": config, "sidebars.js": docusaurus.SIDEBARS}
+    site = docusaurus.build("workshop", sources)
     book, built = read_book(site / "docs"), docusaurus.pages(site)
     assert_same_pages(book, built)
     assert_same_anchors(book, built)

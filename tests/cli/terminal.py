@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-PATIENCE_S = 20
+PATIENCE_S = 120
 _STEERING = re.compile(
     r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x1b\x07]*(?:\x1b\\|\x07)|[=>])|[\x01\x02\r]"
 )

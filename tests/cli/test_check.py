@@ -46,7 +46,7 @@ def test_options_before_a_subcommand_are_not_lost_silently(small_home: Path) -> 
     assert "bythebook check index …" in str(done.exception)
 
 
-@pytest.mark.real
+@pytest.mark.loopback
 @pytest.mark.parametrize(
     ("script", "verdict"),
     [
@@ -75,7 +75,7 @@ def test_a_writer_is_tried(small_home: Path, script: Script, verdict: str | None
         assert done.exit_code in (2, 3)
 
 
-@pytest.mark.real
+@pytest.mark.loopback
 def test_what_is_away_is_named_one_by_one(small_home: Path) -> None:
     nowhere = f"127.0.0.1:{free_port()}"
     done = check(
@@ -98,7 +98,7 @@ def test_what_is_away_is_named_one_by_one(small_home: Path) -> None:
     assert nowhere not in done.output
 
 
-@pytest.mark.real
+@pytest.mark.loopback
 def test_a_database_that_is_away_is_said_so_without_its_password(small_home: Path) -> None:
     address = f"postgresql://reader:secret@127.0.0.1:{free_port()}/book"
     done = check(small_home, DATABASE_URL=address)

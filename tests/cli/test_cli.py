@@ -21,7 +21,7 @@ def run(
         capture_output=True,
         text=True,
         input=stdin,
-        timeout=120,
+        timeout=600,
         check=False,
         env={"PATH": "/usr/bin:/bin", "COLUMNS": "100", **environment},
     )
@@ -219,7 +219,7 @@ def test_two_processes_read_one_book_at_once(small_home: Path) -> None:
         subprocess.Popen([*command, "--home", str(small_home)], stdout=subprocess.PIPE)
         for _ in range(3)
     ]
-    outputs = [process.communicate(timeout=60)[0] for process in both]
+    outputs = [process.communicate(timeout=300)[0] for process in both]
     assert [json.loads(output)["total_count"] for output in outputs] == [5, 5, 5]
 
 
@@ -297,7 +297,7 @@ def test_watching_ingests_again_when_a_file_changes(book_folder: Path, tmp_path:
             assert "3 pages" in process.stdout.readline()
         finally:
             process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=10) == 130
+        assert process.wait(timeout=60) == 130
 
 
 def test_check_links_finds_what_is_gone(book_folder: Path, tmp_path: Path) -> None:

@@ -125,6 +125,6 @@ def test_a_running_loop_is_no_obstacle(home: Path) -> None:
         "print(asyncio.run(cell()))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
     )
     assert "100 degrees" in done.stdout

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from bythebook.cli.eval import FIGURES
 from bythebook.evaluate.measure import METRICS
 from tests.cli.test_cli import run
@@ -46,6 +48,7 @@ def test_a_missed_bar_is_exit_code_4_and_is_named(sample_home: Path) -> None:
     assert all(len(line) <= 100 for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_a_book_makes_its_own_questions(sample_home: Path, tmp_path: Path) -> None:
     questions = tmp_path / "made.jsonl"
     made = run("eval", "--make", "12", "--out", str(questions), "--home", str(sample_home))

@@ -13,7 +13,7 @@ import pytest
 from tests.providers.loopback import Loopback, Request, Step, chat, embeddings, refuse
 from tests.samples import small_book
 
-pytestmark = pytest.mark.real  # sockets, on this machine alone
+pytestmark = pytest.mark.loopback
 
 _SAID = "A kettle boils water at 100 degrees Celsius."
 
@@ -35,13 +35,14 @@ def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         [str(Path(sys.executable).with_name("bythebook")), *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         cwd=folder,
         env={"PATH": "/usr/bin:/bin", "COLUMNS": "100"},
     )
 
 
+@pytest.mark.slow
 def test_a_book_is_made_and_asked_with_hosted_models(provider: Loopback, tmp_path: Path) -> None:
     small_book(tmp_path / "docs")
     (tmp_path / "bythebook.toml").write_text(

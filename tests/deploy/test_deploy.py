@@ -309,6 +309,7 @@ def _pins(path: Path) -> dict[str, str]:
     return dict(pin.findall(path.read_text("utf-8")))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not FULL, reason="installs every package anew: BYTHEBOOK_PROOF=full")
 def test_the_image_s_commands_run(tmp_path: Path) -> None:
     """Without Docker: the same commands in a copy of what it would be sent."""

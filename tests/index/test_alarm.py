@@ -1,4 +1,4 @@
-"""Files that look planted are named, and those of real books are not."""
+"""Files that look planted are named, and those of whole books are not."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.index.alarm import bursts
-from tests.samples import ROOT, SAMPLE_BOOK, passage, read
-
-_DATA = ROOT.parent / "shared" / "data"
+from tests.samples import FEATURES, ROOT, SAMPLE_BOOK, WORKSHOP, passage, read
 
 _THINGS = (
     "kettle", "kite", "pump", "lathe", "clock", "motor", "crane", "valve", "bridge", "canal",
@@ -69,16 +67,13 @@ def test_a_short_page_is_no_burst(tmp_path: Path) -> None:
     "docs",
     [
         SAMPLE_BOOK / "docs",
-        _DATA / "squad-minibook/docs",
-        _DATA / "physical-ai-book/docs",
-        _DATA / "docusaurus-mdx-sample/website/docs",
+        WORKSHOP,
+        FEATURES,
         ROOT / "docs",
     ],
     ids=lambda docs: f"{docs.parent.name}/{docs.name}",
 )
-def test_real_books_raise_no_alarm(docs: Path) -> None:
-    if not docs.is_dir():
-        pytest.skip("needs the books in ../shared/data")
+def test_whole_books_raise_no_alarm(docs: Path) -> None:
     assert bursts(read(docs).passages) == ()
 
 

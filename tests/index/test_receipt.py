@@ -183,7 +183,7 @@ class Author:
         command += ["--home", str(self.home), "--json", *options]
         environment = {"PATH": "/usr/bin:/bin"}
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=environment, timeout=120
+            command, capture_output=True, text=True, check=False, env=environment, timeout=600
         )
         result: dict[str, object] = json.loads(done.stdout)
         assert done.returncode == result["exit_code"], done.stderr

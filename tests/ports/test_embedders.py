@@ -34,7 +34,9 @@ def provider() -> Iterator[Loopback]:
         yield provider
 
 
-@pytest.fixture(params=[*_EMBEDDERS, *(pytest.param(n, marks=pytest.mark.real) for n in _HOSTED)])
+@pytest.fixture(
+    params=[*_EMBEDDERS, *(pytest.param(n, marks=pytest.mark.loopback) for n in _HOSTED)]
+)
 async def embedder(request: pytest.FixtureRequest, provider: Loopback) -> AsyncIterator[Embedder]:
     if request.param in _EMBEDDERS:
         yield _EMBEDDERS[request.param]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+import pytest
+
 FULL = os.environ.get("BYTHEBOOK_PROOF") == "full"
+SKIPPED = pytest.StashKey[str]()  # of a test: why it was skipped
 
 
 @dataclass(slots=True)

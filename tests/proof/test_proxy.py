@@ -11,7 +11,7 @@ import pytest
 
 from tests.proof.proxy import Faults, FaultyLine, faulty_line
 
-pytestmark = pytest.mark.real  # sockets on this machine
+pytestmark = pytest.mark.loopback
 
 _SAID = b"0123456789" * 10
 

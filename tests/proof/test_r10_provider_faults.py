@@ -39,7 +39,7 @@ from tests.providers.loopback import (
     reply,
 )
 
-pytestmark = pytest.mark.real  # sockets, on this machine alone
+pytestmark = pytest.mark.loopback
 
 # Patience for a hundred calls at once on a busy machine.
 _IN_COMPANY = {"timeout_s": 5.0, "first_token_s": 2.5, "gap_s": 1.0}

@@ -17,7 +17,7 @@ from tests.proof.ledger import Ledger
 from tests.providers.hosted import drafted, writer_at
 from tests.providers.loopback import Loopback, Step, chat, refuse
 
-pytestmark = pytest.mark.real  # sockets, on this machine alone
+pytestmark = pytest.mark.loopback
 
 _AT_ONCE = 20  # readers who ask in the same second
 _CALM = {"timeout_s": 30.0, "first_token_s": 30.0, "gap_s": 30.0}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from functools import partial
-from pathlib import Path
 
 from bythebook.book.mdx import Reading, Source, parse
 from bythebook.book.passages import passages_of
@@ -14,6 +13,7 @@ from tests.book.parity_site import PAGES
 from tests.book.test_hostile_input import FRAGMENTS, PLACE, READINGS, read
 from tests.clock import seconds_of
 from tests.proof.ledger import Ledger
+from tests.samples import FEATURES
 
 _HOSTILE = [
     "<", "{", "<a ", '<a b="', "<a b={", "$a ", "$$\n", ":::note\n", ">", "> ", "- ", "- a\n", "[",
@@ -34,7 +34,7 @@ def test_any_text(proof: Ledger) -> None:
         bar="0 exceptions, 0 lost words, ≤ 50 ms/KB; 10 times the text in ≤ 12 times the time",
     )
     seeds = [text for name, text in sorted(PAGES.items()) if name.endswith((".md", ".mdx"))]
-    seeds += [file.read_text(encoding="utf-8") for file in _real_pages()]
+    seeds += [file.read_text(encoding="utf-8") for file in sorted(FEATURES.rglob("*.mdx"))]
     dice, files = random.Random(7), proof.times(2_000, 20_000)
     failed, slow = [], 0
     for number in range(files):
@@ -99,8 +99,3 @@ def _grows_evenly(pattern: str, reading: Reading) -> bool:
 def _seconds(pattern: str, size: int, reading: Reading) -> float:
     work = partial(parse, Source.of(pattern * (size // len(pattern))), reading)
     return seconds_of(lambda: passages_of(work(), PLACE, Metadata()), runs=2)
-
-
-def _real_pages() -> list[Path]:
-    data = Path(__file__).parents[3] / "shared" / "data" / "docusaurus-mdx-sample"
-    return sorted(data.rglob("*.mdx"))

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.proof.ledger import Ledger
 from tests.samples import SAMPLE_BOOK
 
@@ -39,6 +41,7 @@ def _records(docs: Path, seed: int) -> list[dict[str, object]]:
     return [{name: value for name, value in r.items() if name != "source"} for r in records]
 
 
+@pytest.mark.smoke
 def test_same_bytes_same_ids(proof: Ledger, tmp_path: Path) -> None:
     row = proof("R24", "The same book has the same ids everywhere", bar="0 differences")
     prints = set()

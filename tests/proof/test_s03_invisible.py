@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from bythebook.book.letters import clean
 from bythebook.book.site import read_book
 from tests.proof.ledger import Ledger
@@ -56,6 +58,7 @@ _HIDDEN = {chr(code) for code in (*range(0xE0000, 0xE0080), *range(0x202A, 0x202
 )
 
 
+@pytest.mark.smoke
 def test_what_nobody_sees_is_not_read(proof: Ledger, tmp_path: Path) -> None:
     row = proof(
         "S3",

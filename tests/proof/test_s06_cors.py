@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 from bythebook.assemble import open_door_stores
 from bythebook.settings import Door as Rules
@@ -54,6 +55,7 @@ def _faults(origin: str, preflight: httpx.Response, answer: httpx.Response) -> l
     return faults
 
 
+@pytest.mark.smoke
 async def test_origins_are_exact(proof: Ledger) -> None:
     row = proof("S6", "Pages of others read answers (CORS)", bar="0 strangers allowed; never `*`")
     stores = open_door_stores()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
+import pytest
+
 from bythebook.serve.addresses import client_address, counted_as, networks
 from tests.proof.ledger import Ledger
 
@@ -65,6 +67,7 @@ def _claim(dice: random.Random) -> str:
     return dice.choice([",", ", "]).join(dice.choices(kinds, k=dice.randrange(1, 6)))
 
 
+@pytest.mark.smoke
 def test_who_calls_is_not_what_callers_say(proof: Ledger) -> None:
     row = proof("S8", "Headers forge the caller's address", bar="0 forged addresses believed")
     wrong = [

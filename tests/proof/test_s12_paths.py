@@ -11,6 +11,8 @@ import os
 import threading
 from pathlib import Path, PurePosixPath
 
+import pytest
+
 from bythebook.book.files import UnreadableFile, read_bytes
 from bythebook.book.site import read_book
 from bythebook.index.catalog import to_record
@@ -146,6 +148,7 @@ def _hard_link_is_read(folder: Path) -> bool:
     return passage.text == "A kettle boils water."
 
 
+@pytest.mark.smoke
 def test_nothing_outside_the_book_is_read(proof: Ledger, tmp_path: Path) -> None:
     row = proof("S12", "Paths, links and races lead out of the book", bar="0 bytes from outside")
     docs = _site(tmp_path)

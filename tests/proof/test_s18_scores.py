@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from mcp import Client
 
 from bythebook.library import Library
@@ -90,6 +91,7 @@ async def _raw_of(library: Library, text: str) -> set[float]:
     return _raw((await library.search(Question(text, top_k=20))).hits)
 
 
+@pytest.mark.smoke
 async def test_no_similarity_leaves_the_server(proof: Ledger, tmp_path: Path) -> None:
     row = proof(
         "S18",

@@ -48,7 +48,7 @@ def test_processes_share_a_day(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, str(tmp_path / "tokens.db")]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    assert sum(int(process.communicate(timeout=60)[0]) for process in running) == 100
+    assert sum(int(process.communicate(timeout=300)[0]) for process in running) == 100
 
 
 async def test_what_was_not_needed_is_given_back_and_a_new_day_is_new(tmp_path: Path) -> None:
@@ -81,13 +81,12 @@ def provider() -> Iterator[Loopback]:
         yield provider
 
 
-@pytest.mark.real
+@pytest.mark.loopback
 async def test_fifty_questions_at_once_stay_within_the_day(
     provider: Loopback, tmp_path: Path
 ) -> None:
     budget = Budget(tmp_path / "tokens.db", 1000)
-    calm = {"timeout_s": 20.0, "first_token_s": 20.0, "gap_s": 20.0, "max_output_tokens": 100}
-    async with writer_at(provider.url, budget=budget, **calm) as writer:
+    async with writer_at(provider.url, budget=budget, max_output_tokens=100) as writer:
 
         async def ask() -> bool:
             try:
@@ -107,7 +106,7 @@ async def test_fifty_questions_at_once_stay_within_the_day(
         assert 850 < await budget.spent() <= 1000
 
 
-@pytest.mark.real
+@pytest.mark.loopback
 async def test_a_call_that_was_refused_costs_nothing(provider: Loopback, tmp_path: Path) -> None:
     provider.script = lambda request: refuse(401)
     budget = Budget(tmp_path / "tokens.db", 1000)

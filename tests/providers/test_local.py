@@ -116,7 +116,7 @@ def test_processes_that_start_together_agree_and_leave_one_file(tmp_path: Path) 
     ]
     for process in starting:
         process.start()
-    vectors = {answers.get(timeout=120) for _ in starting}
+    vectors = {answers.get(timeout=600) for _ in starting}
     for process in starting:
         process.join()
     assert len(vectors) == 1

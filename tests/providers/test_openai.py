@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
@@ -32,9 +31,7 @@ from tests.providers.loopback import (
 )
 from tests.writers import library_with
 
-pytestmark = pytest.mark.real  # sockets, on this machine alone
-
-_CALM = {"timeout_s": 10.0, "first_token_s": 8.0, "gap_s": 5.0}
+pytestmark = pytest.mark.loopback
 
 
 @pytest.fixture
@@ -44,7 +41,7 @@ def provider() -> Iterator[Loopback]:
 
 
 async def test_it_asks_for_a_stream_and_for_what_it_cost(provider: Loopback) -> None:
-    async with writer_at(provider.url + "/v1", max_output_tokens=77, **_CALM) as writer:
+    async with writer_at(provider.url + "/v1", max_output_tokens=77) as writer:
         assert await drafted(writer) == ("A kite flies.", Usage(40, 9, 1, None))
     [request] = provider.requests
     assert request.path == "/v1/chat/completions"
@@ -113,7 +110,7 @@ def test_thoughts_are_taken_out_however_the_text_is_cut(text: str, sizes: list[i
 @pytest.mark.parametrize("name", _WHOLE)
 async def test_a_draft_that_says_it_is_whole_is_whole(name: str, provider: Loopback) -> None:
     provider.script = lambda request: _WHOLE[name]
-    async with writer_at(provider.url, **_CALM) as writer:
+    async with writer_at(provider.url) as writer:
         text, _ = await drafted(writer)
     assert text == "A kite."
 
@@ -121,7 +118,7 @@ async def test_a_draft_that_says_it_is_whole_is_whole(name: str, provider: Loopb
 async def test_what_was_said_before_the_length_stays_and_is_counted(provider: Loopback) -> None:
     provider.script = lambda request: chat("A kite flies. It", finish="length", cost=(30, 5))
     pieces = []
-    async with writer_at(provider.url, **_CALM) as writer:
+    async with writer_at(provider.url) as writer:
         with pytest.raises(Truncated, match=r"reached the length.*max_output_tokens"):
             async for piece in writer.write(QUESTION, EVIDENCE, ()):
                 pieces.append(piece)
@@ -130,7 +127,7 @@ async def test_what_was_said_before_the_length_stays_and_is_counted(provider: Lo
 
 async def test_what_nobody_counted_is_estimated(provider: Loopback) -> None:
     provider.script = lambda request: [STREAM, delta("A kite flies by wind."), DONE, LAST]
-    async with writer_at(provider.url, price_in=2.0, price_out=10.0, **_CALM) as writer:
+    async with writer_at(provider.url, price_in=2.0, price_out=10.0) as writer:
         _, used = await drafted(writer)
     assert 10 < used.prompt_tokens < 40
     assert used.completion_tokens == 6
@@ -157,7 +154,7 @@ async def test_a_parameter_that_an_endpoint_does_not_take_is_left_out_from_then_
         return refuse(400, said) if gone in request.body else chat("A kite.")
 
     provider.script = script
-    async with writer_at(provider.url, **_CALM) as writer:
+    async with writer_at(provider.url) as writer:
         for _ in range(2):
             assert (await drafted(writer))[0] == "A kite."
     assert [gone in request.body for request in provider.requests] == [True, False, False]
@@ -166,7 +163,7 @@ async def test_a_parameter_that_an_endpoint_does_not_take_is_left_out_from_then_
 
 async def test_a_probe_takes_a_few_tokens_or_says_what_is_wrong(provider: Loopback) -> None:
     provider.script = lambda request: chat("Ye", finish="length")
-    async with writer_at(provider.url, **_CALM) as writer:
+    async with writer_at(provider.url) as writer:
         await writer.probe()
         assert provider.requests[0].body["max_tokens"] <= 16
         provider.script = lambda request: refuse(404, "no such model")
@@ -178,14 +175,10 @@ async def test_a_probe_takes_a_few_tokens_or_says_what_is_wrong(provider: Loopba
 
 
 async def _until(happened: Callable[[], object]) -> None:
-    async with asyncio.timeout(5):
+    """Wait for less time than a call would last if nobody ended it."""
+    async with asyncio.timeout(30):
         while not happened():  # noqa: ASYNC110 - it happens on the provider's thread
             await asyncio.sleep(0.005)
-
-
-async def _left_at(provider: Loopback) -> float:
-    await _until(lambda: provider.left)
-    return provider.left[0]
 
 
 def _tokens_for_ever(request: Request) -> Iterator[Step]:
@@ -199,7 +192,7 @@ def _tokens_for_ever(request: Request) -> Iterator[Step]:
 async def test_who_leaves_ends_the_call_at_once(when: str, provider: Loopback) -> None:
     quiet: list[Step] = [STREAM, HANG] if when.startswith("before") else [STREAM, delta("A"), HANG]
     provider.script = _tokens_for_ever if when == "streaming" else lambda request: quiet
-    async with writer_at(provider.url, **_CALM) as writer:
+    async with writer_at(provider.url) as writer:
         first = asyncio.Event()
 
         async def read() -> None:
@@ -209,19 +202,17 @@ async def test_who_leaves_ends_the_call_at_once(when: str, provider: Loopback) -
 
         reader = asyncio.create_task(read())
         await _until(lambda: provider.requests and (first.is_set() or when.startswith("before")))
-        left = time.monotonic()
         reader.cancel()
-        assert await _left_at(provider) - left < 0.3
+        await _until(lambda: provider.left)
 
 
 async def test_a_draft_that_is_closed_ends_the_call_at_once(provider: Loopback) -> None:
     provider.script = _tokens_for_ever
-    async with writer_at(provider.url, **_CALM) as writer:
+    async with writer_at(provider.url) as writer:
         pieces = writer.write(QUESTION, EVIDENCE, ())
         assert await anext(pieces) == "word "
-        left = time.monotonic()
         await pieces.aclose()
-        assert await _left_at(provider) - left < 0.3
+        await _until(lambda: provider.left)
 
 
 async def test_a_reader_who_leaves_a_question_ends_the_call_at_once(
@@ -229,7 +220,7 @@ async def test_a_reader_who_leaves_a_question_ends_the_call_at_once(
 ) -> None:
     said = ["A kettle boils water at 100 degrees Celsius. [1] ", "A kettle "]
     provider.script = lambda request: [STREAM, *map(delta, said), HANG]
-    async with writer_at(provider.url, **_CALM) as writer:
+    async with writer_at(provider.url) as writer:
         library = await library_with(book_folder, lambda index: writer)
         question = Question("At how many degrees does a kettle boil water?", floor=0.0)
         shown = asyncio.Event()
@@ -241,9 +232,8 @@ async def test_a_reader_who_leaves_a_question_ends_the_call_at_once(
                         shown.set()
 
         reader = asyncio.create_task(listen())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await shown.wait()
-        left = time.monotonic()
         reader.cancel()
-        assert await _left_at(provider) - left < 0.3
+        await _until(lambda: provider.left)
         await library.close()

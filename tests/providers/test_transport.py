@@ -11,7 +11,7 @@ import pytest
 
 from bythebook.providers.transport import Transport
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.loopback
 
 _KEPT = httpx.Limits(max_connections=None, max_keepalive_connections=0)
 
@@ -58,13 +58,13 @@ async def test_who_leaves_at_any_instant_leaves_no_connection_open() -> None:
             base_url=f"http://127.0.0.1:{port}", transport=Transport(limits=_KEPT)
         ) as client,
     ):
-        for _ in range(40):
-            instants = (random.random() / 20 for _ in range(20))
+        longest_s = 0.05
+        while (before := meeting.asked) <= 100:
+            instants = (random.random() * longest_s for _ in range(20))
             await asyncio.gather(*(_ask_and_leave(client, after_s) for after_s in instants))
-        assert meeting.asked > 100
-        for _ in range(100):
-            if not meeting.connected:
-                break
-            await asyncio.sleep(0.1)
-        assert meeting.connected == 0
+            if meeting.asked == before:  # a busy machine: nobody was there long enough
+                longest_s *= 2
+        async with asyncio.timeout(60):
+            while meeting.connected:  # noqa: ASYNC110 - nobody tells when a connection is gone
+                await asyncio.sleep(0.1)
         assert (await client.get("/")).text == "what\never"

@@ -29,7 +29,7 @@ class Serving:
     def kill(self) -> None:
         """All of its processes, as a power cut would."""
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=60)
 
 
 @contextmanager
@@ -53,10 +53,10 @@ def serving(
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=30)
+            process.wait(timeout=60)
 
 
-def _wait_until_all_answer(address: str, workers: int, seconds: float = 30) -> None:
+def _wait_until_all_answer(address: str, workers: int, seconds: float = 120) -> None:
     deadline, seen = time.monotonic() + seconds, set()
     while len(seen) < workers:
         assert time.monotonic() < deadline, "a worker does not answer"

@@ -31,12 +31,12 @@ class Running:
         """SIGTERM it: its exit code, and how many seconds that took."""
         began = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=30), time.monotonic() - began
+        return self.process.wait(timeout=60), time.monotonic() - began
 
     def interrupt(self) -> int:
         """Ctrl+C, as a terminal sends it, to every process at once."""
         os.killpg(self.process.pid, signal.SIGINT)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=60)
 
 
 @contextmanager
@@ -118,7 +118,7 @@ def free_port() -> int:
         return port
 
 
-def _wait_until_ready(server: Running, seconds: float = 60) -> None:
+def _wait_until_ready(server: Running, seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while True:
         assert server.process.poll() is None, server.log.read_text()

@@ -12,7 +12,7 @@ from bythebook.assemble import open_keys
 from bythebook.settings import load_settings
 from tests.serve.doors import new_key, serving
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.loopback
 
 
 async def test_a_revoked_key_is_refused_within_a_second(tmp_path: Path) -> None:
@@ -20,7 +20,9 @@ async def test_a_revoked_key_is_refused_within_a_second(tmp_path: Path) -> None:
     text = await new_key(settings)
     store = open_keys(settings)
     with serving(tmp_path, workers=2, counts="database") as server:
-        async with httpx.AsyncClient(base_url=server.url, headers={"X-API-Key": text}) as client:
+        async with httpx.AsyncClient(
+            base_url=server.url, timeout=120, headers={"X-API-Key": text}
+        ) as client:
             assert (await client.post("/chat/run")).status_code == 200
             (key,) = await store.all()
             await store.revoke(key.id, key.created_at)
@@ -36,7 +38,7 @@ async def test_a_large_body_is_refused_on_the_wire(tmp_path: Path) -> None:
             yield b"x" * 1024
 
     with serving(tmp_path, workers=1, counts="memory") as server:
-        async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+        async with httpx.AsyncClient(base_url=server.url, timeout=120) as client:
             whole = await client.post("/chat/run", content=b"x" * 160_000)
             chunked = await client.post("/chat/run", content=pieces())  # type: ignore[arg-type]
             assert (whole.status_code, chunked.status_code) == (413, 413)

@@ -8,7 +8,7 @@ import pytest
 
 from bythebook.serve.hangup import hang_up
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.loopback
 
 
 def test_a_client_is_hung_up_on_and_nobody_else() -> None:

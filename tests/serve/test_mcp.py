@@ -207,7 +207,7 @@ async def _use_all(client: Client) -> None:
     assert (await client.call_tool("ask_book", {})).is_error
 
 
-@pytest.mark.real
+@pytest.mark.loopback
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_over_stdio(home: Path, mode: Any) -> None:
     program = StdioServerParameters(command=PROGRAM, args=["mcp", "--home", str(home)])
@@ -215,7 +215,7 @@ async def test_over_stdio(home: Path, mode: Any) -> None:
         await _use_all(client)
 
 
-@pytest.mark.real
+@pytest.mark.loopback
 async def test_over_http(home: Path, tmp_path: Path) -> None:
     with book_server(home, tmp_path / "log", workers=2) as server:
         for mode in ("auto", "legacy"):

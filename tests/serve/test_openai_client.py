@@ -10,7 +10,7 @@ from openai import BadRequestError, NotFoundError, OpenAI
 from tests.samples import small_book
 from tests.serve.running import Running, book_server, ingest
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.loopback
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 

@@ -83,7 +83,7 @@ def client(app: FastAPI) -> Iterator[TestClient]:
 
 
 def _wait_until_ready(client: TestClient) -> None:
-    for _ in range(1000):
+    for _ in range(6000):
         if client.get("/ready").status_code == 200:
             return
         time.sleep(0.01)

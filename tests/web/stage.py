@@ -47,7 +47,7 @@ def book_server(home: Path, *, origins: str, **settings: str) -> Iterator[str]:
         yield address
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=15) == 0
+        assert process.wait(timeout=60) == 0
 
 
 @contextmanager

@@ -67,10 +67,10 @@ def _serve(home: Path, *, port: int | None = None, **environ: str) -> Iterator[s
         yield address
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=15) == 0
+        assert process.wait(timeout=60) == 0
 
 
-def _wait_for(url: str, seconds: float = 30) -> None:
+def _wait_for(url: str, seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while True:
         try:

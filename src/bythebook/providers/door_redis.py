@@ -24,14 +24,14 @@ _CONNECTIONS = 16
 class RedisCounter:
     """A moving window is a list in Redis; its script there counts in one step."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, wait_s: float = _WAIT_S) -> None:
         self._storage = RedisStorage(
             f"async+{url}",
             wrap_exceptions=True,
             implementation="redispy",
             key_prefix="bythebook",
-            socket_timeout=_WAIT_S,
-            socket_connect_timeout=_WAIT_S,
+            socket_timeout=wait_s,
+            socket_connect_timeout=wait_s,
         )
         self._windows = MovingWindowRateLimiter(self._storage)
         self._turns = asyncio.Semaphore(_CONNECTIONS)

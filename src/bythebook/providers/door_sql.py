@@ -67,9 +67,9 @@ def _translated() -> Iterator[None]:
 
 
 class SqlKeys:
-    def __init__(self, engine: sa.Engine) -> None:
+    def __init__(self, engine: sa.Engine, *, deadline_s: float = _DEADLINE_S) -> None:
         self._engine = engine
-        self._hands = Hands(2, deadline_s=_DEADLINE_S)
+        self._hands = Hands(2, deadline_s=deadline_s)
 
     async def add(self, key: ApiKey) -> None:
         await self._hands.do(lambda: self._add(key))
@@ -135,12 +135,14 @@ class _Sweeper:
 class SqlCounter:
     """A moving window is one row: the moments of what was allowed in it."""
 
-    def __init__(self, engine: sa.Engine, *, clock: Clock = time.time) -> None:
+    def __init__(
+        self, engine: sa.Engine, *, clock: Clock = time.time, deadline_s: float = _DEADLINE_S
+    ) -> None:
         self._engine = engine
         self._clock = clock
         self._sweeper = _Sweeper()
         # SQLite lets waiting writers starve; of each process only one waits there.
-        self._hands = Hands(1 if engine.dialect.name == "sqlite" else 8, deadline_s=_DEADLINE_S)
+        self._hands = Hands(1 if engine.dialect.name == "sqlite" else 8, deadline_s=deadline_s)
 
     async def take(self, key: str, *, limit: int, seconds: int) -> Count:
         return await self._hands.do(lambda: self._take(key, limit, seconds))
@@ -176,11 +178,13 @@ class SqlCounter:
 
 
 class SqlReplies:
-    def __init__(self, engine: sa.Engine, *, clock: Clock = time.time) -> None:
+    def __init__(
+        self, engine: sa.Engine, *, clock: Clock = time.time, deadline_s: float = _DEADLINE_S
+    ) -> None:
         self._engine = engine
         self._clock = clock
         self._sweeper = _Sweeper()
-        self._hands = Hands(deadline_s=_DEADLINE_S)
+        self._hands = Hands(deadline_s=deadline_s)
 
     async def claim(self, key: str, fingerprint: str) -> Claim:
         return await self._hands.do(lambda: self._claim(key, fingerprint))

@@ -1,4 +1,7 @@
-"""Whole books by other people: nothing lost, nothing foreign, every code block byte for byte."""
+"""Whole books: nothing is lost, no markup is left, every code block is kept byte for byte.
+
+``books/workshop`` is plain Markdown as people write it, ``books/features`` uses what MDX adds.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,12 @@ import pytest
 
 from bythebook.book.letters import words
 from bythebook.book.site import Book, Page, SiteOptions, read_book
+from tests.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
 
-ROOT = Path(__file__).parents[2]
-DATA = ROOT.parent / "shared" / "data"
 BOOKS = {
-    "physical-ai": DATA / "physical-ai-book" / "docs",
-    "mdx-sample": DATA / "docusaurus-mdx-sample" / "website" / "docs",
-    "squad": DATA / "squad-minibook" / "docs",
-    "sample": ROOT / "examples" / "physical-ai-book" / "docs",
+    "workshop": WORKSHOP,
+    "features": FEATURES,
+    "sample": SAMPLE_BOOK / "docs",
 }
 FENCE = re.compile(r"( *)(`{3,}|~{3,})([^`\n]*)\Z")
 CODE = re.compile(r"^(`{3,})[^`\n]*\n.*?^\1$", re.M | re.S)
@@ -35,8 +36,6 @@ JUNK = re.compile(
 
 @cache
 def book(name: str) -> Book:
-    if not BOOKS[name].is_dir():
-        pytest.skip(f"needs the book {name} in ../shared/data")
     return read_book(BOOKS[name])
 
 
@@ -154,7 +153,7 @@ def test_every_code_block_is_in_exactly_one_passage_byte_for_byte(name: str) -> 
         kept = kept_code(page, expected)
         assert [code for code in kept if code in set(expected)] == expected, page.file
         count += len(expected)
-    assert count > 0 or name == "squad"
+    assert count > 0
     assert any(page.file.startswith("i18n/ur/") for page in book(name).pages) == (name == "sample")
 
 
@@ -165,10 +164,9 @@ MARKUP = re.compile(
 )
 
 
-@pytest.mark.parametrize("name", ["physical-ai", "squad"])
-def test_every_word_of_the_source_but_its_markup_is_kept(name: str) -> None:
-    for page in book(name).pages:
-        source = (BOOKS[name] / page.file).read_text(encoding="utf-8").replace("\u200b", "")
+def test_every_word_of_the_source_but_its_markup_is_kept() -> None:
+    for page in book("workshop").pages:
+        source = (WORKSHOP / page.file).read_text(encoding="utf-8").replace("\u200b", "")
         body = source.partition("\n---\n")[2] if source.startswith("---\n") else source
         kept = " ".join(
             [page.title, *(h for h, _ in page.headings)] + [p.text for p in page.passages]
@@ -179,59 +177,72 @@ def test_every_word_of_the_source_but_its_markup_is_kept(name: str) -> None:
             for word in words(MARKUP.sub(" ", unescape(body)))
             if word not in known and word.strip("_") not in kept
         ]
-        # GFM does not draw the cells of a row that has more of them than the header.
-        assert not [word for word in left if (page.file, word) != ("M4/C3/S7.md", "Debug")], left
+        if page.file == "M2/C1/S1.md":  # GFM does not draw a cell beyond those of the header
+            left.remove("surplus")
+        assert not left, page.file
 
 
 # --- figures --------------------------------------------------------------------------------------
 
 
-def test_the_big_book_has_its_pages_at_their_addresses() -> None:
-    pages = {page.file: page for page in book("physical-ai").pages}
-    assert len(pages) == 106
+def test_pages_have_the_address_of_their_id_and_the_module_of_their_folder() -> None:
+    pages = {page.file: page for page in book("workshop").pages}
+    assert len(pages) == 7
     assert pages["M1/C1/S1.md"].url == "/docs/M1/C1/m1-c1-s1"
-    assert pages["M1/C1/S1.md"].passages[0].place.module == "Module 1: The Nervous System"
-    with_site = read_book(BOOKS["physical-ai"], SiteOptions(url="https://x.example"))
+    assert pages["M1/C1/S1.md"].passages[0].place.module == "Module 1: Measuring"
+    with_site = read_book(WORKSHOP, SiteOptions(url="https://x.example"))
     assert with_site.pages[0].url == "https://x.example/docs/"
 
 
+def test_bare_signs_and_braces_in_prose_are_kept() -> None:
+    texts = {page.file: " ".join(p.text for p in page.passages) for page in book("workshop").pages}
+    length, cutting = texts["M1/C1/S1.md"], texts["M2/C1/S1.md"]
+    assert "may be < 0.5 millimetres" in length
+    assert "If the gap is <0.1 mm the shaft sticks; if it is > 0.4 mm it rattles." in length
+    assert "δ < 1.25 µm" in length
+    assert "the handbook writes vector<double> without" in length
+    assert "write the set as {0, 1}" in cutting
+    assert "costs $12 and the frame $30, together $42" in cutting
+
+
+def test_headings_that_repeat_or_have_emoji_have_anchors_of_their_own() -> None:
+    page = next(p for p in book("workshop").pages if p.file == "M1/C1/S1.md")
+    anchors = [anchor for _, anchor in page.headings if anchor]
+    assert len(set(anchors)) == len(anchors)
+    assert {"common-errors", "common-errors-1", "step-1", "step-1-1"} <= set(anchors)
+    assert "-why-it-matters" in anchors
+
+
+def test_a_partial_is_no_page_and_its_words_are_on_the_page_that_imports_it() -> None:
+    pages = {page.file: page for page in book("features").pages}
+    assert "_shared-part.mdx" not in pages
+    text = " ".join(p.text for p in pages["guides/partials.mdx"].passages)
+    assert "This is text of a partial" in text
+
+
 READ = """
-import sys, time
+import sys
 from pathlib import Path
 from bythebook.book.site import read_book
 
-start = time.process_time()
-read_book(Path(sys.argv[1]))
-seconds = time.process_time() - start
+print(len(read_book(Path(sys.argv[1])).pages))
 # Not ru_maxrss: a child inherits its parent's.
-peak = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]
-print(seconds, peak)
+print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 
 
-def test_a_big_book_is_read_in_seconds() -> None:
-    """106 pages, 3 MB: within 3 s of one core, however busy the others are, and within 300 MB."""
-    book("physical-ai")
-    seconds: list[float] = []
-    while len(seconds) < 5 and min(seconds, default=9.0) >= 3:
-        command = [sys.executable, "-c", READ, str(BOOKS["physical-ai"])]
-        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        seconds.append(float(output.split()[0]))
-        assert int(output.split()[1]) < 300 * 1024
-    assert min(seconds) < 3
-
-
-def test_bare_signs_and_braces_in_prose_are_kept() -> None:
-    texts = {page.file: " ".join(p.text for p in page.passages) for page in book("squad").pages}
-    science = texts["module-2-science/02-computational-complexity-theory.md"]
-    assert "the set {0,1}" in science
-    assert "{xx | x is any binary string}" in science
-    assert "\u200b" not in "".join(texts.values())
-
-
-def test_a_heading_of_the_squad_book_is_found_at_its_own_anchor() -> None:
-    page = next(p for p in book("squad").pages if p.file.endswith("01-normans.md"))
-    assert [p.place.url.partition("#")[2] for p in page.passages][:2] == [
-        "normans-part-1",
-        "normans-part-2",
-    ]
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc of Linux")
+def test_a_big_book_needs_little_memory(tmp_path: Path) -> None:
+    """A hundred pages, 3 MB: within 300 MB."""
+    page = "".join(
+        re.sub(r"\A---\n.*?\n---\n", "", file.read_text("utf-8"), flags=re.S)
+        for file in sorted(WORKSHOP.rglob("*.md"))
+    )
+    for number in range(100):
+        text = page * (30_000 // len(page) + 1)
+        (tmp_path / f"page-{number}.md").write_text(f"# Page {number}\n\n{text}", "utf-8")
+    command = [sys.executable, "-c", READ, str(tmp_path)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    pages, peak = output.split()
+    assert int(pages) == 100
+    assert int(peak) < 300 * 1024
