@@ -200,7 +200,6 @@ def test_bare_signs_and_braces_in_prose_are_kept() -> None:
     assert "may be < 0.5 millimetres" in length
     assert "If the gap is <0.1 mm the shaft sticks; if it is > 0.4 mm it rattles." in length
     assert "δ < 1.25 µm" in length
-    assert "the handbook writes vector<double> without" in length
     assert "write the set as {0, 1}" in cutting
     assert "costs $12 and the frame $30, together $42" in cutting
 
