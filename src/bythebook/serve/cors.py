@@ -17,7 +17,7 @@ _PREFLIGHT = {
 }
 _EXPOSED = (
     "Idempotent-Replayed, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, "
-    "Retry-After, X-Request-Id"
+    "Retry-After, X-Degraded, X-Request-Id"
 )
 _VARY_PREFLIGHT = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"
 
