@@ -20,7 +20,7 @@ _WAIT_S = 30.0  # for the first one's answer
 _LOOK_AGAIN_S = 0.1  # at what another worker is doing
 _LONGEST_KEY = 255
 _LARGEST_REPLY = 1024 * 1024
-_UNKEPT = "S2"  # "PostgreSQL does not store answer text or retrieved chunks"
+_UNKEPT = "envelope"  # "PostgreSQL does not store answer text or retrieved chunks"
 _ENDS = (b"event: done\n", b"\ndata: [DONE]\n")  # of a stream that told all
 
 _log = logging.getLogger(__name__)

@@ -561,14 +561,14 @@
           level: data.confidence_level,
           refused: !data.should_answer && (data.refusal_type ?? "low_relevance"),
           nearby: data.nearby ?? [],
-          low: Boolean(data.disclaimer),
-          offlineWriter: Boolean(data.answered_offline),
-          degraded: Boolean(data.degraded),
+          low: data.disclaimer,
+          offlineWriter: data.answered_offline,
+          degraded: data.degraded,
           query: data.query_id,
         });
         if (answer.refused) this.#say(this.#refusal(answer));
       } else if (name === "error") {
-        throw failure("broken", [data.message, data.suggested_action].filter(Boolean).join(" "));
+        throw failure("broken", `${data.message} ${data.suggested_action}`);
       }
     }
 
@@ -672,9 +672,8 @@
         said.append(make("p.refusal", icon("none"), this.#refusal(answer)));
         if (answer.nearby.length) turn.append(this.#nearby(answer));
       } else for (const html of answer.html) said.append(make("div", { dir: "auto" }, this.#marked(answer, html ?? "")));
-      if (answer.low) turn.append(make("p.note.warn", icon("warn"), words.low));
+      for (const name of ["low", "degraded"]) if (answer[name]) turn.append(make("p.note.warn", icon("warn"), words[name]));
       if (answer.offlineWriter) turn.append(make("p.note", words.offlineWriter));
-      if (answer.degraded) turn.append(make("p.note.warn", icon("warn"), words.degraded));
       if (answer.state === "done" && !answer.refused) turn.append(this.#sources(answer));
       if (answer.state === "done") turn.append(this.#fromSelection(answer), this.#actions(answer));
       if (/stopped|failed/.test(answer.state)) turn.append(this.#troubled(answer));
@@ -889,7 +888,7 @@
     }
   }
 
-  const citationOf = ({ number, chunk_text, similarity_score, chapter, section, url, link }) => ({ number, quote: chunk_text, score: similarity_score, chapter, section, url, link });
+  const citationOf = ({ chunk_text: quote, similarity_score: score, ...rest }) => ({ quote, score, ...rest });
 
   const clamp = (value, least, most) => Math.max(least, Math.min(value, most));
 
