@@ -68,6 +68,7 @@ class FaultyLine:
             await writer.wait_closed()
         except (OSError, asyncio.CancelledError):
             _reset(writer)
+            await _until_closed(writer)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Until one of the two ends, which ends it for the other."""
@@ -85,6 +86,7 @@ class FaultyLine:
                 task.cancel()
             await asyncio.gather(*both, return_exceptions=True)
             their_writer.transport.abort()
+            await _until_closed(their_writer)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         faults, sent = self.faults, 0
@@ -122,6 +124,11 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     while piece := await reader.read(_PIECE):
         writer.write(piece)
         await writer.drain()
+
+
+async def _until_closed(writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

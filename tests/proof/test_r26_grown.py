@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 from tools.grown import House, Part, running_house
 
 from bythebook.assemble import open_library
+from bythebook.errors import StoreFailed
 from bythebook.serve.contracts import chat
 from bythebook.settings import load_settings
 from tests.proof.conversations import Reader, Told, compare
@@ -72,7 +74,7 @@ async def test_any_one_process_may_go(proof: Ledger, tmp_path: Path) -> None:
         kept = [await compare(reader) for reader in readers]
     told = [one for reader in readers for one in reader.said]
     without_vectors = [one for one in told if one.told != alone[one.question]]
-    other = [one for one in without_vectors if one.told != by_words[one.question]]
+    other = [one for one in without_vectors if one.told != by_words.get(one.question)]
     wrong = [text for reader in readers for text in reader.wrong]
     lost, mixed = sum(one.lost for one in kept), sum(one.mixed for one in kept)
     doubled = sum(one.doubled for one in kept)
@@ -147,8 +149,9 @@ async def _asked_by_words(house: House, questions: Sequence[str]) -> Mapping[str
     try:
         for question in questions:
             asked = chat.read(chat.ChatRequest(message=question))
-            reply = chat.show(await library.reply(asked))
-            told[question] = Told.of(reply.model_dump(mode="json"))
+            with suppress(StoreFailed):  # what keywords do not find is an error for now
+                reply = chat.show(await library.reply(asked))
+                told[question] = Told.of(reply.model_dump(mode="json"))
     finally:
         await library.close()
     return told

@@ -418,7 +418,7 @@ def test_the_page_around_it_does_not_move(page: Page, stage: Stage) -> None:
           window.moved = 0;
           new PerformanceObserver((list) => {
             for (const entry of list.getEntries()) window.moved += entry.value;
-          }).observe({ type: "layout-shift", buffered: true });
+          }).observe({ type: "layout-shift" });
         }"""
     )
     before = page.evaluate("() => [document.body.scrollHeight, document.body.scrollWidth]")

@@ -229,8 +229,10 @@ def plain_text(blocks: list[Block] | tuple[Block, ...]) -> str:
     lines: list[str] = []
     for block in blocks:
         match block:
-            case Paragraph() | Heading() | Code():
+            case Paragraph() | Heading():
                 lines.append(block.text)
+            case Code():
+                lines.extend((block.title, block.text))
             case Listing():
                 lines.extend(plain_text(item) for item in block.items)
             case Quote():

@@ -242,7 +242,7 @@ def show(reply: Reply, call: Call | None = None) -> ChatResponse:
     return ChatResponse(
         response=outcome.full_text if isinstance(outcome, Answer) else outcome.text,
         confidence=confidence.average if isinstance(outcome, Answer) else 0.0,
-        sources=[_chunk(citation, reply.evidence) for citation in sources_of(reply)],
+        sources=[_source(citation) for citation in sources_of(reply)],
         session_id=uuid.UUID(reply.question.thread) if reply.question.thread else uuid.uuid4(),
         timestamp=reply.answered_at or (call or Call()).at,
         confidence_level=confidence.level,
@@ -326,19 +326,10 @@ def fail(error: BookError, call: Call | None = None) -> tuple[int, ChatError]:
     )
 
 
-def _chunk(citation: Citation, evidence: Evidence) -> Source:
-    """Show the chunk; of a long one, the part with the quoted words."""
-    texts = (h.passage.text for h in evidence.hits if h.passage.id == citation.passage_id)
-    text = next(texts, citation.quote)
-    start = text.find(citation.quote)
-    if start + len(citation.quote) <= _LONGEST_CHUNK:
-        start = 0
-    return _source(citation, text[start:])
-
-
-def _source(citation: Citation, text: str) -> Source:
+def _source(citation: Citation) -> Source:
+    """Show the quoted words: what stands beside them in the chunk was not verified."""
     return Source(
-        chunk_text=text[:_LONGEST_CHUNK],
+        chunk_text=citation.quote[:_LONGEST_CHUNK],
         similarity_score=citation.score,
         chapter=citation.place.chapter,
         section=citation.place.heading,
@@ -533,5 +524,5 @@ def tell_failure(error: BookError, *, call: Call) -> Told:
 
 
 def _citation(citation: Citation) -> CitationTold:
-    source = _source(citation, citation.quote)
+    source = _source(citation)
     return CitationTold(**source.model_dump(), number=citation.number, link=citation.link)
