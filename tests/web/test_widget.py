@@ -417,7 +417,7 @@ def test_the_page_around_it_does_not_move(page: Page, stage: Stage) -> None:
         """() => {
           window.moved = [];
           // A node inside the widget's shadow tree is reported as null.
-          const around = ({ node }) => node && !(node.closest ?? (() => null)).call(node, "by-the-book");
+          const around = ({ node }) => node && !node.parentElement?.closest("by-the-book");
           new PerformanceObserver((list) => {
             for (const entry of list.getEntries())
               if (entry.sources.some(around)) window.moved.push(entry.value);
