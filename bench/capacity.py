@@ -6,7 +6,7 @@ Starts the house of ``tools/grown.py`` with the sample book, lets it rest, and a
 it has not heard before, each under one of several keys, as the widget asks: streamed, in a thread,
 and under an ``Idempotency-Key``. Of every part it notes the memory and the processors' time, and of
 the database what it commits and keeps, less what it takes at rest. Streams are held open by a
-writer that takes five seconds for a hundred sentences (``tests/serve/slow_server.py``).
+writer that takes five seconds for a hundred sentences (``tests/server/slow_server.py``).
 ``docs/scale.md`` reckons with the figures. With ``--write`` they go to ``bench/capacity.json`` and
 to the section *Capacity* of ``bench/RESULTS.md``. Linux only: it reads /proc.
 """
@@ -29,7 +29,7 @@ import httpx
 import psycopg
 from bench.load import HERE, connections, family, unheard, write_section
 from tests.samples import SAMPLE_BOOK
-from tests.serve.running import slow_server
+from tests.server.running_server import slow_server
 from tools.grown import House, running_house
 
 FIGURES = HERE / "capacity.json"

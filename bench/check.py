@@ -2,10 +2,11 @@
 
     python -m bench.check --book DOCS [--book DOCS …] [--each 16]
 
-Every book's sentences are told truly and untruly by the rules of ``tests/answer/liar.py``. Each
-figure is of a book whose sentences the weights never saw. The kinds in UNSEEN, and the sentences
+Every book's sentences are told truly and untruly by the rules of
+``tests/grounding/claim_mutations.py``. Each figure is of a book
+whose sentences the weights never saw. The kinds in UNSEEN, and the sentences
 written by hand, are in no fit at all. The last lines belong into
-``src/bythebook/answer/weigh.py``.
+``src/bythebook/grounding/entailment.py``.
 """
 
 from __future__ import annotations
@@ -18,15 +19,21 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
-from tests.answer.handwritten import handwritten
-from tests.answer.liar import Case, cases
+from tests.grounding.claim_mutations import Case, cases
+from tests.grounding.handwritten import handwritten
 
-from bythebook.answer.draft import without_line_mark
-from bythebook.answer.reading import read
-from bythebook.answer.weigh import NAMES, Kinship, Signals, Weights, weigh
-from bythebook.book.site import read_book
-from bythebook.model import Hit
-from bythebook.providers.local import LocalEmbedder
+from bythebook.chunking.read_book import read_book
+from bythebook.grounding.claim_parser import parse_claim
+from bythebook.grounding.entailment import (
+    NAMES,
+    ClaimFeatures,
+    Weights,
+    WordSimilarity,
+    compare_claim,
+)
+from bythebook.grounding.stream_splitter import without_line_mark
+from bythebook.providers.embeddings.local import LocalEmbedder
+from bythebook.types import Hit
 
 UNSEEN = {"synonym, unseen", "by hand"}
 LIE_COSTS = 1.4  # times as much to show a lie as to withhold a truth
@@ -37,7 +44,7 @@ RIDGE = 0.5
 class Row:
     book: int
     case: Case
-    signals: Signals | None  # None: no passage has any of its words
+    signals: ClaimFeatures | None  # None: no passage has any of its words
 
 
 def main() -> None:
@@ -60,7 +67,7 @@ def main() -> None:
 
 
 async def collect(books: Sequence[Path], each: int) -> list[Row]:
-    kinship = Kinship(LocalEmbedder("minilm"))
+    kinship = WordSimilarity(LocalEmbedder("minilm"))
     rows = []
     for number, docs in enumerate(books):
         passages = read_book(docs).passages
@@ -69,9 +76,9 @@ async def collect(books: Sequence[Path], each: int) -> list[Row]:
     return rows
 
 
-async def _signals(case: Case, kinship: Kinship) -> Signals | None:
+async def _signals(case: Case, kinship: WordSimilarity) -> ClaimFeatures | None:
     hits = [Hit(passage, 1, 0.5, 0.9) for passage in case.passages]
-    weighed = await weigh(read(without_line_mark(case.claim)), hits, kinship)
+    weighed = await compare_claim(parse_claim(without_line_mark(case.claim)), hits, kinship)
     return weighed[0].signals if weighed else None
 
 
@@ -101,7 +108,7 @@ def fit(rows: Sequence[Row]) -> Weights:
         if np.abs(step).max() < 1e-9:
             break
     bias, *each = (round(float(weight), 2) for weight in weights)
-    return Weights(bias, Signals(*each))
+    return Weights(bias, ClaimFeatures(*each))
 
 
 def odds_of(row: Row, weights: Weights) -> float:

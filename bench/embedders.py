@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from bythebook.assemble import open_library
-from bythebook.book.site import read_book
-from bythebook.model import Passage
-from bythebook.providers.local import LocalEmbedder
-from bythebook.providers.local.files import folder_of
-from bythebook.providers.local.minilm import read_tokenizer
-from bythebook.settings import load_settings
+from bythebook.chunking.read_book import read_book
+from bythebook.config.settings import load_settings
+from bythebook.providers.embeddings.local import LocalEmbedder
+from bythebook.providers.embeddings.local.files import folder_of
+from bythebook.providers.embeddings.local.minilm import read_tokenizer
+from bythebook.types import Passage
+from bythebook.wiring import open_book
 
 PADDED_TOKENS = 1024
 
@@ -68,7 +68,7 @@ def main() -> None:
     for model in options.models:
         with tempfile.TemporaryDirectory() as home:
             settings = load_settings({"home": home, "embedder": f"local:{model}"})
-            library = open_library(settings, new=True)
+            library = open_book(settings, new=True)
             timed = time_session(library._embedder)  # type: ignore[arg-type]
             report(
                 f"{model}, ingest of {len(book.passages)} passages",

@@ -5,7 +5,7 @@
 Each question's candidates are weighed as a search would weigh them; a candidate is right when it
 stands in the question's own section. Every book counts the same, however many questions it has.
 The figures are cross-validated by page: of pages whose questions the weights never saw. The last
-line belongs into ``src/bythebook/index/calibrate.py``.
+line belongs into ``src/bythebook/indexing/calibration.py``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from bythebook.assemble import open_library
-from bythebook.book.site import read_book
-from bythebook.index.calibrate import MOST_BEHIND, MOST_STRANGERS, Calibration, Reading
-from bythebook.library import Library
-from bythebook.model import Hit, Question, Signals, VectorState
-from bythebook.retrieve.search import Index, search
-from bythebook.settings import load_settings
+from bythebook.book import Book
+from bythebook.chunking.read_book import read_book
+from bythebook.config.settings import load_settings
+from bythebook.indexing.calibration import MOST_BEHIND, MOST_STRANGERS, Calibration, Reading
+from bythebook.retrieval.search import SearchContext, search
+from bythebook.types import Hit, Question, Signals, VectorState
+from bythebook.wiring import open_book
 
 FOR = ("passage_cosine", "unit_cosine", "term_weight", "coverage")  # what makes up merit
 AGAINST = ("missing", "denied", "strange")
@@ -60,9 +60,7 @@ def main() -> None:
     cases: list[Case] = []
     for number, (docs, *questions) in enumerate(options.book):
         home = options.homes / str(number)
-        library = open_library(
-            load_settings({"home": home, "embedder": options.embedder}), new=True
-        )
+        library = open_book(load_settings({"home": home, "embedder": options.embedder}), new=True)
         vectors = VectorState.PENDING if options.words else VectorState.READY
         cases += asyncio.run(collect(number, docs, questions, library, vectors))
     lenient = 0.0 if options.words else LENIENT
@@ -74,17 +72,17 @@ def main() -> None:
 
 
 async def collect(
-    number: int, docs: Path, files: Sequence[Path], library: Library, vectors: VectorState
+    number: int, docs: Path, files: Sequence[Path], library: Book, vectors: VectorState
 ) -> list[Case]:
     await library.ingest(read_book(docs))
-    index = (await library.desk()).index
+    index = (await library.context()).index
     neutral = Calibration(4, 7, 4, 7, 0, 0.1, 0, Reading(0, 0, 0, 0, 0, 0, 0, 0))
     index = replace(index, calibration=neutral, vectors=vectors)
     rows = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
     return [await _case(number, row, index) for row in rows]
 
 
-async def _case(number: int, row: dict[str, Any], index: Index) -> Case:
+async def _case(number: int, row: dict[str, Any], index: SearchContext) -> Case:
     question = Question(str(row["question"]), top_k=CANDIDATES)
     hits = (await search(question, index)).hits
     answerable = row["kind"] == "answerable"

@@ -22,11 +22,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bythebook.assemble import open_library
-from bythebook.book.site import read_book
-from bythebook.library import Library
-from bythebook.model import Question
-from bythebook.settings import load_settings
+from bythebook.book import Book
+from bythebook.chunking.read_book import read_book
+from bythebook.config.settings import load_settings
+from bythebook.types import Question
+from bythebook.wiring import open_book
 
 CHAPTER = re.compile(r'<div class="section"><div class="titlepage">')
 TITLE = re.compile(r'<h2 class="title"[^>]*><a id="([^"]+)"></a>(.*?)</h2>', re.DOTALL)
@@ -88,7 +88,7 @@ async def measure(
         docs.mkdir()
         text = "\n\n".join(f"## {n}\n\n{part.text}" for n, part in enumerate(sections))
         (docs / "faq.md").write_text(f"# FAQ\n\n{text}\n", "utf-8")
-        library = open_library(load_settings({"home": home, "embedder": embedder}), new=True)
+        library = open_book(load_settings({"home": home, "embedder": embedder}), new=True)
         began = time.process_time()
         result = await library.ingest(read_book(docs))
         seconds = time.process_time() - began
@@ -102,7 +102,7 @@ async def measure(
     )
 
 
-async def _rank(library: Library, question: str, section: int) -> float:
+async def _rank(library: Book, question: str, section: int) -> float:
     hits = (await library.search(Question(question, top_k=10))).hits
     ranks = [hit.rank for hit in hits if hit.passage.place.heading == str(section)]
     return float(min(ranks, default=np.inf))

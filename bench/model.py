@@ -24,11 +24,11 @@ from typing import Any
 import httpx
 from tests.providers.loopback import DONE, LAST, STREAM, Loopback, Request, Step, delta, usage
 
-from bythebook.assemble import open_library
-from bythebook.book.sentences import split_sentences
-from bythebook.library import Library
-from bythebook.model import Question, Sentence, UnitKind
-from bythebook.settings import load_settings
+from bythebook.book import Book
+from bythebook.config.settings import load_settings
+from bythebook.language.sentences import split_sentences
+from bythebook.types import Question, Sentence, UnitKind
+from bythebook.wiring import open_book
 
 TOKEN_S = 0.02
 WRITERS = ("openai:scripted", "agents:scripted")
@@ -60,7 +60,7 @@ async def bare(client: httpx.AsyncClient, url: str, sentence: str) -> float:
     raise AssertionError("the model stopped before its first sentence was whole")
 
 
-async def ours(library: Library) -> float:
+async def ours(library: Book) -> float:
     began = time.perf_counter()
     async with aclosing(library.ask(ASKED)) as events:
         async for event in events:
@@ -71,7 +71,7 @@ async def ours(library: Library) -> float:
 
 async def sentences(home: Path) -> tuple[str, str]:
     """Two of the best passage that has two, each by itself."""
-    library = open_library(load_settings({"home": home}, environ={}))
+    library = open_book(load_settings({"home": home}, environ={}))
     hits = (await library.search(ASKED)).hits
     await library.close()
     for passage in (hit.passage for hit in hits):
@@ -90,7 +90,7 @@ async def measured(home: Path, rounds: int) -> AsyncIterator[tuple[str, list[flo
         for writer in WRITERS:
             chosen = {"base_url": f"{provider.url}/v1"}
             settings = load_settings({"home": home, "writer": writer, "model": chosen}, environ={})
-            library = open_library(settings)
+            library = open_book(settings)
             async with httpx.AsyncClient() as client:
                 await ours(library)  # the first opens the book and loads its model
                 times = [

@@ -32,19 +32,19 @@ from typing import Any
 
 import numpy as np
 
-from bythebook.assemble import open_catalog, open_library
-from bythebook.book.site import read_book
-from bythebook.index.calibrate import MEASURED
-from bythebook.index.catalog import vector_key
-from bythebook.index.lexicon import Vocabulary, number_of, term_evidence, terms_of
-from bythebook.model import Passage, Question, Signals, Unit
-from bythebook.ports import Candidate, Entry, Generation, StoredVectors
-from bythebook.providers.entry_files import EntryFiles
-from bythebook.providers.local import LocalEmbedder
-from bythebook.providers.qdrant_edge import EdgeShelf
-from bythebook.providers.sql import SqlCatalog, open_database
-from bythebook.retrieve.search import Index, breadth, search
-from bythebook.settings import load_settings
+from bythebook.chunking.read_book import read_book
+from bythebook.config.settings import load_settings
+from bythebook.indexing.calibration import MEASURED
+from bythebook.indexing.passage_records import vector_key
+from bythebook.interfaces.store import Candidate, Generation, IndexedPassage, StoredVectors
+from bythebook.language.terms import Vocabulary, term_evidence, term_id, terms_of
+from bythebook.providers.embeddings.local import LocalEmbedder
+from bythebook.providers.qdrant.embedded import EdgeShelf
+from bythebook.providers.qdrant.segment_files import EntryFiles
+from bythebook.providers.sql.catalog import SqlCatalog, open_database
+from bythebook.retrieval.search import SearchContext, breadth, search
+from bythebook.types import Passage, Question, Signals, Unit
+from bythebook.wiring import open_book, open_catalog
 
 EMBEDDER = "local:minilm-int8"
 DIMENSION = 384
@@ -115,7 +115,7 @@ class Haystack:
             length += int(counts.sum())
         return Vocabulary(self.size, length / self.size, dict(frequencies))
 
-    def entries(self, average_length: float) -> Iterator[Entry]:
+    def entries(self, average_length: float) -> Iterator[IndexedPassage]:
         noise = np.random.default_rng(0).standard_normal((NOISES, DIMENSION), dtype=np.float32)
         noise *= RANDOM / np.linalg.norm(noise, axis=1, keepdims=True)
         for recipe in self._recipes():
@@ -123,9 +123,9 @@ class Haystack:
             if recipe.number < self.hidden:
                 real = self.real[recipe.number]
                 vectors = real.vector, real.unit_vectors[: len(real.passage.units)]
-                yield Entry(real.passage, *vectors, terms)
+                yield IndexedPassage(real.passage, *vectors, terms)
             else:
-                yield Entry(self._passage(recipe), *self._vectors(recipe, noise), terms)
+                yield IndexedPassage(self._passage(recipe), *self._vectors(recipe, noise), terms)
 
     def _recipes(self) -> Iterator[Recipe]:
         for start in range(0, self.size, BATCH):
@@ -144,7 +144,7 @@ class Haystack:
         one = self.real[recipe.one]
         words = [one.heading, one.heading, *self._mixed(recipe, one.words, "words")]
         if recipe.invented:
-            words.append(np.array([number_of(f"word{recipe.number}")], np.uint32))
+            words.append(np.array([term_id(f"word{recipe.number}")], np.uint32))
         terms, counts = np.unique(np.concatenate(words), return_counts=True)
         return terms, counts
 
@@ -192,7 +192,7 @@ def _of_home(home: Path) -> Iterator[Real]:
 
 
 def _numbers(terms: Sequence[str]) -> np.ndarray:
-    return np.array([number_of(term) for term in terms], np.uint32)
+    return np.array([term_id(term) for term in terms], np.uint32)
 
 
 def _weights(terms: np.ndarray, counts: np.ndarray, average_length: float) -> dict[int, float]:
@@ -273,19 +273,19 @@ async def _ask(folder: Path, rows: list[dict[str, Any]], started: float) -> dict
     }
 
 
-async def _open(folder: Path) -> tuple[Index, float, float]:
+async def _open(folder: Path) -> tuple[SearchContext, float, float]:
     began = time.perf_counter()
     store = await EdgeShelf(folder, dimension=DIMENSION).open("generation")
     opened = time.perf_counter()
     vocabulary = Vocabulary.from_bytes((folder / "vocabulary").read_bytes())
     loaded = time.perf_counter()
     embedder = LocalEmbedder(EMBEDDER.partition(":")[2])
-    index = Index("generation", embedder, store, vocabulary, MEASURED[EMBEDDER])
+    index = SearchContext("generation", embedder, store, vocabulary, MEASURED[EMBEDDER])
     return index, (opened - began) * 1000, (loaded - opened) * 1000
 
 
 async def _timed(
-    row: dict[str, Any], index: Index, filters: dict[str, Any] | None = None
+    row: dict[str, Any], index: SearchContext, filters: dict[str, Any] | None = None
 ) -> tuple[float, float]:
     began = time.perf_counter()
     findings = await search(Question(row["question"], filters=filters or {}), index)
@@ -350,7 +350,9 @@ def _exact(files: EntryFiles, vectors: np.ndarray, limit: int) -> tuple[np.ndarr
     return kept[0][1], kept[1][1]
 
 
-def _ranking(candidates: Sequence[Candidate], asked: dict[int, float], index: Index) -> list[str]:
+def _ranking(
+    candidates: Sequence[Candidate], asked: dict[int, float], index: SearchContext
+) -> list[str]:
     merits = {
         one.passage_id: index.calibration.merit(
             Signals(one.cosine, one.unit_cosine, *term_evidence(asked, one.terms))
@@ -491,7 +493,7 @@ def main() -> None:
 
 def run(options: Options) -> None:
     for docs, home in zip(options.books, options.homes, strict=True):
-        library = open_library(load_settings({"home": home}), new=True)
+        library = open_book(load_settings({"home": home}), new=True)
         asyncio.run(library.ingest(read_book(docs)))
     figures = _known_figures()
     for size in options.sizes:

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from bythebook.providers.local import LocalEmbedder
-from bythebook.providers.local.models import MODELS
+from bythebook.providers.embeddings.local import LocalEmbedder
+from bythebook.providers.embeddings.local.models import MODELS
 
 
 async def main() -> None:

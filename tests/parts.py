@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 PARTS = ("default", "rest", "all")
-PROOF = Path(__file__).parent / "proof"
+RELIABILITY = Path(__file__).parents[1] / "reliability"
 # The first one that a test has says why it is left out of the default run.
 REASONS = {
     "reliability": "rows of the fault, load and attack suite",
@@ -40,7 +40,7 @@ def reason_of(item: pytest.Item) -> str | None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if PROOF in item.path.parents and not item.get_closest_marker("smoke"):
+        if RELIABILITY in item.path.parents and not item.get_closest_marker("smoke"):
             item.add_marker("reliability")
     part = config.getoption("--part")
     if part not in ("default", "rest"):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bythebook.book.passages import content_hash, estimate_tokens
-from bythebook.book.sentences import split_units
-from bythebook.book.site import Book, read_book
-from bythebook.model import Evidence, Hit, Metadata, Passage, Place
+from bythebook.chunking.passages import content_hash, estimate_tokens
+from bythebook.chunking.read_book import ParsedBook, read_book
+from bythebook.language.sentences import split_units
+from bythebook.types import Evidence, Hit, Metadata, Passage, Place
 
 ROOT = Path(__file__).parents[1]
 SAMPLE_BOOK = ROOT / "examples" / "physical-ai-book"
-WORKSHOP = ROOT / "tests" / "book" / "books" / "workshop" / "docs"  # plain Markdown
-FEATURES = ROOT / "tests" / "book" / "books" / "features" / "docs"  # what MDX adds
+WORKSHOP = ROOT / "tests" / "sources" / "books" / "workshop" / "docs"  # plain Markdown
+FEATURES = ROOT / "tests" / "sources" / "books" / "features" / "docs"  # what MDX adds
 
 PAGES = {
     "intro.md": """---
@@ -59,7 +59,7 @@ def small_book(folder: Path) -> Path:
     return folder
 
 
-def read(folder: Path) -> Book:
+def read(folder: Path) -> ParsedBook:
     return read_book(folder)
 
 

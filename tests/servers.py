@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from bythebook.providers.qdrant_server import ServerShelf
+    from bythebook.providers.qdrant.server import ServerGenerationStore
 
 _BINARY = (
     Path(os.environ.get("BYTHEBOOK_QDRANT", Path.home() / ".cache" / "bythebook" / "qdrant"))
@@ -106,23 +106,23 @@ def qdrant_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[No
 
 def new_shelf(
     nodes: Sequence[Node], *, dimension: int, remembered: int = 0, **settings: Any
-) -> ServerShelf:
+) -> ServerGenerationStore:
     """An empty shelf, under a name of its own; two copies of everything where there are nodes.
 
     The deadline is wide where a test is not about it: the machine may be busy.
     """
-    from bythebook.providers.qdrant_server import Server, ServerShelf
+    from bythebook.providers.qdrant.server import Server, ServerGenerationStore
 
     known = {"replication": min(2, len(nodes)), "timeout_s": 5.0, **settings}
     server = Server(tuple(node.url for node in nodes), **known)
     name = f"book-{uuid.uuid4().hex[:8]}"
-    return ServerShelf(server, name, dimension=dimension, remembered=remembered)
+    return ServerGenerationStore(server, name, dimension=dimension, remembered=remembered)
 
 
 @asynccontextmanager
 async def server_shelf(
     nodes: Sequence[Node], *, dimension: int, **settings: Any
-) -> AsyncIterator[ServerShelf]:
+) -> AsyncIterator[ServerGenerationStore]:
     """A shelf on servers that other tests use too: it leaves nothing behind."""
     shelf = new_shelf(nodes, dimension=dimension, **settings)
     try:

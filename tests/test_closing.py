@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import bythebook
-from bythebook import assemble
+from bythebook import wiring
+from bythebook.book import Book
 from bythebook.cli import main
 from bythebook.errors import StoreFailed
-from bythebook.library import Library
 from tests.samples import small_book
 
 _QUESTION = "At how many degrees does a kettle boil water?"
@@ -30,9 +30,9 @@ class _Counts:
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> _Counts:
     counted = _Counts()
-    close = Library.close
+    close = Book.close
 
-    class Counted(Library):
+    class Counted(Book):
         def __init__(self, **parts: Any) -> None:
             super().__init__(**parts)
             counted.opened += 1
@@ -41,7 +41,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> _Counts:
             counted.closed += 1
             await close(self)
 
-    monkeypatch.setattr(assemble, "Library", Counted)
+    monkeypatch.setattr(wiring, "Book", Counted)
     return counted
 
 
@@ -105,7 +105,7 @@ def test_every_call_closes_what_it_opened_even_if_it_fails(
         raise StoreFailed("The store is away.")
 
     for name in ("reply", "search"):
-        monkeypatch.setattr(Library, name, fail)
+        monkeypatch.setattr(Book, name, fail)
     with pytest.raises(StoreFailed):
         call(sample_home)
     assert (counts.opened, counts.closed) == (2, 2)

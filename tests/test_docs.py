@@ -40,10 +40,11 @@ def test_every_error_and_setting_is_documented() -> None:
 
 
 def test_the_page_on_models_names_them_all_and_says_what_is_said() -> None:
-    from bythebook.assemble import WRITERS
-    from bythebook.providers import cohere, gemini, openai
-    from bythebook.providers.faults import WORDS
-    from bythebook.settings import Embedding, Model
+    from bythebook.config.settings import Embedding, Model
+    from bythebook.providers.embeddings import cohere, gemini
+    from bythebook.providers.http.errors import WORDS
+    from bythebook.providers.llm import openai
+    from bythebook.wiring import WRITERS
 
     page = (DOCS / "models.md").read_text("utf-8")
     for provider in WRITERS:

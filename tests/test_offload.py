@@ -11,10 +11,15 @@ from typing import Any
 
 import pytest
 
-from bythebook.book.site import read_book
-from bythebook.library import Library
+from bythebook.book import Book
+from bythebook.chunking.read_book import read_book
 from bythebook.offload import offload, offloaded
-from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.providers.testing import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryGenerationStore,
+    MemoryThreads,
+)
 from tests.samples import small_book
 
 _LONGEST_WAIT = 60  # seconds: only a test that fails waits so long
@@ -60,8 +65,11 @@ for _name in _CALLS:
 
 async def test_the_loop_goes_on_while_a_slow_catalog_is_at_work(tmp_path: Path) -> None:
     catalog = _SlowCatalog(asyncio.get_running_loop())
-    library = Library(
-        embedder=FakeEmbedder(), shelf=MemoryShelf(), catalog=catalog, threads=MemoryThreads()
+    library = Book(
+        embedder=FakeEmbedder(),
+        shelf=MemoryGenerationStore(),
+        catalog=catalog,
+        threads=MemoryThreads(),
     )
     book = read_book(small_book(tmp_path / "docs"))
     result = await library.ingest(book)

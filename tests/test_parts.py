@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import line_of
+from conftest import line_of
 from tests.samples import ROOT
 
 _TESTS = """
@@ -30,7 +30,7 @@ def _pytest(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
         [
             *command,
             "-p",
-            "tests.conftest",
+            "conftest",
             "-p",
             "no:cacheprovider",
             "--rootdir",

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from bythebook.book.site import Book, read_book
+from bythebook.chunking.read_book import ParsedBook, read_book
 from tests.samples import SAMPLE_BOOK
 
 
 @pytest.fixture(scope="module")
-def book() -> Book:
+def book() -> ParsedBook:
     return read_book(SAMPLE_BOOK / "docs")
 
 
@@ -26,7 +26,7 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_it_is_a_book_of_some_size(book: Book) -> None:
+def test_it_is_a_book_of_some_size(book: ParsedBook) -> None:
     english = [page for page in book.pages if not page.file.startswith("i18n/")]
     assert len(english) >= 14
     assert sum(page.visible_words for page in english) >= 12_000
@@ -49,7 +49,7 @@ def test_there_are_120_questions_of_three_kinds(questions: list[dict[str, Any]])
 
 
 def test_every_answer_stands_where_it_is_said_to_stand(
-    book: Book, questions: list[dict[str, Any]]
+    book: ParsedBook, questions: list[dict[str, Any]]
 ) -> None:
     for row in questions:
         if row["is_impossible"]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from bythebook.config.settings import ENVIRONMENT, PRESETS, Settings, limits_of, load_settings
 from bythebook.errors import ConfigurationError, InvalidInput
-from bythebook.settings import ENVIRONMENT, PRESETS, Settings, limits_of, load_settings
 
 
 def _load(
@@ -135,7 +135,7 @@ def test_every_variable_names_a_setting() -> None:
 
 
 def test_every_preset_says_where_its_constants_come_from() -> None:
-    from bythebook import settings
+    from bythebook.config import settings
 
     folder = Path(settings.__file__).parent / "presets"
     assert sorted(path.stem for path in folder.glob("*.toml")) == sorted(PRESETS)

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from pydantic import UUID4, Field, HttpUrl, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core.core_schema import ErrorType
 
-from bythebook.serve.contracts import agent, book, chat, envelope, openai, plain
-from bythebook.serve.contracts.wire import PageUrl, Selection, Text
+from bythebook.server.contracts import ask as ask_contract
+from bythebook.server.contracts import chat, envelope, openai, plain
+from bythebook.server.contracts import query as query_contract
+from bythebook.server.contracts.wire_types import PageUrl, Selection, Text
 from bythebook.validation import message_of, shown
 
 _RAW = re.compile(
@@ -99,7 +101,7 @@ def test_a_sentence_names_the_field_the_limit_and_what_was_sent(
 
 def test_a_field_that_is_missing_or_unknown_is_named() -> None:
     with pytest.raises(ValidationError) as raised:
-        book.Query.model_validate({})
+        query_contract.Query.model_validate({})
     assert message_of(raised.value.errors(), {}) == ("text: is missing.", "text")
 
 
@@ -184,8 +186,8 @@ _fields = st.sampled_from(
 @given(st.dictionaries(_fields, _values) | _values)
 def test_whatever_is_sent_is_refused_in_our_own_words(sent: object) -> None:
     for model in (
-        book.Query,
-        agent.AgentQuery,
+        query_contract.Query,
+        ask_contract.AgentQuery,
         envelope.QueryRequest,
         plain.QueryRequest,
         chat.ChatRequest,

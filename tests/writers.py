@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from bythebook.book.site import read_book
+from bythebook.book import Book, MakeWriter, extractive
+from bythebook.chunking.read_book import read_book
 from bythebook.errors import WriterFailed
-from bythebook.library import Library, MakeWriter, extractive
-from bythebook.model import Evidence, Message, Question
-from bythebook.ports import Piece
-from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
+from bythebook.interfaces.writer import DraftPiece
+from bythebook.providers.testing import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryGenerationStore,
+    MemoryThreads,
+)
+from bythebook.types import Evidence, Message, Question
 from tests.samples import small_book
 
 
@@ -19,14 +24,14 @@ class Model:
 
     name = "fake:model"
 
-    def __init__(self, *pieces: Piece | WriterFailed) -> None:
+    def __init__(self, *pieces: DraftPiece | WriterFailed) -> None:
         self.pieces = pieces
         self.closed = False
         self.evidence: Evidence | None = None
 
     async def write(
         self, question: Question, evidence: Evidence, history: Sequence[Message]
-    ) -> AsyncIterator[Piece]:
+    ) -> AsyncIterator[DraftPiece]:
         self.evidence = evidence
         try:
             for piece in self.pieces:
@@ -37,15 +42,15 @@ class Model:
             self.closed = True
 
 
-async def small_library(folder: Path, model: Model, *, fallback: bool = True) -> Library:
+async def small_library(folder: Path, model: Model, *, fallback: bool = True) -> Book:
     """The small book on fakes, with a model to write."""
     return await library_with(small_book(folder), lambda _: model, fallback=fallback)
 
 
-async def library_with(folder: Path, make_writer: MakeWriter, *, fallback: bool = True) -> Library:
-    library = Library(
+async def library_with(folder: Path, make_writer: MakeWriter, *, fallback: bool = True) -> Book:
+    library = Book(
         embedder=FakeEmbedder(),
-        shelf=MemoryShelf(),
+        shelf=MemoryGenerationStore(),
         catalog=MemoryCatalog(),
         threads=MemoryThreads(),
         make_writer=make_writer,

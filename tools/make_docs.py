@@ -19,15 +19,23 @@ from typing import Any
 import typer
 from pydantic import BaseModel
 
-from bythebook import errors, settings
+from bythebook import errors
+from bythebook.book import Book
 from bythebook.cli.main import app
-from bythebook.library import Library
-from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
-from bythebook.serve import fields, headers, openapi
-from bythebook.serve.app import create_app
-from bythebook.serve.contracts import agent, book, chat, envelope, plain
-from bythebook.serve.contracts import openai as openai_contract
-from bythebook.serve.routes import Fail
+from bythebook.config import settings
+from bythebook.providers.testing import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryGenerationStore,
+    MemoryThreads,
+)
+from bythebook.server.api_docs import fields, headers, openapi
+from bythebook.server.app import create_app
+from bythebook.server.contracts import ask as ask_contract
+from bythebook.server.contracts import chat, envelope, plain
+from bythebook.server.contracts import openai as openai_contract
+from bythebook.server.contracts import query as query_contract
+from bythebook.server.routes import Fail
 
 DOCS = Path(__file__).parents[1] / "docs"
 _WIDTH = 100
@@ -155,8 +163,8 @@ def _part(described: dict[str, Any], name: str) -> list[dict[str, Any]]:
 
 # A contract's tag and its module.
 CONTRACTS = {
-    "query": "book",
-    "ask": "agent",
+    "query": "query",
+    "ask": "ask",
     "envelope": "envelope",
     "plain": "plain",
     "chat": "chat",
@@ -166,9 +174,9 @@ CONTRACTS = {
 
 def describe() -> dict[str, Any]:
     """The OpenAPI description, which needs no book."""
-    library = Library(
+    library = Book(
         embedder=FakeEmbedder(),
-        shelf=MemoryShelf(),
+        shelf=MemoryGenerationStore(),
         catalog=MemoryCatalog(),
         threads=MemoryThreads(),
     )
@@ -176,7 +184,7 @@ def describe() -> dict[str, Any]:
 
 
 def _contract(described: dict[str, Any], tag: str) -> list[str]:
-    module = import_module(f"bythebook.serve.contracts.{CONTRACTS[tag]}")
+    module = import_module(f"bythebook.server.contracts.{CONTRACTS[tag]}")
     parts = [(inspect.getdoc(module) or "").partition("\n\n")[2].replace("``", "`") + "\n"]
     failures: dict[str, Any] = {}
     shown: dict[str, str] = {}
@@ -280,8 +288,8 @@ _MARKER = re.compile(
     re.DOTALL,
 )
 _CODES: dict[str, tuple[Fail, str]] = {  # how a contract tells an error, and where its code stands
-    "query": (book.fail, "error_type"),
-    "ask": (agent.fail, "error_type"),
+    "query": (query_contract.fail, "error_type"),
+    "ask": (ask_contract.fail, "error_type"),
     "envelope": (envelope.fail, "error.code"),
     "plain": (plain.fail, ""),
     "chat": (chat.fail, "error_code"),

@@ -1,4 +1,4 @@
-"""Write ``book/slug_table.py`` from the npm package ``github-slugger``.
+"""Write ``sources/slug_table.py`` from the npm package ``github-slugger``.
 
 Usage: ``python tools/make_slug_table.py path/to/node_modules/github-slugger``. Node answers, for
 every code point, whether the slugger deletes it; the answers become ranges.
@@ -13,7 +13,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-TARGET = Path(__file__).parents[1] / "src" / "bythebook" / "book" / "slug_table.py"
+TARGET = Path(__file__).parents[1] / "src" / "bythebook" / "sources" / "slug_table.py"
 
 ASK_NODE = """
 const {regex} = await import(process.argv[1]);

@@ -19,13 +19,13 @@ from playwright.sync_api import Browser, Page, expect
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.book import docusaurus
 from tests.samples import SAMPLE_BOOK
-from tests.web.stage import book_server, free_port, open_browser, site
+from tests.sources import docusaurus
+from tests.web.browser_fixtures import book_server, free_port, open_browser, site
 
-from bythebook.assemble import open_library
-from bythebook.book.site import read_book
-from bythebook.settings import load_settings
+from bythebook.chunking.read_book import read_book
+from bythebook.config.settings import load_settings
+from bythebook.wiring import open_book
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 BASE = "/physical-ai-book"
@@ -35,7 +35,7 @@ WIDE, SMALL = (980, 660), (390, 780)
 
 def ingest(home: Path) -> None:
     """Before there is a browser: it has an event loop of its own."""
-    library = open_library(load_settings({"home": home}, environ={}), new=True)
+    library = open_book(load_settings({"home": home}, environ={}), new=True)
     asyncio.run(library.ingest(read_book(SAMPLE_BOOK)))
 
 

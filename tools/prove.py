@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-TESTS = ROOT / "tests" / "proof"
+TESTS = ROOT / "reliability"
 KEPT = ROOT / "docs" / "proof.json"
 PAGE = ROOT / "docs" / "proof.md"
 
 HEAD = """# Proof
 
 What was done to the product, how often, and what was lost. Each row is a test in
-[`tests/proof/`](../tests/proof), which fails where its bar is not held. A quick count runs with
+[`reliability/`](../reliability), which fails where its bar is not held. A quick count runs with
 every change; the figures below come from
 
 ```sh

@@ -1,6 +1,6 @@
-"""A book you can ask: answers that stand in the book, each sentence tied to what says it.
+"""Retrieval-augmented question answering over a book, with a citation for each sentence.
 
-The thirteen names below are the Python API. Nothing heavy is imported until one of them is used.
+The thirteen names below are the Python API. Heavy modules are imported on first use.
 """
 
 from __future__ import annotations
@@ -9,36 +9,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bythebook.assemble import open_library
+    from bythebook.api import ask, respond, semantic_search
+    from bythebook.book import Book
+    from bythebook.config.settings import Settings
     from bythebook.errors import BookError
-    from bythebook.library import Library
-    from bythebook.model import Answer, Question, Refusal, Reply
-    from bythebook.quick import ask, respond, semantic_search
-    from bythebook.serve.contracts.book import Query, Response
-    from bythebook.settings import Settings
+    from bythebook.server.contracts.query import Query, Response
+    from bythebook.types import Answer, Question, Refusal, Reply
+    from bythebook.wiring import open_book
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Answer": "bythebook.model",
+    "Answer": "bythebook.types",
     "BookError": "bythebook.errors",
-    "Library": "bythebook.library",
-    "Query": "bythebook.serve.contracts.book",
-    "Question": "bythebook.model",
-    "Refusal": "bythebook.model",
-    "Reply": "bythebook.model",
-    "Response": "bythebook.serve.contracts.book",
-    "Settings": "bythebook.settings",
-    "ask": "bythebook.quick",
-    "open_library": "bythebook.assemble",
-    "respond": "bythebook.quick",
-    "semantic_search": "bythebook.quick",
+    "Book": "bythebook.book",
+    "Query": "bythebook.server.contracts.query",
+    "Question": "bythebook.types",
+    "Refusal": "bythebook.types",
+    "Reply": "bythebook.types",
+    "Response": "bythebook.server.contracts.query",
+    "Settings": "bythebook.config.settings",
+    "ask": "bythebook.api",
+    "open_book": "bythebook.wiring",
+    "respond": "bythebook.api",
+    "semantic_search": "bythebook.api",
 }
 
 __all__ = [
     "Answer",
+    "Book",
     "BookError",
-    "Library",
     "Query",
     "Question",
     "Refusal",
@@ -46,7 +46,7 @@ __all__ = [
     "Response",
     "Settings",
     "ask",
-    "open_library",
+    "open_book",
     "respond",
     "semantic_search",
 ]

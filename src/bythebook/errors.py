@@ -1,112 +1,112 @@
-"""Everything that can go wrong, as one tree. A refusal is not here: it is a value.
+"""Exception hierarchy. A refusal is not an error but a value (``types.Refusal``).
 
 ::
 
     BookError                      exit code
-    ├── InvalidInput                   2      a question, selection or option that cannot be used
-    │   ├── TooLarge                   2      more than a request may carry
-    │   └── KeyReused                  2      an Idempotency-Key that came with another request
-    ├── NotFound                       2      a thread, key or section that is not there for you
-    ├── NotAllowed                     2      a key that is missing, unknown or revoked
-    ├── RateLimited                    3      too many questions; says when the next may come
-    ├── ConfigurationError             2      settings that do not fit together
-    │   ├── UnknownProvider            2      a "provider:model" nobody knows, or not installed
-    │   ├── NotIngested                2      the home holds no book yet
-    │   └── EmbedderMismatch           2      the index was made by another embedder
-    ├── SourceError                    2      a folder or file of the book that cannot be read
-    ├── IngestRunning                  3      another ingest is at work on the same home
-    ├── IndexDamaged                   3      catalog and index do not agree
-    └── ServiceError                   3      something the answer needs did not answer
+    ├── InvalidInput                   2      an invalid question, selection or option
+    │   ├── TooLarge                   2      a request above the size limit
+    │   └── KeyReused                  2      an Idempotency-Key used with another request
+    ├── NotFound                       2      an unknown thread, key or section, or another's
+    ├── NotAllowed                     2      a missing, unknown or revoked API key
+    ├── RateLimited                    3      too many questions; has the time until a retry
+    ├── ConfigurationError             2      invalid or inconsistent settings
+    │   ├── UnknownProvider            2      an unknown or not installed "provider:model"
+    │   ├── NotIngested                2      the home folder has no ingested book
+    │   └── EmbedderMismatch           2      the index was built with another embedder
+    ├── SourceError                    2      an unreadable folder or file of the book
+    ├── IngestRunning                  3      another ingest is running on the same home folder
+    ├── IndexDamaged                   3      catalog and index are inconsistent
+    └── ServiceError                   3      a required service failed or timed out
         ├── EmbedderFailed             3
         ├── StoreFailed                3
         ├── WriterFailed               3
-        │   └── Truncated              3      it reached the length it may have
+        │   └── Truncated              3      the draft reached the output limit
         ├── DatabaseFailed             3
-        └── Stopping                   3      the server is being shut down
+        └── Stopping                   3      the server is shutting down
 
-``message`` is for a person and names what happened; ``cure`` says what to do about it. Neither
-carries a stack trace, a key or, for services, an address.
+``message`` describes what happened, ``cure`` what the user can do about it. Neither contains a
+stack trace, a key or, for services, an address.
 """
 
 from __future__ import annotations
 
 
 class BookError(Exception):
-    """The root: every error of ours, with one sentence for what happened and one for the cure."""
+    """Base class of all errors: one sentence for what happened, one hint on what to do."""
 
     exit_code = 2
 
-    def __init__(self, message: str, *, cure: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.cure = cure
+        self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message} {self.cure}".strip()
+        return f"{self.message} {self.hint}".strip()
 
 
 class InvalidInput(BookError):
-    """A question, selection or option that cannot be used."""
+    """Invalid question, selection or option."""
 
-    def __init__(self, message: str, *, cure: str = "", field: str = "") -> None:
-        super().__init__(message, cure=cure)
-        self.field = field  # of the request, where it is known which one
+    def __init__(self, message: str, *, hint: str = "", field: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.field = field  # of the request; empty if unknown
 
 
 class TooLarge(InvalidInput):
-    """More than a request may carry."""
+    """Request above the size limit."""
 
 
 class KeyReused(InvalidInput):
-    """An Idempotency-Key that came with another request before."""
+    """Idempotency-Key that was used with another request before."""
 
 
 class NotFound(BookError):
-    """Not there, or not there for whoever asks: the two are never told apart."""
+    """Object that is unknown or belongs to another owner; clients cannot distinguish the two."""
 
 
 class NotAllowed(BookError):
-    """A key that is missing, unknown or revoked."""
+    """Missing, unknown or revoked API key."""
 
 
 class RateLimited(BookError):
-    """Too many questions in too short a time."""
+    """Rate limit exceeded."""
 
     exit_code = 3
 
-    def __init__(self, message: str, *, retry_after: float, cure: str = "") -> None:
-        super().__init__(message, cure=cure)
-        self.retry_after = retry_after  # seconds until the next may come
+    def __init__(self, message: str, *, retry_after: float, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after  # seconds until the next request is allowed
 
 
 class ConfigurationError(BookError):
-    """Settings that do not fit together."""
+    """Invalid or inconsistent settings."""
 
 
 class UnknownProvider(ConfigurationError):
-    """A "provider:model" that nobody knows, or whose package is not installed."""
+    """Unknown "provider:model", or one whose package is not installed."""
 
 
 class NotIngested(ConfigurationError):
-    """The home holds no book yet."""
+    """Home folder without an ingested book."""
 
 
 class EmbedderMismatch(ConfigurationError):
-    """The index was made by another embedder than the one configured."""
+    """Index built with another embedder than the configured one."""
 
 
 class SourceError(BookError):
-    """A folder or file of the book that cannot be read."""
+    """Unreadable folder or file of the book."""
 
 
 class IngestRunning(BookError):
-    """Another ingest is at work on the same home."""
+    """Another ingest is running on the same home folder."""
 
     exit_code = 3
 
 
 class IndexDamaged(BookError):
-    """Catalog and index do not agree."""
+    """Catalog and index are inconsistent."""
 
     exit_code = 3
 
@@ -114,12 +114,12 @@ class IndexDamaged(BookError):
 def damaged_catalog(part: str) -> IndexDamaged:
     return IndexDamaged(
         f"The catalog's {part} is damaged.",
-        cure="Move the home folder away and ingest the book again.",
+        hint="Move the home folder away and ingest the book again.",
     )
 
 
 class ServiceError(BookError):
-    """Something that the answer needs did not answer."""
+    """A service that the answer depends on failed or timed out."""
 
     exit_code = 3
 
@@ -127,39 +127,39 @@ class ServiceError(BookError):
         self,
         message: str,
         *,
-        cure: str = "",
+        hint: str = "",
         timed_out: bool = False,
         retryable: bool = True,
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(message, cure=cure)
-        self.timed_out = timed_out  # it may still have been at work
-        self.retryable = retryable  # the same may succeed later, with nothing changed
-        self.retry_after = retry_after  # seconds, where the service said so
+        super().__init__(message, hint=hint)
+        self.timed_out = timed_out  # the service may still be processing the request
+        self.retryable = retryable  # the same request may succeed later, unchanged
+        self.retry_after = retry_after  # seconds, if the service gave a time
 
 
 class EmbedderFailed(ServiceError):
-    """The embedder gave no usable vectors."""
+    """The embedder returned no usable vectors."""
 
 
 class StoreFailed(ServiceError):
-    """The passage store did not answer."""
+    """The passage store failed or did not respond."""
 
 
 class WriterFailed(ServiceError):
-    """The writer broke off."""
+    """The writer stopped before the draft was complete."""
 
 
 class Truncated(WriterFailed):
-    """The writer reached the length it may have: its last sentence may be half of one."""
+    """The writer reached the output limit; its last sentence may be incomplete."""
 
 
 class DatabaseFailed(ServiceError):
-    """The database did not answer."""
+    """The database failed or did not respond."""
 
 
 class Stopping(ServiceError):
-    """The server is being shut down."""
+    """The server is shutting down."""
 
     def __init__(self) -> None:
-        super().__init__("The server is shutting down.", cure="Ask again in a moment.")
+        super().__init__("The server is shutting down.", hint="Ask again in a moment.")

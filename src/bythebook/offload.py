@@ -1,4 +1,4 @@
-"""Run blocking work on a worker thread while the event loop goes on."""
+"""Run blocking work on a worker thread without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 async def offload(work: Callable[[], T]) -> T:
-    """Return what the work returns.
+    """Run the work on a worker thread and return its result.
 
-    A thread cannot be stopped: whoever is cancelled meanwhile still waits until the work has
-    ended, so that a lock is never released before the work that it protects is done.
+    A thread cannot be stopped: a cancelled caller still waits for the work to finish, so that a
+    lock is never released before the work that it protects is done.
     """
     running = asyncio.ensure_future(asyncio.to_thread(work))
     try:
@@ -26,7 +26,7 @@ async def offload(work: Callable[[], T]) -> T:
 
 @asynccontextmanager
 async def offloaded(held: AbstractContextManager[None]) -> AsyncIterator[None]:
-    """Enter and leave a blocking context on worker threads."""
+    """Enter and exit a blocking context manager on worker threads."""
     stack = ExitStack()
     try:
         await offload(lambda: stack.enter_context(held))

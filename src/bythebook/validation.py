@@ -1,7 +1,7 @@
-"""Translate validation errors into sentences that name the field, the limit and what was sent.
+"""Translate validation errors into messages that name the field, the limit and the input.
 
-Works on the error dictionaries of pydantic (``type``, ``loc``, ``input``, ``ctx``). Its own
-messages are never passed on. What was sent is repeated only if it is short and harmless.
+Works on the error dictionaries of pydantic (``type``, ``loc``, ``input``, ``ctx``). Pydantic's
+messages are never passed on. The input is echoed only if it is short and harmless.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-Detail = Mapping[str, Any]  # one error, as pydantic describes it
+Detail = Mapping[str, Any]  # one pydantic error
 
 _LONGEST_ECHO = 40
 _LONGEST_FIELD = 60
 _PUNCTUATION = frozenset(" .,:;+-_/@#!?()'")
-_ORIGINS = ("body", "path", "query", "header", "cookie")  # FastAPI puts one in front of the field
+_ORIGINS = ("body", "path", "query", "header", "cookie")  # FastAPI prefixes the field with one
 
-# What each type of error wanted instead: "<what was sent> is not <this>".
+# The expected value for each error type, in "<input> is not <this>".
 _WANTED = {
     "string_type": "a text",
     "string_sub_type": "a text",
@@ -60,23 +60,23 @@ _WANTED = {
     "url_parsing": "an address",
     "url_syntax_violation": "an address",
     "url_scheme": "an address of the web (http or https)",
-    "web_address": "an address of the web (http or https)",  # of our own
+    "web_address": "an address of the web (http or https)",  # not a pydantic type
     "path_type": "a path",
 }
-# What each type of error says by itself.
+# The complete message of error types that need no input or limit.
 _SAID = {
     "missing": "is missing",
     "missing_argument": "is missing",
     "extra_forbidden": "is not known here",
     "unexpected_keyword_argument": "is not known here",
     "string_unicode": "holds characters that are not valid Unicode",
-    "nul_character": "holds a NUL character (U+0000)",  # of our own
+    "nul_character": "holds a NUL character (U+0000)",  # not a pydantic type
     "string_pattern_mismatch": "does not have the form that is needed",
     "json_invalid": "is not JSON",
     "json_type": "is not JSON",
     "url_too_long": "is too long for an address",
 }
-_LIMITS = {  # the name of the limit, and how it is told
+_LIMITS = {  # the key of the limit in ``ctx``, and its message
     "greater_than_equal": ("ge", "at least {} is needed"),
     "greater_than": ("gt", "more than {} is needed"),
     "less_than_equal": ("le", "at most {} is allowed"),
@@ -87,25 +87,25 @@ _UNUSABLE = "cannot be used as it is"
 
 
 def message_of(errors: Sequence[Detail], given: object = None) -> tuple[str, str]:
-    """Return a sentence about the first error, and the field that it is about.
+    """Return a message about the first error, and the name of its field.
 
-    ``given`` is what was validated. Of a value that may be of several types, the error that lies
-    deepest in it is told: it belongs to the type that was meant.
+    ``given`` is the validated data. For a union, the most deeply nested error is reported: it
+    belongs to the type that was meant.
     """
     first = field_of(errors[0], given)
     below = [each for each in errors if field_of(each, given)[: len(first)] == first]
     error = max(below, key=lambda each: len(field_of(each, given)))
     field = _name(field_of(error, given))
-    if error["type"] in ("value_error", "assertion_error"):  # a sentence of a contract's own
+    if error["type"] in ("value_error", "assertion_error"):  # raised by a contract's validator
         return f"{str(error['ctx']['error']).rstrip('.')}.", field
     said = told(error)
     return (f"{field}: {said}." if field else f"The body {_of_body(error, said)}."), field
 
 
 def field_of(error: Detail, given: object = None) -> tuple[str | int, ...]:
-    """Return the path of the field, without what stands for no part of the data.
+    """Return the path of the field, without the parts that are not in the data.
 
-    That is FastAPI's "body" in front, and the names of types where a value may be of several.
+    These are FastAPI's leading "body", and the type names of a union.
     """
     path = tuple(error["loc"])
     if path and path[0] in _ORIGINS:
@@ -126,7 +126,7 @@ def field_of(error: Detail, given: object = None) -> tuple[str | int, ...]:
 
 
 def shown(value: object) -> str:
-    """Name a value that was sent; what is long or could do harm is only described."""
+    """Format an input value for a message; only describe it if it is long or harmful."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int):
@@ -141,7 +141,7 @@ def shown(value: object) -> str:
 
 
 def is_harmless(text: str) -> bool:
-    """Tell whether a text may be repeated: short, of one line, and without markup."""
+    """Return whether a text may be echoed: short, on one line, and without markup."""
     return len(text) <= _LONGEST_ECHO and _is_plain(text)
 
 
@@ -150,7 +150,7 @@ def _is_plain(text: str) -> bool:
 
 
 def told(error: Detail) -> str:
-    """Return what is wrong with one value, without its name and a full stop."""
+    """Return what is wrong with one value, without the field name and the full stop."""
     kind, sent = error["type"], error.get("input")
     tell = _SPECIAL.get(kind)
     if tell is not None:
@@ -174,7 +174,7 @@ def _too_long(error: Detail) -> str:
 
 
 def _length(error: Detail) -> str:
-    """Count what was sent; of a text, what is left when blanks around it are removed."""
+    """Return the length of the input as text; a string is trimmed first."""
     sent = error.get("input")
     if not isinstance(sent, str):
         count = error["ctx"].get("actual_length")
@@ -211,7 +211,7 @@ def _not_one_of(error: Detail) -> str:
 
 
 def _plain(value: object) -> object:
-    """A UUID as the text that it was sent as."""
+    """Return a UUID as the text that it was sent as; other values unchanged."""
     known = (str, int, float, bool, list, tuple, Mapping, bytes)
     return value if value is None or isinstance(value, known) else str(value)
 

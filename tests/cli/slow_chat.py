@@ -8,13 +8,18 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from bythebook.api import question_for
+from bythebook.book import Book
 from bythebook.cli.chat import Opening, hold
+from bythebook.config.settings import load_settings
 from bythebook.errors import WriterFailed
-from bythebook.library import Library
-from bythebook.model import Evidence, Message, Question
-from bythebook.providers.fake import FakeEmbedder, MemoryCatalog, MemoryShelf, MemoryThreads
-from bythebook.quick import question_for
-from bythebook.settings import load_settings
+from bythebook.providers.testing import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryGenerationStore,
+    MemoryThreads,
+)
+from bythebook.types import Evidence, Message, Question
 from tests.samples import read
 
 
@@ -28,15 +33,15 @@ class SlowWriter:
     ) -> AsyncIterator[str]:
         del evidence, history
         if "kite" not in question.text:
-            raise WriterFailed("The model did not answer.", cure="Ask again in a minute.")
+            raise WriterFailed("The model did not answer.", hint="Ask again in a minute.")
         yield "A kite flies because the wind pushes it upwards. [1] The string keeps it "
         await asyncio.sleep(3600)
 
 
 def main() -> None:
-    library = Library(
+    library = Book(
         embedder=FakeEmbedder(),
-        shelf=MemoryShelf(),
+        shelf=MemoryGenerationStore(),
         catalog=MemoryCatalog(),
         threads=MemoryThreads(),
         make_writer=lambda index: SlowWriter(),

@@ -12,11 +12,11 @@ from click.testing import Result
 from rich.console import Console
 from typer.testing import CliRunner
 
-from bythebook.cli.lines import printable, shortened
 from bythebook.cli.main import app
 from bythebook.cli.printer import Page
+from bythebook.cli.terminal_text import printable, shortened
 from bythebook.errors import NotFound, NotIngested
-from bythebook.model import (
+from bythebook.types import (
     Answer,
     Citation,
     Evidence,

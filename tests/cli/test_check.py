@@ -12,7 +12,7 @@ from bythebook.errors import InvalidInput
 from tests.cli.test_cli import run
 from tests.providers.loopback import Loopback, Script, chat, embeddings, page, refuse
 from tests.samples import small_book
-from tests.serve.running import free_port
+from tests.server.running_server import free_port
 from tests.servers import Node
 
 

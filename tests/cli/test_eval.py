@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bythebook.cli.eval import FIGURES
-from bythebook.evaluate.measure import METRICS
+from bythebook.evaluation.metrics import METRICS
 from tests.cli.test_cli import run
 from tests.samples import SAMPLE_BOOK
 

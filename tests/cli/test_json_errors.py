@@ -12,7 +12,7 @@ import pytest
 from bythebook.cli import ask as ask_command
 from bythebook.cli import main
 from bythebook.errors import BookError, StoreFailed, WriterFailed
-from bythebook.serve.contracts.agent import AgentError
+from bythebook.server.contracts.ask import AgentError
 
 Captured = pytest.CaptureFixture[str]
 

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from bythebook.cli.main import app
 from bythebook.errors import NotFound
-from bythebook.model import Message, Role
-from bythebook.providers.sql import open_database
-from bythebook.providers.sql_threads import SqlThreads
+from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.threads import SqlThreads
+from bythebook.types import Message, Role
 
 _OLD, _NEW = str(uuid.uuid4()), str(uuid.uuid4())
 

@@ -15,11 +15,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from reliability.ledger import FULL
 from ruamel.yaml import YAML
 from tools.grown import nginx_service
 
-from bythebook.settings import ENVIRONMENT, Settings, load_settings
-from tests.proof.ledger import FULL
+from bythebook.config.settings import ENVIRONMENT, Settings, load_settings
 from tests.samples import ROOT
 from tests.servers import Service
 

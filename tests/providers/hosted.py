@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
-from bythebook.assemble import EMBEDDERS, choose
-from bythebook.model import Evidence, Message, Question, Role, Usage
-from bythebook.ports import Prompt
-from bythebook.providers.accounts import embedder_account, writer_account
-from bythebook.providers.breaker import Breaker
-from bythebook.providers.budget import Budget
-from bythebook.providers.openai import OpenAIWriter
-from bythebook.providers.vectors import HostedEmbedder
-from bythebook.providers.web import Web
-from bythebook.settings import Settings, load_settings
+from bythebook.config.settings import Settings, load_settings
+from bythebook.interfaces.writer import Prompt
+from bythebook.providers.embeddings.hosted import HostedEmbedder
+from bythebook.providers.http.circuit_breaker import CircuitBreaker
+from bythebook.providers.http.client import HttpClient
+from bythebook.providers.http.credentials import embedder_account, writer_account
+from bythebook.providers.llm.budget import Budget
+from bythebook.providers.llm.openai import OpenAIWriter
+from bythebook.types import Evidence, Message, Question, Role, Usage
+from bythebook.wiring import EMBEDDERS, choose
 
 QUESTION, EVIDENCE = Question("What lifts a kite?"), Evidence()
 # Time-outs that no busy machine reaches; and, for tests of time-outs, some that come at once.
@@ -41,12 +41,12 @@ async def writer_at(
     name: str = "openai:test-model",
     *,
     environ: dict[str, str] | None = None,
-    breaker: Breaker | None = None,
+    breaker: CircuitBreaker | None = None,
     budget: Budget | None = None,
-    web: Web | None = None,
+    web: HttpClient | None = None,
     **model: Any,
 ) -> AsyncIterator[OpenAIWriter]:
-    own = None if web else Web()
+    own = None if web else HttpClient()
     settings = settings_for(url, environ, **{**CALM, "api_key": "sk-secret", **model})
     provider, _, what = name.partition(":")
     account = writer_account(provider, what, settings)
@@ -72,10 +72,10 @@ async def embedder_at(
     name: str,
     *,
     environ: dict[str, str] | None = None,
-    web: Web | None = None,
+    web: HttpClient | None = None,
     **embedding: Any,
 ) -> AsyncIterator[HostedEmbedder]:
-    own = None if web else Web()
+    own = None if web else HttpClient()
     chosen = {"base_url": url, "api_key": "sk-secret", "question_s": 60.0, "timeout_s": 60.0}
     settings = load_settings({"embedding": {**chosen, **embedding}}, environ=environ or {})
     make, provider, model = choose(EMBEDDERS, name)

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from bythebook.providers.fake import FakeEmbedder
+from bythebook.providers.testing import FakeEmbedder
 
 RESET, HANG = "reset", "hang"
 Step = bytes | float | str

@@ -15,15 +15,15 @@ from agents import Model, trace
 from agents import Usage as SdkUsage
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
-from bythebook.answer.prompt import Quoting
+from bythebook.answering.prompts import Quoting
 from bythebook.errors import Truncated, WriterFailed
-from bythebook.model import Evidence, Hit, Message, Question, Role, Usage
-from bythebook.ports import Found, Piece
-from bythebook.providers.accounts import writer_account
-from bythebook.providers.agents import MOST_SEARCHES, AgentsWriter, House
-from bythebook.providers.agents_wire import Line
-from bythebook.providers.breaker import FAILURES, Breaker
-from bythebook.providers.budget import Budget
+from bythebook.interfaces.writer import DraftPiece, WriterSearchResult
+from bythebook.providers.http.circuit_breaker import FAILURES, CircuitBreaker
+from bythebook.providers.http.credentials import writer_account
+from bythebook.providers.llm.agents import MOST_SEARCHES, AgentsWriter, PipelineHooks
+from bythebook.providers.llm.agents_client import AgentsClient
+from bythebook.providers.llm.budget import Budget
+from bythebook.types import Evidence, Hit, Message, Question, Role, Usage
 from tests.providers.hosted import CALM, HURRIED, settings_for
 from tests.providers.loopback import (
     DONE,
@@ -61,8 +61,8 @@ class Ours:
         self.searched.append(question.text)
         return self.found
 
-    def house(self) -> House:
-        return House(
+    def house(self) -> PipelineHooks:
+        return PipelineHooks(
             quoting=Quoting,
             is_about_book=lambda question: question.selection is None,
             may_answer=lambda *_: self.gate,
@@ -80,12 +80,12 @@ def _writer(model: Model, ours: Ours | None = None, **chosen: Any) -> AgentsWrit
 
 async def _pieces(
     writer: AgentsWriter, question: Question = QUESTION, history: Sequence[Message] = ()
-) -> list[Piece]:
+) -> list[DraftPiece]:
     drafted = writer.write(question, evidence(KETTLE), history)
     return [piece async for piece in drafted]
 
 
-def _text(pieces: Sequence[Piece]) -> str:
+def _text(pieces: Sequence[DraftPiece]) -> str:
     return "".join(piece for piece in pieces if isinstance(piece, str)).strip()
 
 
@@ -127,8 +127,8 @@ async def test_agentic_the_model_searches_and_what_it_finds_joins_the_evidence()
     ours = Ours()
     pieces = await _pieces(_writer(model, ours, agentic=True))
     assert ours.searched == ["dragon kites"]
-    found = [piece for piece in pieces if isinstance(piece, Found)]
-    assert found == [Found((DRAGON,))]
+    found = [piece for piece in pieces if isinstance(piece, WriterSearchResult)]
+    assert found == [WriterSearchResult((DRAGON,))]
     first_words = next(n for n, piece in enumerate(pieces) if str(piece).startswith("A dragon"))
     assert pieces.index(found[0]) < first_words
     answer = model.calls[1].input[-1]
@@ -212,7 +212,7 @@ async def _drafted(provider: Loopback, **chosen: Any) -> tuple[str, Usage]:
     text, used = "", Usage()
     settings = settings_for(f"{provider.url}/v1", **{**CALM, "api_key": "sk-secret", **chosen})
     account = writer_account("openai", "test-model", settings)
-    line = Line(account)
+    line = AgentsClient(account)
     writer = AgentsWriter(account, settings.model, house=Ours().house(), model=line.model)
     try:
         async with aclosing(writer.write(QUESTION, evidence(KETTLE), ())) as pieces:
@@ -336,7 +336,7 @@ async def test_who_leaves_takes_the_upstream_call_along() -> None:
     with Loopback(lambda _: steps) as provider:
         settings = settings_for(f"{provider.url}/v1", **CALM)
         account = writer_account("openai", "test-model", settings)
-        line = Line(account)
+        line = AgentsClient(account)
         writer = AgentsWriter(account, settings.model, house=Ours().house(), model=line.model)
         drafting = writer.write(QUESTION, evidence(KETTLE), ())
         assert await anext(drafting) == "Kettles boil. "
@@ -349,11 +349,11 @@ async def test_who_leaves_takes_the_upstream_call_along() -> None:
 
 @pytest.mark.loopback
 async def test_a_service_that_fails_and_fails_is_left_alone() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     with Loopback(lambda _: refuse(500)) as provider:
         settings = settings_for(f"{provider.url}/v1", **CALM)
         account = writer_account("openai", "test-model", settings)
-        line = Line(account)
+        line = AgentsClient(account)
         made = {"house": Ours().house(), "model": line.model, "breaker": breaker}
         for _ in range(FAILURES + 3):
             with pytest.raises(WriterFailed):

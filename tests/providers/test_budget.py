@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bythebook.errors import WriterFailed
-from bythebook.providers.budget import Budget
-from bythebook.providers.faults import Fault, Kind
+from bythebook.providers.http.errors import ErrorCode, ProviderError
+from bythebook.providers.llm.budget import Budget
 from tests.providers.hosted import drafted, writer_at
 from tests.providers.loopback import Loopback, chat, refuse
 
@@ -23,8 +23,8 @@ _NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 async def _reserved(budget: Budget, tokens: int) -> bool:
     try:
         await budget.reserve(tokens)
-    except Fault as fault:
-        assert fault.kind is Kind.OVER_BUDGET
+    except ProviderError as fault:
+        assert fault.kind is ErrorCode.OVER_BUDGET
         return False
     return True
 
@@ -33,15 +33,15 @@ def test_processes_share_a_day(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\n"
         "from pathlib import Path\n"
-        "from bythebook.providers.budget import Budget\n"
-        "from bythebook.providers.faults import Fault\n"
+        "from bythebook.providers.llm.budget import Budget\n"
+        "from bythebook.providers.http.errors import ProviderError\n"
         "async def main():\n"
         "    budget, given = Budget(Path(sys.argv[1]), 1000), 0\n"
         "    for _ in range(60):\n"
         "        try:\n"
         "            await budget.reserve(10)\n"
         "            given += 1\n"
-        "        except Fault:\n"
+        "        except ProviderError:\n"
         "            pass\n"
         "    print(given)\n"
         "asyncio.run(main())\n"
@@ -59,7 +59,7 @@ async def test_what_was_not_needed_is_given_back_and_a_new_day_is_new(tmp_path: 
     await budget.settle(day, 90, 15)
     assert await budget.spent() == 15
     assert await _reserved(budget, 85)
-    with pytest.raises(Fault) as failure:
+    with pytest.raises(ProviderError) as failure:
         await budget.reserve(1)
     assert failure.value.retry_after == 12 * 3600
     now[0] = _NOON.replace(day=2)
@@ -69,9 +69,9 @@ async def test_what_was_not_needed_is_given_back_and_a_new_day_is_new(tmp_path: 
 
 async def test_what_cannot_be_counted_is_not_spent(tmp_path: Path) -> None:
     budget = Budget(tmp_path / "not" / "there" / "tokens.db", 100)
-    with pytest.raises(Fault) as failure:
+    with pytest.raises(ProviderError) as failure:
         await budget.reserve(1)
-    assert failure.value.kind is Kind.UNCOUNTED
+    assert failure.value.kind is ErrorCode.UNCOUNTED
     await budget.close()
 
 

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.assemble import open_library
-from bythebook.book.site import read_book
-from bythebook.book.tokens import estimate_tokens
+from bythebook.chunking.read_book import read_book
+from bythebook.config.settings import load_settings
 from bythebook.errors import EmbedderFailed, UnknownProvider
-from bythebook.model import Question
-from bythebook.providers.accounts import embedder_account
-from bythebook.providers.cohere import cohere_embedder
-from bythebook.providers.gemini import gemini_embedder
-from bythebook.providers.openai import openai_embedder
-from bythebook.providers.vectors import cut
-from bythebook.providers.web import Web
-from bythebook.settings import load_settings
+from bythebook.language.tokens import estimate_tokens
+from bythebook.providers.embeddings.cohere import cohere_embedder
+from bythebook.providers.embeddings.gemini import gemini_embedder
+from bythebook.providers.embeddings.hosted import cut
+from bythebook.providers.http.client import HttpClient
+from bythebook.providers.http.credentials import embedder_account
+from bythebook.providers.llm.openai import openai_embedder
+from bythebook.types import Question
+from bythebook.wiring import open_book
 from tests.providers.hosted import embedder_at
 from tests.providers.loopback import Loopback, Request, Step, embeddings, refuse
 from tests.samples import SAMPLE_BOOK
@@ -134,7 +134,7 @@ def test_a_window_begins_before_the_last_one_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "name", "cure"),
+    ("make", "name", "hint"),
     [
         (gemini_embedder, "gemini:text-embedding-004", "gemini-embedding-001"),
         (gemini_embedder, "gemini:nothing", "@768"),
@@ -145,13 +145,13 @@ def test_a_window_begins_before_the_last_one_ends() -> None:
     ],
 )
 def test_a_model_that_cannot_be_used_is_named_with_what_can(  # type: ignore[no-untyped-def]
-    make, name: str, cure: str
+    make, name: str, hint: str
 ) -> None:
     settings = load_settings(environ={})
     provider, _, model = name.partition(":")
     with pytest.raises(UnknownProvider) as failure:
-        make(embedder_account(provider, model, settings), settings.embedding, web=Web())
-    assert cure in failure.value.cure
+        make(embedder_account(provider, model, settings), settings.embedding, web=HttpClient())
+    assert hint in failure.value.hint
 
 
 def test_an_ollama_model_has_tags_and_any_other_its_dimension() -> None:
@@ -159,7 +159,7 @@ def test_an_ollama_model_has_tags_and_any_other_its_dimension() -> None:
 
     def dimension(provider: str, model: str) -> int:
         account = embedder_account(provider, model, settings)
-        return openai_embedder(account, settings.embedding, web=Web()).dimension
+        return openai_embedder(account, settings.embedding, web=HttpClient()).dimension
 
     assert dimension("ollama", "nomic-embed-text:v1.5") == 768
     assert dimension("ollama", "my-own:latest@640") == 640
@@ -187,7 +187,7 @@ def test_an_ingest_that_dies_in_the_middle_goes_on_where_it_stopped(
         yield from embeddings(request) if len(provider.requests) <= 6 else refuse(401)
 
     async def ingest() -> int:
-        library = open_library(settings, new=True)
+        library = open_book(settings, new=True)
         try:
             return (await library.ingest(book)).embedded
         finally:
@@ -202,7 +202,7 @@ def test_an_ingest_that_dies_in_the_middle_goes_on_where_it_stopped(
     assert asyncio.run(ingest()) == 0
 
     async def search() -> int:
-        library = open_library(settings)
+        library = open_book(settings)
         try:
             return len((await library.search(Question("What is a robot?"))).hits)
         finally:

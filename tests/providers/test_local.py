@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
-from bythebook.providers.local import LocalEmbedder, embedder_for
-from bythebook.providers.local.cache import made_once, user_cache
-from bythebook.providers.local.files import folder_of, read_known
-from bythebook.providers.local.minilm import read_tokenizer
+from bythebook.providers.embeddings.local import LocalEmbedder, embedder_for
+from bythebook.providers.embeddings.local.cache import made_once, user_cache
+from bythebook.providers.embeddings.local.files import folder_of, read_known
+from bythebook.providers.embeddings.local.minilm import read_tokenizer
 
 Vectors = npt.NDArray[np.float32]
 
@@ -169,7 +169,7 @@ def test_a_file_with_other_bytes_is_not_read(tmp_path: Path) -> None:
 def test_a_missing_package_names_the_command_that_installs_it() -> None:
     with pytest.raises(UnknownProvider) as caught:
         folder_of("no_such_package_here", install="pip install it")
-    assert "pip install it" in caught.value.cure
+    assert "pip install it" in caught.value.hint
 
 
 # --- the choice ------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.errors import Truncated, WriterFailed
-from bythebook.model import Question, Sentence, Usage
-from bythebook.providers.openai import Thoughts
+from bythebook.providers.llm.openai import Thoughts
+from bythebook.types import Question, Sentence, Usage
 from tests.providers.hosted import EVIDENCE, QUESTION, drafted, writer_at
 from tests.providers.loopback import (
     DONE,

@@ -8,7 +8,7 @@ from qdrant_client import AsyncQdrantClient
 from qdrant_client.http.exceptions import UnexpectedResponse
 
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
-from bythebook.providers.qdrant_nodes import Nodes, Server
+from bythebook.providers.qdrant.nodes import Nodes, Server
 
 _THREE = Server(tuple(f"http://127.0.0.1:{port}" for port in (1, 2, 3)))
 

@@ -18,10 +18,10 @@ import pytest
 from qdrant_client import AsyncQdrantClient, models
 
 from bythebook.errors import IndexDamaged, StoreFailed
-from bythebook.index.lexicon import Vocabulary
-from bythebook.ports import Entry, PassageStore
-from bythebook.providers.fake import FakeEmbedder
-from bythebook.providers.qdrant_server import Server, ServerShelf
+from bythebook.interfaces.store import IndexedPassage, PassageStore
+from bythebook.language.terms import Vocabulary
+from bythebook.providers.qdrant.server import Server, ServerGenerationStore
+from bythebook.providers.testing import FakeEmbedder
 from tests.samples import passage
 from tests.servers import Node, new_shelf, running_cluster, running_server, server_shelf
 
@@ -33,11 +33,11 @@ _PASSAGES = [passage(f"Kite number {n} flies in the wind.", section=f"S{n}") for
 _ASKED = Vocabulary.of(_PASSAGES).ask("kite 7 wind")
 
 
-async def _entries() -> list[Entry]:
+async def _entries() -> list[IndexedPassage]:
     vocabulary = Vocabulary.of(_PASSAGES)
     vectors = await _EMBEDDER.embed([one.text for one in _PASSAGES], role="passage")
     return [
-        Entry(one, vector, vector[None], vocabulary.weigh(one))
+        IndexedPassage(one, vector, vector[None], vocabulary.weigh(one))
         for one, vector in zip(_PASSAGES, vectors, strict=True)
     ]
 
@@ -168,7 +168,9 @@ async def test_a_server_that_is_gone_or_hangs_is_a_failure_within_the_deadline(
         shelf = new_shelf([node], dimension=64)
         await shelf.publish(ONE, await _entries())
         await shelf.close()
-        shelf = ServerShelf(Server((node.url,), timeout_s=2.0), shelf.collection, dimension=64)
+        shelf = ServerGenerationStore(
+            Server((node.url,), timeout_s=2.0), shelf.collection, dimension=64
+        )
         store = await shelf.open(ONE)
         node.process.send_signal(how)
         vector = np.ones(64, dtype=np.float32)
@@ -233,7 +235,7 @@ async def test_a_server_that_stalls_is_a_failure_within_the_deadline(
     proxy = Proxy(qdrant_server[0].url)
     async with server_shelf(qdrant_server, dimension=64) as whole, proxy as url:
         await whole.publish(ONE, await _entries())
-        shelf = ServerShelf(Server((url,), timeout_s=2.0), whole.collection, dimension=64)
+        shelf = ServerGenerationStore(Server((url,), timeout_s=2.0), whole.collection, dimension=64)
         store = await shelf.open(ONE)
         proxy.left = left
         with pytest.raises(StoreFailed, match="did not answer within 2000 ms"):
@@ -248,7 +250,7 @@ async def test_a_node_that_stalls_is_passed_over_and_then_left_alone(
     async with server_shelf(qdrant_server, dimension=64) as whole, proxy as url:
         await whole.publish(ONE, await _entries())
         server = Server((url, qdrant_server[0].url), timeout_s=4.0)
-        shelf = ServerShelf(server, whole.collection, dimension=64)
+        shelf = ServerGenerationStore(server, whole.collection, dimension=64)
         store = await shelf.open(ONE)
         proxy.left = 0
         assert (await _ask_everything(store))[-1] == 30
@@ -265,12 +267,14 @@ async def test_a_question_moves_no_vectors_but_those_of_its_hits(
     vectors = generator.standard_normal((30, 9, 384)).astype(np.float32)
     vocabulary = Vocabulary.of(_PASSAGES)
     entries = [
-        Entry(one, some[0], some[1:], vocabulary.weigh(one))
+        IndexedPassage(one, some[0], some[1:], vocabulary.weigh(one))
         for one, some in zip(_PASSAGES, vectors, strict=True)
     ]
     async with server_shelf(qdrant_server, dimension=384) as whole, proxy as url:
         await whole.publish(ONE, entries)
-        shelf = ServerShelf(Server((url,), timeout_s=5.0), whole.collection, dimension=384)
+        shelf = ServerGenerationStore(
+            Server((url,), timeout_s=5.0), whole.collection, dimension=384
+        )
         store = await shelf.open(ONE)
         before = proxy.received
         found = await store.find(vectors[0, 0], _ASKED, limit=24, filters={})
@@ -307,7 +311,7 @@ async def test_a_generation_is_laid_out_to_be_searched(qdrant_server: list[Node]
 async def test_an_index_of_another_dimension_is_named(qdrant_server: list[Node]) -> None:
     async with server_shelf(qdrant_server, dimension=64) as shelf:
         await shelf.publish(ONE, await _entries())
-        other = ServerShelf(
+        other = ServerGenerationStore(
             Server((qdrant_server[0].url,), timeout_s=5.0), shelf.collection, dimension=32
         )
         with pytest.raises(IndexDamaged, match=r"dimension 64.*makes 32.*ingest again"):
@@ -337,7 +341,7 @@ async def test_what_is_not_qdrant_is_a_failure_with_a_cure() -> None:
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as other:
         port = other.sockets[0].getsockname()[1]
-        shelf = ServerShelf(Server((f"http://127.0.0.1:{port}",)), "book", dimension=64)
+        shelf = ServerGenerationStore(Server((f"http://127.0.0.1:{port}",)), "book", dimension=64)
         with pytest.raises(StoreFailed, match=r"not a Qdrant server.*QDRANT_URL"):
             await shelf.open(ONE)
         await shelf.close()
@@ -367,7 +371,7 @@ async def test_two_books_of_one_name_leave_each_other_alone(qdrant_server: list[
     first, second, third = (uuid.uuid4().hex for _ in range(3))
     server, name = Server((qdrant_server[0].url,), timeout_s=5), f"book-{uuid.uuid4().hex[:8]}"
     mine, yours = (
-        ServerShelf(server, name, dimension=64, owner=uuid.uuid4().hex) for _ in range(2)
+        ServerGenerationStore(server, name, dimension=64, owner=uuid.uuid4().hex) for _ in range(2)
     )
     await mine.publish(first, await _entries())
     await mine.discard(keep=[first])
@@ -395,10 +399,10 @@ async def test_a_generation_of_an_earlier_name_is_opened_and_later_discarded(
     first, second, third, others = (uuid.uuid4().hex for _ in range(4))
     server = Server((qdrant_server[0].url,), timeout_s=5)
     old_name, new_name = (f"{kind}-{uuid.uuid4().hex[:8]}" for kind in ("old", "new"))
-    old = ServerShelf(server, old_name, dimension=64)
+    old = ServerGenerationStore(server, old_name, dimension=64)
     for generation in (first, others):
         await old.publish(generation, await _entries())
-    new = ServerShelf(server, new_name, dimension=64, owner=uuid.uuid4().hex)
+    new = ServerGenerationStore(server, new_name, dimension=64, owner=uuid.uuid4().hex)
     await new.discard(keep=[first])  # an ingest that found nothing to do
     assert await (await new.open(first)).count() == 30
     await new.publish(second, await _entries())
@@ -448,7 +452,7 @@ async def test_somebody_elses_collection_of_the_books_name_is_left_alone(
 async def test_a_publication_that_breaks_off_leaves_nothing(qdrant_server: list[Node]) -> None:
     entries = await _entries()
 
-    def broken() -> Iterator[Entry]:
+    def broken() -> Iterator[IndexedPassage]:
         # The last one is refused after a first request was sent: it alone would fill another.
         yield from entries
         yield replace(entries[0], unit_vectors=np.zeros((4000, 63), dtype=np.float32))
@@ -464,7 +468,7 @@ async def test_a_publication_that_breaks_off_leaves_nothing(qdrant_server: list[
 async def test_publishing_does_not_hold_up_questions(qdrant_server: list[Node]) -> None:
     entries, gate = await _entries(), threading.Event()
 
-    def slow() -> Iterator[Entry]:
+    def slow() -> Iterator[IndexedPassage]:
         assert gate.wait(20), "the event loop stood still"
         yield from entries
 
@@ -476,7 +480,9 @@ async def test_publishing_does_not_hold_up_questions(qdrant_server: list[Node]) 
 
 
 def test_a_shelf_outlives_an_event_loop(qdrant_server: list[Node]) -> None:
-    shelf = ServerShelf(Server((qdrant_server[0].url,), timeout_s=5), "loops", dimension=64)
+    shelf = ServerGenerationStore(
+        Server((qdrant_server[0].url,), timeout_s=5), "loops", dimension=64
+    )
 
     async def count() -> int:
         return await (await shelf.open(ONE)).count()

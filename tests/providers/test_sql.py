@@ -7,8 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from bythebook.errors import ConfigurationError, DatabaseFailed, UnknownProvider
-from bythebook.providers import tables
-from bythebook.providers.sql import SqlCatalog, open_database
+from bythebook.providers.sql import schema as tables
+from bythebook.providers.sql.catalog import SqlCatalog, open_database
 
 
 @pytest.mark.parametrize("url", ["postgres://book@host/name", "postgresql://book@host/name"])

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from bythebook.model import Asker, Message, Question, Role
-from bythebook.providers.sql import open_database
-from bythebook.providers.sql_log import SqlQueryLog
-from bythebook.providers.sql_threads import SqlThreads
-from bythebook.serve.contracts.chat import show_thread
-from bythebook.talk.log import LogQueue, Visit
+from bythebook.conversations.query_log import LoggedRequest, LogQueue
+from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.query_log import SqlQueryLog
+from bythebook.providers.sql.threads import SqlThreads
+from bythebook.server.contracts.chat import show_thread
+from bythebook.types import Asker, Message, Question, Role
 from tests.databases import POSTGRES, address
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
@@ -89,7 +89,7 @@ async def test_a_uuid_is_spelled_with_dashes_wherever_sql_shows_it(
     log, session = SqlQueryLog(engine, deadline_s=60), str(uuid.uuid4())
     queue = LogQueue(log)
     asker = Asker(session=session, query=str(uuid.uuid4()))
-    Visit(Question("When?"), asker, mode="standard_rag", log=queue).end(None)
+    LoggedRequest(Question("When?"), asker, mode="standard_rag", log=queue).end(None)
     await queue.flush()
     with engine.connect() as connection:
         [logged] = connection.execute(sa.text("SELECT query_id, session_id FROM queries")).all()

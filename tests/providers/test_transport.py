@@ -9,7 +9,7 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from bythebook.providers.transport import Transport
+from bythebook.providers.http.transport import Transport
 
 pytestmark = pytest.mark.loopback
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.web.stage import book_server, open_browser
+from tests.web.browser_fixtures import book_server, open_browser
 from tests.web.test_page import _AXE, _key
 
 pytestmark = pytest.mark.real

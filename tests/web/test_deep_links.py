@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from bythebook.answer.cite import deep_link
-from bythebook.book.fragments import folded
-from bythebook.book.site import read_book
-from bythebook.model import Passage
-from tests.book import docusaurus
+from bythebook.answering.citations import deep_link
+from bythebook.chunking.read_book import read_book
+from bythebook.chunking.text_fragments import folded
+from bythebook.types import Passage
 from tests.samples import SAMPLE_BOOK
+from tests.sources import docusaurus
 from tests.web.test_page import _FLAGS
 
 pytestmark = pytest.mark.real

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.samples import ROOT
-from tests.serve.running import PROGRAM, free_port, running
+from tests.server.running_server import PROGRAM, free_port, running
 from tests.web.sample_site import ASKED, BASE, PLUGIN, build_sample, serving
 from tests.web.test_page import _FLAGS
 

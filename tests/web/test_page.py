@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from bythebook.book.fragments import folded
-from bythebook.book.site import read_book
-from bythebook.model import Passage, Unit, UnitKind
+from bythebook.chunking.read_book import read_book
+from bythebook.chunking.text_fragments import folded
+from bythebook.types import Passage, Unit, UnitKind
 from tests.samples import SAMPLE_BOOK
 
 pytestmark = pytest.mark.real

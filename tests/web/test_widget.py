@@ -15,9 +15,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from bythebook.serve.contracts.chat import FeedbackReason
+from bythebook.server.contracts.chat import FeedbackReason
+from tests.web.browser_fixtures import book_pages, book_server, free_port, open_browser, site
 from tests.web.crooked import TELLINGS, crooked_server
-from tests.web.stage import book_pages, book_server, free_port, open_browser, site
 
 pytestmark = pytest.mark.real
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from bythebook.assemble import EMBEDDERS, open_catalog, open_library
 from bythebook.cli.main import app
-from bythebook.model import Question
-from bythebook.providers.local import LocalEmbedder
-from bythebook.settings import load_settings
+from bythebook.config.settings import load_settings
+from bythebook.providers.embeddings.local import LocalEmbedder
+from bythebook.types import Question
+from bythebook.wiring import EMBEDDERS, open_book, open_catalog
 from peers.protocol import HYBRID, Chunk, Found, Meter, serve
 from peers.rules import NOISE, NOTE
 
@@ -72,7 +72,7 @@ class ByTheBook:
 
     def open(self, home: Path) -> None:
         self._settings = load_settings({"home": home})
-        self._library = open_library(self._settings)
+        self._library = open_book(self._settings)
 
     def chunks(self) -> list[Chunk]:
         passages = open_catalog(self._settings).passages().values()

@@ -1,4 +1,4 @@
-"""The command line, one file for each verb. Heavy imports happen when a verb runs."""
+"""Command line, one module per command. Heavy imports happen when a command runs."""
 
 import sys
 

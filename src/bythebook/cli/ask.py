@@ -1,4 +1,4 @@
-"""``bythebook ask QUESTION``: the answer with its sources, or an honest no."""
+"""``bythebook ask QUESTION``: print the answer with its sources, or a refusal."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import typer
 
 from bythebook.cli import options
 from bythebook.cli.explain import explained, why
-from bythebook.cli.lines import printable, shortened
+from bythebook.cli.terminal_text import printable, shortened
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from bythebook.library import Library
-    from bythebook.model import Answer, Citation, Question, Reply
-    from bythebook.settings import Settings
+    from bythebook.book import Book
+    from bythebook.config.settings import Settings
+    from bythebook.types import Answer, Citation, Question, Reply
 
 _LONGEST_QUOTE = 160
 
@@ -43,8 +43,8 @@ def ask(
     as_json: options.Json = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also print timings.")] = False,
 ) -> None:
-    """Ask the book. Exit code 0: answered; 1: the book does not say."""
-    from bythebook.quick import question_for
+    """Ask the book a question. Exit code 0: answered; 1: the book has no answer."""
+    from bythebook.api import question_for
 
     settings = options.load(home=home, preset=preset, embedder=embedder, writer=writer)
     make_question = partial(
@@ -53,16 +53,16 @@ def ask(
     if batch is not None:
         if question is not None or selected_text is not None:
             raise InvalidInput(
-                "--batch brings its own questions.", cure="Leave QUESTION and --selected-text out."
+                "--batch brings its own questions.", hint="Leave QUESTION and --selected-text out."
             )
         raise typer.Exit(_ask_batch(batch, settings, make_question))
     if question is None:
-        raise InvalidInput("There is no question.", cure='Run: bythebook ask "…"')
+        raise InvalidInput("There is no question.", hint='Run: bythebook ask "…"')
     reply = _ask_one(make_question(question, selection=selected_text), settings)
     if as_json:
-        from bythebook.serve.contracts import agent
+        from bythebook.server.contracts import ask as ask_contract
 
-        document = agent.show(reply).model_dump(mode="json")
+        document = ask_contract.show(reply).model_dump(mode="json")
         if explain:
             document["why"] = explained(reply)
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
@@ -72,26 +72,26 @@ def ask(
 
 
 def _answered(reply: Reply) -> bool:
-    from bythebook.model import Answer
+    from bythebook.types import Answer
 
     return isinstance(reply.outcome, Answer)
 
 
 def _ask_one(question: Question, settings: Settings) -> Reply:
-    from bythebook.quick import use_library
+    from bythebook.api import use_library
 
     return use_library(settings, lambda library: library.reply(question))
 
 
 def _ask_batch(path: Path, settings: Settings, make_question: Callable[..., Question]) -> int:
+    from bythebook.api import use_library
     from bythebook.cli.batch import run_batch
-    from bythebook.quick import use_library
-    from bythebook.serve.contracts import agent
+    from bythebook.server.contracts import ask as ask_contract
 
-    async def work(library: Library) -> int:
+    async def work(library: Book) -> int:
         async def answer(row: dict[str, Any]) -> dict[str, Any]:
             question = make_question(row["question"], selection=row.get("selected_text"))
-            return agent.show(await library.reply(question)).model_dump(mode="json")
+            return ask_contract.show(await library.reply(question)).model_dump(mode="json")
 
         return await run_batch(path, answer)
 
@@ -99,7 +99,7 @@ def _ask_batch(path: Path, settings: Settings, make_question: Callable[..., Ques
 
 
 def _print(reply: Reply, *, verbose: bool, explain: bool) -> None:
-    from bythebook.model import Answer
+    from bythebook.types import Answer
 
     typer.echo()
     if isinstance(reply.outcome, Answer):
@@ -127,7 +127,7 @@ def _print(reply: Reply, *, verbose: bool, explain: bool) -> None:
 
 
 def _print_writing(reply: Reply) -> None:
-    """Who else wrote, and what was not shown, where there is something to say."""
+    """Print notices about a writer fallback and about withheld sentences, if any."""
     if reply.fallback:
         typer.secho(f"\n{reply.fallback}", fg="yellow")
     if reply.withheld:
@@ -137,7 +137,7 @@ def _print_writing(reply: Reply) -> None:
 
 
 def _print_answer(answer: Answer) -> None:
-    """The words that are the answer stand out, if there are such words."""
+    """Print the answer with its sources; the exact answer span, if any, is bold."""
     before, marked, after = map(printable, answer.parts)
     typer.echo(f"{before}{typer.style(marked, bold=True)}{after}")
     if answer.disclaimer:
@@ -152,7 +152,7 @@ def _print_answer(answer: Answer) -> None:
 
 
 def _linked(citation: Citation) -> str:
-    """The address; on a terminal, a click on it goes on to the quoted words."""
+    """Return the URL; on a terminal, as a hyperlink to the quoted text."""
     if not sys.stdout.isatty():
         return citation.url
     return f"\033]8;;{citation.link}\033\\{citation.url}\033]8;;\033\\"

@@ -1,4 +1,4 @@
-"""JSON lines in, JSON lines out, all in one process."""
+"""Batch mode: read questions as JSON lines and write replies as JSON lines, in one process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 async def run_batch(path: Path, answer: Answer) -> int:
-    """Write one line for each line read; the exit code is 2 if any could not be used."""
+    """Write one line per line read; return the last error's exit code, or 0."""
     code = 0
     for number, line in lines_of(path):
         identity: object = None
@@ -34,7 +34,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
         text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
-    # Not splitlines(): JSON strings may hold U+2028 and its like.
+    # Not splitlines(): JSON strings may contain U+2028 and similar line separators.
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield number, line
@@ -42,7 +42,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 
 def _unreadable(path: Path, error: Exception) -> BookError:
     reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-    return InvalidInput(f"{path} cannot be read: {reason}.", cure="Give a file of JSON lines.")
+    return InvalidInput(f"{path} cannot be read: {reason}.", hint="Give a file of JSON lines.")
 
 
 def parse_line(line: str, number: int) -> dict[str, Any]:

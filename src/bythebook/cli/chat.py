@@ -1,4 +1,4 @@
-"""``bythebook chat``: a conversation with the book, in a terminal, from a pipe or for a program."""
+"""``bythebook chat``: a conversation in a terminal, from a pipe or for a program."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.lines import shortened
+from bythebook.cli.terminal_text import shortened
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from bythebook.book import Book
     from bythebook.cli.conversation import Conversation, MakeQuestion
     from bythebook.cli.printer import Printer
-    from bythebook.library import Library
 
 _HINT = "Ask what you like. /help lists the commands, Ctrl+C stops an answer, Ctrl+D leaves."
 _ESCAPES = re.compile(r"(\x1b\[[0-9;]*m)")
@@ -47,12 +47,13 @@ def chat(
     writer: options.Writer = None,
     as_json: options.Json = False,
 ) -> None:
-    """Talk with the book. Questions that are piped in are answered line by line.
+    """Start a conversation with the book. Piped questions are answered line by line.
 
-    Then the exit code is 0 if all were answered, 1 if the book does not say, as that of ask.
+    With piped input the exit code is 0 if all were answered, 1 if the book has no answer, as for
+    ask.
     """
-    from bythebook.assemble import open_library
-    from bythebook.quick import question_for
+    from bythebook.api import question_for
+    from bythebook.wiring import open_book
 
     settings = options.load(home=home, preset=preset, embedder=embedder, writer=writer)
     narrowed = options.read_filters(filters)
@@ -64,20 +65,20 @@ def chat(
         relevance_threshold=relevance_threshold,
     )
     opening = Opening(thread=thread, selection=selected_text, as_json=as_json)
-    raise typer.Exit(hold(open_library(settings), make_question, opening))
+    raise typer.Exit(hold(open_book(settings), make_question, opening))
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How a conversation begins."""
+    """Start parameters of a conversation."""
 
     thread: str | None = None
     selection: str | None = None
     as_json: bool = False
 
 
-def hold(library: Library, make_question: MakeQuestion, opening: Opening) -> int:
-    """A conversation over standard input and output, from its opening to its exit code."""
+def hold(library: Book, make_question: MakeQuestion, opening: Opening) -> int:
+    """Run a conversation over standard input and output and return its exit code."""
     from bythebook.cli.conversation import Conversation
     from bythebook.cli.printer import Lines, Page
 
@@ -85,7 +86,7 @@ def hold(library: Library, make_question: MakeQuestion, opening: Opening) -> int
     printer: Printer = Lines() if opening.as_json else Page(console)
     with asyncio.Runner() as runner:
         try:
-            runner.run(library.desk())  # a book that cannot be opened is said so now
+            runner.run(library.context())  # fail early if the book cannot be opened
             conversation = Conversation(library, runner.run, printer, make_question)
             conversation.select(opening.selection)
             conversation.resume(opening.thread)
@@ -104,11 +105,13 @@ def _console() -> Console:
 
 
 def _greet(
-    conversation: Conversation, runner: asyncio.Runner, library: Library, console: Console
+    conversation: Conversation, runner: asyncio.Runner, library: Book, console: Console
 ) -> None:
     async def of_the_book() -> str:
-        async with library.reading() as desk:
-            return f"{await desk.index.store.count():,} passages, answers by {desk.writer.name}"
+        async with library.reading() as context:
+            return (
+                f"{await context.index.store.count():,} passages, answers by {context.writer.name}"
+            )
 
     console.print()
     console.print("  By the Book", style="bold cyan", end="")
@@ -124,7 +127,7 @@ def _at_a_terminal(conversation: Conversation, console: Console) -> int:
         try:
             line = read(_prompt(conversation.selection))
         except KeyboardInterrupt:
-            console.print()  # what was being typed is dropped, as in a shell
+            console.print()  # the current input is dropped, as in a shell
             continue
         except EOFError:
             console.print()
@@ -142,18 +145,18 @@ def _at_a_terminal(conversation: Conversation, console: Console) -> int:
 
 def _from_a_pipe(conversation: Conversation) -> int:
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="surrogateescape")  # said to be no text, line by line
+        sys.stdin.reconfigure(errors="surrogateescape")  # invalid text is reported line by line
     for line in sys.stdin:
         if not conversation.hear(line):
             break
     return conversation.exit_code
 
 
-# --- the line that is typed on --------------------------------------------------------------------
+# --- line input -------------------------------------------------------------------------------
 
 
 def _line_editor(conversation: Conversation, console: Console) -> Callable[[str], str]:
-    """Reads a line after a prompt: with arrows, history and completion where there is readline."""
+    """Return a function that reads a line, with history and completion if readline exists."""
     try:
         import readline
     except ModuleNotFoundError:  # on Windows, the console itself edits lines
@@ -173,7 +176,7 @@ def _line_editor(conversation: Conversation, console: Console) -> Callable[[str]
     def read(prompt: str) -> str:
         with console.capture() as drawn:
             console.print(prompt, style="bold cyan", end="")
-        # Between these two, readline counts nothing as shown.
+        # \001 and \002 mark text that readline must not count as visible.
         return input(_ESCAPES.sub("\001\\1\002", drawn.get()))
 
     return read
@@ -184,7 +187,7 @@ def _prompt(selection: str | None) -> str:
 
 
 def _pasted(read: Callable[[str], str], console: Console) -> str:
-    """Lines up to the first empty one; what was broken in the middle of a sentence is joined."""
+    """Read lines up to the first empty one; join lines broken in the middle of a sentence."""
     console.print("  Paste the passage; an empty line ends it.", style="dim")
     lines: list[str] = []
     while line := read("│ ").strip():
@@ -192,7 +195,7 @@ def _pasted(read: Callable[[str], str], console: Console) -> str:
     with suppress(ModuleNotFoundError):
         import readline
 
-        for _ in lines:  # a passage is no question to come back to
+        for _ in lines:  # a pasted passage does not belong in the history
             readline.remove_history_item(readline.get_current_history_length() - 1)
     text = lines[0] if lines else ""
     for before, line in pairwise(lines):

@@ -1,4 +1,4 @@
-"""``bythebook check …``: does what the settings name work, and is what was ingested still true?"""
+"""``bythebook check …``: check the configured providers, the stored links and the index."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.lines import printable
+from bythebook.cli.terminal_text import printable
 from bythebook.errors import BookError, InvalidInput
 
 if TYPE_CHECKING:
-    from bythebook.assemble import Probe
-    from bythebook.book.site import Book
-    from bythebook.index.check import IndexReport
-    from bythebook.settings import Settings
+    from bythebook.chunking.read_book import ParsedBook
+    from bythebook.config.settings import Settings
+    from bythebook.indexing.integrity import IndexReport
+    from bythebook.wiring import Probe
 
 app = typer.Typer(
     help="Check that the providers work, and that what was ingested is still true.",
@@ -30,22 +30,22 @@ app = typer.Typer(
 
 @app.callback()
 def check(context: typer.Context, home: options.Home = None, as_json: options.Json = False) -> None:
-    """Check that the providers work, and that what was ingested is still true.
+    """Check that the providers work and that the ingested data is still correct.
 
-    Without a COMMAND: the providers.
+    Without a COMMAND: check the providers.
     """
     if context.invoked_subcommand is None:
         providers(home, as_json)
     elif home is not None or as_json:
         raise InvalidInput(
             f"Options of {context.invoked_subcommand} stand before it.",
-            cure=f"Write: bythebook check {context.invoked_subcommand} …",
+            hint=f"Write: bythebook check {context.invoked_subcommand} …",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of trying one provider or store."""
+    """Result of the check of one provider or store."""
 
     name: str
     error: BookError | None
@@ -61,14 +61,14 @@ class Finding:
             "name": self.name,
             "ok": self.error is None,
             "message": self.error.message if self.error else None,
-            "cure": self.error.cure if self.error else None,
+            "cure": self.error.hint if self.error else None,
             "milliseconds": round(self.seconds * 1000),
         }
 
 
 @app.command("providers")
 def providers(home: options.Home = None, as_json: options.Json = False) -> None:
-    """Try each configured provider and store. Exit code 2: a setting is wrong; 3: one is away."""
+    """Check each configured provider and store. Exit code 2: wrong setting; 3: unavailable."""
     settings = options.load(home=home)
     findings = []
     with asyncio.Runner() as runner:
@@ -85,11 +85,11 @@ def providers(home: options.Home = None, as_json: options.Json = False) -> None:
 
 
 def _probes(settings: Settings) -> dict[str, Probe]:
-    from bythebook.assemble import open_probes, open_store_probes
+    from bythebook.wiring import open_probes, open_store_probes
 
     try:
         probes = open_probes(settings)
-    except BookError as error:  # the catalog names the embedder, and cannot be read
+    except BookError as error:  # the embedder's name is in the catalog, which cannot be read
         reason = error
 
         async def unknown() -> None:
@@ -116,10 +116,10 @@ def links(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check that every stored address leads to a page and a heading. Exit code 1: some do not."""
-    from bythebook.assemble import open_catalog
-    from bythebook.book.links import lost_in_build, lost_in_sources
-    from bythebook.library import not_ingested
+    """Check that every stored URL leads to a page and a heading. Exit code 1: some do not."""
+    from bythebook.book import not_ingested
+    from bythebook.chunking.link_check import lost_in_build, lost_in_sources
+    from bythebook.wiring import open_catalog
 
     catalog = open_catalog(options.load(home=home))
     current = catalog.current()
@@ -158,11 +158,13 @@ def index(
     raise typer.Exit(0 if report.index_is_right and report.is_current else 1)
 
 
-async def _compare(settings: Settings, *, repair: bool) -> tuple[IndexReport, bool, Book | None]:
-    """Return the report, whether something was repaired, and the sources if they are there."""
-    from bythebook.assemble import open_library
+async def _compare(
+    settings: Settings, *, repair: bool
+) -> tuple[IndexReport, bool, ParsedBook | None]:
+    """Return the report, whether the index was repaired, and the sources if they exist."""
+    from bythebook.wiring import open_book
 
-    async with open_library(settings) as library:
+    async with open_book(settings) as library:
         sources = _sources_if_there(await library.origin())
         report = await library.check_index(sources)
         repaired = repair and not report.index_is_right
@@ -199,7 +201,7 @@ def _print(report: IndexReport, *, repaired: bool, sources_read: bool) -> None:
         typer.echo(f"{report.passages} passages: {compared} agree.")
 
 
-def _sources_if_there(origin: str) -> Book | None:
+def _sources_if_there(origin: str) -> ParsedBook | None:
     from bythebook.errors import SourceError
 
     try:
@@ -208,8 +210,8 @@ def _sources_if_there(origin: str) -> Book | None:
         return None
 
 
-def _sources(origin: str) -> Book:
-    from bythebook.book.site import SiteOptions, read_book
+def _sources(origin: str) -> ParsedBook:
+    from bythebook.chunking.read_book import SiteOptions, read_book
 
     known = json.loads(origin)
     site = {**known["site"], "exclude": tuple(known["site"]["exclude"])}

@@ -1,4 +1,4 @@
-"""Lines of a reader in, questions and commands; what comes of them is handed to a printer."""
+"""Chat conversation: input lines are questions or commands; a printer shows the results."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from bythebook.cli.lines import shortened
+from bythebook.cli.terminal_text import shortened
+from bythebook.conversations.threads import no_such_thread
 from bythebook.errors import BookError, InvalidInput
-from bythebook.model import Answer, Citation, Question, Reply, Role, Thread
-from bythebook.talk.thread import no_such_thread
+from bythebook.types import Answer, Citation, Question, Reply, Role, Thread
 
 if TYPE_CHECKING:
+    from bythebook.book import Book
     from bythebook.cli.printer import Printer
-    from bythebook.library import Library
-    from bythebook.ports import ThreadSummary
+    from bythebook.interfaces.conversations import ThreadSummary
 
 T = TypeVar("T")
 
@@ -25,13 +25,13 @@ _LONGEST_TOPIC = 60
 
 
 class MakeQuestion(Protocol):
-    """A question within the limits of the settings."""
+    """Callable that builds a question within the limits of the settings."""
 
     def __call__(self, text: str, *, selection: str | None) -> Question: ...
 
 
 class Run(Protocol):
-    """Waits for a piece of work, which Ctrl+C cancels."""
+    """Callable that runs a coroutine to completion; Ctrl+C cancels it."""
 
     def __call__(self, work: Coroutine[Any, Any, T], /) -> T: ...
 
@@ -44,17 +44,17 @@ class Command:
 
 
 class Conversation:
-    """One reader and one book: the thread they are in, the selection asked about, the sources."""
+    """State of a chat: current thread, selection and the last reply's citations."""
 
     def __init__(
-        self, library: Library, run: Run, printer: Printer, make_question: MakeQuestion
+        self, library: Book, run: Run, printer: Printer, make_question: MakeQuestion
     ) -> None:
         self._library = library
         self._run = run
         self._printer = printer
         self._make_question = make_question
         self._thread_id = str(uuid.uuid4())
-        self._said: Thread | None = None  # before this conversation began
+        self._said: Thread | None = None  # messages from before this conversation
         self._kept = False
         self._listed: Sequence[ThreadSummary] = ()
         self._citations: tuple[Citation, ...] = ()
@@ -75,12 +75,12 @@ class Conversation:
 
     @property
     def questions(self) -> list[str]:
-        """What was asked in the thread before, on one line each."""
+        """Return the earlier questions of the resumed thread, one line each."""
         said = self._said.messages if self._said else ()
         return [" ".join(each.content.split()) for each in said if each.role is Role.USER]
 
     def hear(self, line: str) -> bool:
-        """Whether the conversation goes on after this line. An error is said; it ends nothing."""
+        """Handle a line; return False if the conversation ends. Errors do not end it."""
         word, _, rest = line.strip().partition(" ")
         if not word:
             return True
@@ -102,12 +102,12 @@ class Conversation:
         self._printer.note()
 
     def select(self, text: str | None) -> None:
-        """From now on, questions are about this text alone; None: about the whole book."""
-        # Composing a question says what is wrong with a selection.
+        """Restrict further questions to this text; None: the whole book."""
+        # Building a question validates the selection.
         self.selection = self._make_question("?", selection=text).selection
 
     def resume(self, name: str | None) -> None:
-        """Go on with a thread: its id, or "last". None: a new one."""
+        """Continue a thread, given by its id or "last". None: a new one."""
         if name is None:
             return
         if name == "last":
@@ -122,7 +122,7 @@ class Conversation:
         self._citations = found.messages[-1].citations if found.messages else ()
 
     def recall(self) -> None:
-        """Where a resumed thread had come to."""
+        """Print the last question of a resumed thread."""
         if not self.questions:
             return
         self._printer.note(f"Last you asked: {shortened(self.questions[-1], _LONGEST_TOPIC)}")
@@ -133,7 +133,7 @@ class Conversation:
         if self._kept:
             self._printer.note(f"To go on: bythebook chat --thread {self._thread_id}")
 
-    # --- a question -----------------------------------------------------------------------------
+    # --- questions ------------------------------------------------------------------------------
 
     def _ask(self, text: str) -> None:
         question = self._make_question(text, selection=self.selection)
@@ -157,7 +157,7 @@ class Conversation:
     def _command(self, word: str, argument: str) -> None:
         command = self.commands.get(word)
         if command is None:
-            raise InvalidInput(f"There is no command {word}.", cure="/help lists them.")
+            raise InvalidInput(f"There is no command {word}.", hint="/help lists them.")
         command.act(argument)
 
     def _sources(self, number: str) -> None:
@@ -168,7 +168,7 @@ class Conversation:
         wanted = [one for one in self._citations if not number or str(one.number) == number]
         if not wanted:
             raise InvalidInput(
-                f"There is no source {number}.", cure=f"Use 1 to {len(self._citations)}."
+                f"There is no source {number}.", hint=f"Use 1 to {len(self._citations)}."
             )
         self._printer.sources(wanted)
 
@@ -222,7 +222,7 @@ class Conversation:
 
     def _resume(self, which: str) -> None:
         if not which:
-            raise InvalidInput("Which thread?", cure="/threads numbers them: /resume 1")
+            raise InvalidInput("Which thread?", hint="/threads numbers them: /resume 1")
         if which.isdecimal() and 1 <= int(which) <= len(self._listed):
             which = self._listed[int(which) - 1].id
         self.resume(which)

@@ -1,4 +1,4 @@
-"""``bythebook eval QA.jsonl``: what a question set says about the book and its answers."""
+"""``bythebook eval QA.jsonl``: evaluate retrieval and answers on a question set."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from bythebook.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bythebook.evaluate.bars import Verdict
-    from bythebook.evaluate.grade import Case
-    from bythebook.evaluate.measure import Evaluation
-    from bythebook.evaluate.questions import Row
-    from bythebook.model import Question
-    from bythebook.settings import Settings
+    from bythebook.config.settings import Settings
+    from bythebook.evaluation.grade import Case
+    from bythebook.evaluation.metrics import Evaluation
+    from bythebook.evaluation.questions import Row
+    from bythebook.evaluation.targets import Verdict
+    from bythebook.types import Question
 
-# Spelled out, so that the help need not load what measures them.
+# Listed here so that --help does not import the evaluation.
 FIGURES = (
     "hit@1 hit@5 hit@10 mrr@10 answered right gold f1 page section sentences quoted linked "
     "supported refused refusal_precision coverage risk auroc aurc ece ms.query.p50 ms.query.p95 "
@@ -72,19 +72,19 @@ def evaluate(
         Path | None, typer.Option("--out", help="With --make: where to write them.")
     ] = None,
 ) -> None:
-    """Measure answers and refusals on a question set. Exit code 4: a bar was missed."""
+    """Measure answers and refusals on a question set. Exit code 4: a --bar was missed."""
     chosen = {"home": home, "preset": preset, "embedder": embedder, "writer": writer}
     settings = options.load(**chosen, limits={"floor": floor})
     if make is not None:
         if files or bar or html:
-            raise InvalidInput("--make only makes questions.", cure="Evaluate them afterwards.")
+            raise InvalidInput("--make only makes questions.", hint="Evaluate them afterwards.")
         _make(settings, make, seed, out)
         return
     if not files:
         raise InvalidInput(
-            "There is no question set.", cure="Name one, or make one: bythebook eval --make 60"
+            "There is no question set.", hint="Name one, or make one: bythebook eval --make 60"
         )
-    from bythebook.evaluate.bars import compare, read_bar
+    from bythebook.evaluation.targets import compare, read_bar
 
     bars = [read_bar(text) for text in bar or ()]
     rows = _read(files, limit)
@@ -98,7 +98,7 @@ def evaluate(
 
 
 def _read(files: Sequence[Path], limit: int | None) -> list[Row]:
-    from bythebook.evaluate.questions import read_row, sample
+    from bythebook.evaluation.questions import read_row, sample
 
     rows = []
     for path in files:
@@ -110,19 +110,19 @@ def _read(files: Sequence[Path], limit: int | None) -> list[Row]:
                 where = "" if error.message.startswith("Line ") else f"Line {number}: "
                 raise InvalidInput(f"{path}: {where}{error.message}") from None
     if not rows:
-        raise InvalidInput("The question set is empty.", cure="Give a file of JSON lines.")
+        raise InvalidInput("The question set is empty.", hint="Give a file of JSON lines.")
     return rows if limit is None else sample(rows, limit)
 
 
 def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> Evaluation:
-    from bythebook.assemble import open_catalog, open_library
-    from bythebook.evaluate.measure import measure
-    from bythebook.evaluate.run import ask_all
+    from bythebook.evaluation.metrics import measure
+    from bythebook.evaluation.run import ask_all
+    from bythebook.wiring import open_book, open_catalog
 
     asked = [(row, _question(row, settings)) for row in rows]
 
     async def ask() -> Sequence[Case]:
-        async with open_library(settings) as library:
+        async with open_book(settings) as library:
             return await ask_all(
                 asked,
                 library,
@@ -135,12 +135,12 @@ def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> Evaluation:
 
 
 def _question(row: Row, settings: Settings) -> Question:
-    from bythebook.quick import question_for
+    from bythebook.api import question_for
 
     try:
         return question_for(row.question, settings, selection=row.selection)
     except InvalidInput as error:
-        raise InvalidInput(f"{row.id}: {error.message}", cure=error.cure) from None
+        raise InvalidInput(f"{row.id}: {error.message}", hint=error.hint) from None
 
 
 def _show(
@@ -151,23 +151,23 @@ def _show(
     as_json: bool,
     html: Path | None,
 ) -> None:
-    from bythebook.evaluate.worst import worst
+    from bythebook.evaluation.failures import worst
 
     failures = worst(evaluation.cases, _WORST)
     setup = _setup(settings)
     if html is not None:
-        from bythebook.evaluate.report import report
+        from bythebook.evaluation.report import report
 
         _write(html, report(evaluation, setup, verdicts, failures))
     if as_json:
-        from bythebook.evaluate.document import document
+        from bythebook.evaluation.json_report import document
 
         found = document(evaluation, setup, verdicts, failures)
         typer.echo(json.dumps(found, ensure_ascii=False, indent=2))
         return
     from rich.console import Console
 
-    from bythebook.evaluate.table import print_evaluation
+    from bythebook.evaluation.terminal_table import print_evaluation
 
     print_evaluation(evaluation, setup, verdicts, Console(highlight=False))
 
@@ -191,9 +191,9 @@ def _sentence(verdict: Verdict) -> str:
 
 
 def _make(settings: Settings, count: int, seed: int, out: Path | None) -> None:
-    from bythebook.assemble import open_catalog
-    from bythebook.evaluate.make import make_questions
-    from bythebook.library import not_ingested
+    from bythebook.book import not_ingested
+    from bythebook.evaluation.make_questions import make_questions
+    from bythebook.wiring import open_catalog
 
     catalog = open_catalog(settings)
     if catalog.current() is None:

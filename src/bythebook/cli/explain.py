@@ -1,4 +1,4 @@
-"""Hits and replies in; why they are as they are, out: in words for people, as data for machines."""
+"""Explanations of hits and replies, as text and as JSON data."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bythebook.cli.lines import shortened
+from bythebook.cli.terminal_text import shortened
 
 if TYPE_CHECKING:
-    from bythebook.model import Hit, Reply
+    from bythebook.types import Hit, Reply
 
 _LONGEST = 90
 
@@ -30,8 +30,8 @@ def found(hit: Hit) -> dict[str, Any]:
 
 
 def why(reply: Reply) -> Iterator[str]:
-    """What was found, what the gate made of it, and what the check said of each sentence."""
-    from bythebook.answer.gate import reasons
+    """Yield lines about the passages found, the gate's reasons and the check of each sentence."""
+    from bythebook.answering.gate import reasons
 
     yield "Found"
     for hit in reply.evidence.considered:
@@ -51,7 +51,7 @@ def why(reply: Reply) -> Iterator[str]:
 
 
 def explained(reply: Reply) -> dict[str, Any]:
-    from bythebook.answer.gate import reasons
+    from bythebook.answering.gate import reasons
 
     return {
         "found": [

@@ -1,4 +1,4 @@
-"""``bythebook ingest DOCS``: read the book, index it, say how it went."""
+"""``bythebook ingest DOCS``: read the book, index it and report the result."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from bythebook.cli.progress import Progress
 from bythebook.errors import InvalidInput, NotIngested
 
 if TYPE_CHECKING:
-    from bythebook.book.site import Book, SiteOptions
-    from bythebook.index.catalog import Change
-    from bythebook.index.ingest import IngestResult
-    from bythebook.library import Library
-    from bythebook.settings import Settings
+    from bythebook.book import Book
+    from bythebook.chunking.read_book import ParsedBook, SiteOptions
+    from bythebook.config.settings import Settings
+    from bythebook.indexing.indexer import IngestResult
+    from bythebook.indexing.passage_records import Change
 
 _POLL_SECONDS = 1.0
 
@@ -50,9 +50,9 @@ def ingest(
         bool, typer.Option("--verbose", "-v", help="Also print what authors should know.")
     ] = False,
 ) -> None:
-    """Read a book's sources and make them searchable. Only what changed costs time."""
+    """Read a book's sources and make them searchable. Only changes are embedded again."""
     if dry_run and watch:
-        raise InvalidInput("--dry-run and --watch do not go together.", cure="Leave one out.")
+        raise InvalidInput("--dry-run and --watch do not go together.", hint="Leave one out.")
     site: dict[str, Any] = {"url": site_url, "base_url": base_url, "exclude": exclude or None}
     settings = options.load(home=home, embedder=embedder, site=site)
     if dry_run:
@@ -75,31 +75,31 @@ def _ingest_once(docs: Path, settings: Settings, *, as_json: bool, verbose: bool
 
 
 def _unchanged(docs: Path, settings: Settings) -> IngestResult | None:
-    """What there is to say if nothing has changed since the last ingest."""
-    from bythebook.assemble import open_library
-    from bythebook.index.receipt import find_receipt
+    """Return the last result if nothing has changed since that ingest, else None."""
+    from bythebook.indexing.source_manifest import find_receipt
+    from bythebook.wiring import open_book
 
     receipt = find_receipt(settings.home, _origin(docs, settings))
     if receipt is None or not receipt.holds():
         return None
     try:
-        library = open_library(settings)
+        library = open_book(settings)
     except NotIngested:
         return None
     return receipt.again if asyncio.run(_serves(library, receipt.generation)) else None
 
 
-async def _serves(library: Library, generation: str) -> bool:
+async def _serves(library: Book, generation: str) -> bool:
     async with library:
         return await library.serves(generation)
 
 
 def _read_and_ingest(docs: Path, settings: Settings, progress: Progress) -> IngestResult:
-    from bythebook.assemble import open_library
-    from bythebook.index.receipt import Receipt
+    from bythebook.indexing.source_manifest import Receipt
+    from bythebook.wiring import open_book
 
     book = _read(docs, settings, progress)
-    library = open_library(settings, new=True, book=book)
+    library = open_book(settings, new=True, book=book)
     origin = _origin(docs, settings)
     if (order := _order(book, settings)) is not None:
         progress.say(f"{order}.")
@@ -122,7 +122,7 @@ def _read_and_ingest(docs: Path, settings: Settings, progress: Progress) -> Inge
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What an embedder behind an address is about to be given, and what it will charge."""
+    """Amount of text to send to a remote embedder, and its estimated cost."""
 
     passages: int
     tokens: int
@@ -133,12 +133,12 @@ class _Order:
         return f"To embed: {self.passages} passages, about {self.tokens:,} tokens{cost}"
 
 
-def _order(book: Book, settings: Settings) -> _Order | None:
-    """None where nobody charges: vectors are made on this machine."""
-    from bythebook.assemble import open_catalog
-    from bythebook.index.catalog import vector_key
-    from bythebook.index.ingest import tokens_to_embed
-    from bythebook.settings import AUTO
+def _order(book: ParsedBook, settings: Settings) -> _Order | None:
+    """Estimate the embedding cost; None for local embedders, which are free."""
+    from bythebook.config.settings import AUTO
+    from bythebook.indexing.indexer import tokens_to_embed
+    from bythebook.indexing.passage_records import vector_key
+    from bythebook.wiring import open_catalog
 
     if settings.embedder == AUTO or settings.embedder.startswith("local:"):
         return None
@@ -151,8 +151,8 @@ def _order(book: Book, settings: Settings) -> _Order | None:
     return _Order(len(missing), tokens, None if price is None else tokens * price / 1e6)
 
 
-def _read(docs: Path, settings: Settings, progress: Progress) -> Book:
-    from bythebook.book.site import read_book
+def _read(docs: Path, settings: Settings, progress: Progress) -> ParsedBook:
+    from bythebook.chunking.read_book import read_book
 
     pages = 0
 
@@ -170,28 +170,28 @@ def _origin(docs: Path, settings: Settings) -> str:
 
 
 def _site_options(settings: Settings) -> SiteOptions:
-    from bythebook.book.site import SiteOptions
+    from bythebook.chunking.read_book import SiteOptions
 
     return SiteOptions(**settings.site.model_dump())
 
 
-# --- watching --------------------------------------------------------------------------------
+# --- watch mode ------------------------------------------------------------------------------
 
 
 def _signature(docs: Path) -> dict[Path, tuple[int, int]]:
-    """When each file was last written, and how long it is."""
+    """Return modification time and size of each file."""
     signature = {}
     for path in docs.rglob("*"):
         try:
             status = path.stat()
-        except OSError:  # removed while we look
+        except OSError:  # removed meanwhile
             continue
         signature[path] = (status.st_mtime_ns, status.st_size)
     return signature
 
 
 def _wait_for_change(docs: Path, seen: dict[Path, tuple[int, int]]) -> dict[Path, tuple[int, int]]:
-    """Return when something has changed and then been still for a moment."""
+    """Return the new signature once files have changed and then been stable for a moment."""
     now = seen
     while now == seen:
         time.sleep(_POLL_SECONDS)
@@ -202,11 +202,11 @@ def _wait_for_change(docs: Path, seen: dict[Path, tuple[int, int]]) -> dict[Path
     return now
 
 
-# --- what is said ------------------------------------------------------------------------------
+# --- output ----------------------------------------------------------------------------------
 
 
 def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) -> int:
-    from bythebook.index.ingest import describe, notes_on, warnings_on
+    from bythebook.indexing.indexer import describe, notes_on, warnings_on
 
     with Progress(quiet=as_json) as progress:
         book = _read(docs, settings, progress)
@@ -236,9 +236,9 @@ def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) ->
     return 1 if errors else 0
 
 
-def _change(book: Book, settings: Settings) -> Change:
-    from bythebook.assemble import open_catalog
-    from bythebook.index.catalog import diff
+def _change(book: ParsedBook, settings: Settings) -> Change:
+    from bythebook.indexing.passage_records import diff
+    from bythebook.wiring import open_catalog
 
     try:
         known = open_catalog(settings).passages()
@@ -247,8 +247,8 @@ def _change(book: Book, settings: Settings) -> Change:
     return diff(known, book.passages)
 
 
-def _dry_document(book: Book, change: Change, errors: list[str]) -> dict[str, Any]:
-    from bythebook.index.ingest import describe
+def _dry_document(book: ParsedBook, change: Change, errors: list[str]) -> dict[str, Any]:
+    from bythebook.indexing.indexer import describe
 
     return {
         "files_processed": len(book.pages),
@@ -306,7 +306,7 @@ def _print(result: IngestResult, settings: Settings, *, verbose: bool) -> None:
 def _print_notes(
     errors: Sequence[str], warnings: Sequence[str], notes: Sequence[str], *, verbose: bool
 ) -> str:
-    """Errors and warnings always, notes when asked for; returns a hint at those not printed."""
+    """Print errors and warnings, and notes if verbose; return a hint if notes were not printed."""
     for error in errors:
         typer.echo(f"error: {error}", err=True)
     for warning in warnings:

@@ -1,4 +1,4 @@
-"""``bythebook keys …``: who may ask over HTTP."""
+"""``bythebook keys …``: manage API keys for HTTP clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bythebook.cli import options
 from bythebook.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from bythebook.ports import ApiKey
+    from bythebook.interfaces.access import ApiKey
 
 app = typer.Typer(
     help="Make, list and revoke API keys.", no_args_is_help=True, rich_markup_mode=None
@@ -22,7 +22,7 @@ app = typer.Typer(
 
 @app.callback()
 def keys() -> None:
-    """Make, list and revoke API keys."""
+    """Create, list and revoke API keys."""
 
 
 @app.command("create")
@@ -38,14 +38,14 @@ def create(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make a key and show it, this once."""
-    from bythebook.assemble import open_keys
-    from bythebook.serve.keys import make_key, pepper_of
+    """Create a key and show it, only this once."""
+    from bythebook.server.middleware.api_keys import make_key, pepper_of
+    from bythebook.wiring import open_keys
 
     if publishable != bool(origin):
         raise InvalidInput(
             "A publishable key belongs to a page, and only such a key does.",
-            cure="Use --publishable and --origin together.",
+            hint="Use --publishable and --origin together.",
         )
     settings = options.load(home=home)
     text, key = make_key(pepper_of(settings), label=label, origins=origin or ())
@@ -60,7 +60,7 @@ def create(
 @app.command("list")
 def list_keys(home: options.Home = None, as_json: options.Json = False) -> None:
     """List the keys, without their secrets."""
-    from bythebook.assemble import open_keys
+    from bythebook.wiring import open_keys
 
     found = asyncio.run(open_keys(options.load(home=home)).all())
     if as_json:
@@ -80,12 +80,12 @@ def revoke(
     home: options.Home = None,
     as_json: options.Json = False,
 ) -> None:
-    """Revoke a key; servers refuse it within a second."""
-    from bythebook.assemble import open_keys
+    """Revoke a key; servers reject it within a second."""
+    from bythebook.wiring import open_keys
 
     store = open_keys(options.load(home=home))
     if not asyncio.run(store.revoke(key_id, datetime.now(UTC))):
-        raise NotFound(f"There is no key {key_id!r}.", cure="Run: bythebook keys list")
+        raise NotFound(f"There is no key {key_id!r}.", hint="Run: bythebook keys list")
     typer.echo(json.dumps({"revoked": key_id}) if as_json else f"{key_id} is revoked.")
 
 

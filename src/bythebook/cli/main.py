@@ -1,4 +1,4 @@
-"""``bythebook VERB …``: collects the verbs and turns errors into one sentence and an exit code."""
+"""``bythebook COMMAND …``: registers the commands; turns errors into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bythebook import __version__, validation
 from bythebook.cli import ask, chat, check, eval, ingest, keys, mcp, search, serve, threads
 from bythebook.errors import BookError, WriterFailed
 
-_BAD_INPUT = 2  # the exit code of bad input and configuration; 3 is a service's
+_BAD_INPUT = 2  # exit code for bad input and configuration; 3 is for service failures
 
 app = typer.Typer(
     name="bythebook",
@@ -51,15 +51,15 @@ def main(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
-    """Options that belong to no verb."""
+    """Define the options that belong to no command."""
 
 
 def run() -> None:
-    """The door: whatever happens inside leaves as one sentence and an exit code."""
-    # Starting makes many objects and drops hardly any: looking for garbage takes a tenth of it.
+    """Run the command line; every error ends as a one-line message and an exit code."""
+    # Startup creates many objects and frees hardly any: garbage collection takes a tenth of it.
     gc.set_threshold(50_000)
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a letter gets "?" instead of a crash.
+        # A terminal that cannot encode a character gets "?" instead of a crash.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
@@ -84,14 +84,14 @@ def _say(sentence: str, code: int) -> int:
 
 
 def _fail(sentence: str, code: int, *, generation: bool = False) -> int:
-    """Say what went wrong on stderr and, where --json was given, as JSON on stdout."""
+    """Print the error on stderr and, with --json, as JSON on stdout."""
     _say(sentence, code)
     _print_json(sentence, code, generation=generation)
     return code
 
 
 def _print_json(sentence: str, code: int, *, generation: bool = False) -> None:
-    """Print S3's IngestResult for ``ingest``, S1's AgentError for everything else."""
+    """Print plain's IngestResult for the command ``ingest``, ask's AgentError for all others."""
     arguments = list(takewhile(lambda argument: argument != "--", sys.argv[1:]))
     if "--json" not in arguments:
         return
@@ -112,13 +112,13 @@ def _print_json(sentence: str, code: int, *, generation: bool = False) -> None:
 
 
 def _leave_quietly() -> int:
-    """The reader of our output went away, as `head` does; Python must not flush into it again."""
+    """Handle a closed output pipe, as with `head`: Python must not flush into it again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 def _in_our_words(error: Any) -> None:
-    """Replace pydantic's sentence, which typer passes on where a value has the wrong type."""
+    """Replace pydantic's message, which typer passes on when a value has the wrong type."""
     from pydantic_core import ValidationError
 
     if isinstance(error.__cause__, ValidationError):
@@ -126,7 +126,7 @@ def _in_our_words(error: Any) -> None:
 
 
 def _usage(error: Exception) -> str:
-    """What is wrong with the options, in typer's words."""
+    """Return typer's message about wrong options."""
     told: str = getattr(error, "format_message", error.__str__)()
     return told or "The command cannot be used like this. --help shows how."
 
@@ -136,7 +136,7 @@ def _last_resort(error: Exception) -> int:
         _in_our_words(error)
         error.show()
         code = int(error.exit_code)
-        if code:  # 0: help was asked for
+        if code:  # 0: --help
             _print_json(_usage(error), code)
         return code
     if os.environ.get("BYTHEBOOK_DEBUG"):

@@ -1,4 +1,4 @@
-"""``bythebook mcp``: the book as tools for an assistant that starts this program."""
+"""``bythebook mcp``: serve the book as tools to an assistant that starts this process."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ def mcp(home: options.Home = None, embedder: options.Embedder = None) -> None:
     """Serve the book's tools over standard input and output (Model Context Protocol)."""
     import asyncio
 
-    from bythebook.assemble import open_library
-    from bythebook.serve.mcp import check_installed, serve_stdio
+    from bythebook.server.mcp import check_installed, serve_stdio
+    from bythebook.wiring import open_book
 
     check_installed()
     settings = options.load(home=home, embedder=embedder)
 
     async def serve() -> None:
-        async with open_library(settings) as library:
-            await library.desk()  # a book that cannot be opened is said so now
+        async with open_book(settings) as library:
+            await library.context()  # fail early if the book cannot be opened
             await serve_stdio(library)
 
     asyncio.run(serve())

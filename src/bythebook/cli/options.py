@@ -1,4 +1,4 @@
-"""Options that several verbs share, and how their values become settings."""
+"""Options shared by several commands, and their conversion to settings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bythebook.errors import InvalidInput
-from bythebook.model import FILTERS, FilterValue
+from bythebook.types import FILTERS, FilterValue
 
 if TYPE_CHECKING:
-    from bythebook.settings import Settings
+    from bythebook.config.settings import Settings
 
 Home = Annotated[
     Path | None,
@@ -57,7 +57,7 @@ Filters = Annotated[
 
 
 def read_filters(given: list[str] | None) -> dict[str, FilterValue]:
-    """``["week=2", "hasCode=yes"]`` to ``{"week": 2, "hasCode": True}``."""
+    """Convert ``["week=2", "hasCode=yes"]`` to ``{"week": 2, "hasCode": True}``."""
     return dict(_read_filter(each) for each in given or ())
 
 
@@ -67,7 +67,7 @@ def _read_filter(given: str) -> tuple[str, FilterValue]:
     if kind is None or not value:
         raise InvalidInput(
             f"There is no filter {given!r}.",
-            cure=f"Write NAME=VALUE with one of {', '.join(FILTERS)}.",
+            hint=f"Write NAME=VALUE with one of {', '.join(FILTERS)}.",
         )
     if kind is str:
         return name, value
@@ -76,11 +76,11 @@ def _read_filter(given: str) -> tuple[str, FilterValue]:
         return name, int(value)
     if value.lower() not in known:
         wanted = "yes or no" if kind is bool else "a number"
-        raise InvalidInput(f"The filter {name} is not {value!r}.", cure=f"Give it {wanted}.")
+        raise InvalidInput(f"The filter {name} is not {value!r}.", hint=f"Give it {wanted}.")
     return name, known[value.lower()]
 
 
 def load(**flags: Any) -> Settings:
-    from bythebook.settings import load_settings
+    from bythebook.config.settings import load_settings
 
     return load_settings(flags)

@@ -1,6 +1,7 @@
-"""The events of a question in, as they come; what a reader of a terminal, a file or a pipe sees.
+"""Printers that show the events of a question as they arrive.
 
-``Page`` is for people, ``Lines`` for programs: one JSON document for each reply.
+``Page`` is for people, on a terminal, in a file or a pipe; ``Lines`` is for programs: one JSON
+document per reply.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from rich.padding import Padding
 from rich.style import Style
 from rich.text import Text
 
-from bythebook.answer.respond import Event, State
-from bythebook.cli.lines import printable, shortened
-from bythebook.model import (
+from bythebook.answering.pipeline import Event, State
+from bythebook.cli.terminal_text import printable, shortened
+from bythebook.types import (
     Answer,
     Citation,
     Evidence,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from bythebook.errors import BookError
 
 _LONGEST_QUOTE = 160
-_WIDEST = 96  # a line that is longer is hard to read, however wide the window
+_WIDEST = 96  # longer lines are hard to read, however wide the window
 _FENCE = re.compile(r"(`{3,}+|~{3,}+)[ \t]*+([\w+-]*+)[^\n]*+\n")
 
 _WAITING = {State.RETRIEVING: "Looking in the book …", State.GENERATING: "Writing …"}
@@ -48,7 +49,7 @@ class Printer(Protocol):
     def show(self, event: Event) -> None: ...
 
     def stop(self) -> None:
-        """What was being shown will not go on."""
+        """Discard the state of an output that was interrupted."""
         ...
 
     def note(self, text: str = "", *, style: str = "dim") -> None: ...
@@ -59,7 +60,7 @@ class Printer(Protocol):
 
 
 class Page:
-    """Sentences as they come, wrapped at the edge; then the sources, and what else to know."""
+    """Printer for people: streams wrapped sentences, then sources, warnings and figures."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -70,7 +71,7 @@ class Page:
         self._status: Status | None = None
 
     def begin(self, question: Question) -> None:
-        """On a terminal the question stands above, where it was typed."""
+        """Print the question, except on a terminal, where it was just typed."""
         self.note("" if self._terminal else f"› {question.text}")
 
     def show(self, event: Event) -> None:
@@ -83,7 +84,7 @@ class Page:
         elif isinstance(event, Reply):
             self._finish(event)
         else:
-            assert isinstance(event, Evidence)  # its sentences are what a reader is shown
+            assert isinstance(event, Evidence)  # its sentences arrive as separate events
 
     def stop(self) -> None:
         self._stop_waiting()
@@ -101,13 +102,13 @@ class Page:
         self.note()
 
     def sources(self, citations: Sequence[Citation]) -> None:
-        """Each with all that it quotes, and the link that leads to the very words."""
+        """Print each citation in full, with the link to the quoted text."""
         for citation in citations:
             self._place(citation, citation.link)
             self._quote(citation, printable(citation.quote.strip()), style="")
             self.note()
 
-    # --- while it comes -------------------------------------------------------------------------
+    # --- while streaming ------------------------------------------------------------------------
 
     def _wait(self, state: State) -> None:
         if not self._terminal or state not in _WAITING:
@@ -137,7 +138,7 @@ class Page:
             self._words(f"[{number}]", link)
 
     def _words(self, text: str, style: Style | str = "") -> None:
-        """Text that goes on where the last ended, word by word, so that none is broken."""
+        """Append text to the current line, wrapped at word boundaries."""
         edge = min(self._console.width, _WIDEST) if self._terminal else sys.maxsize
         for word in text.split():
             width = cell_len(word)
@@ -149,7 +150,7 @@ class Page:
             self._column += len(gap) + width
 
     def _block(self, text: str) -> None:
-        """Code and tables keep their lines."""
+        """Print code and tables with their line breaks."""
         fence = _FENCE.match(text)
         code = text.partition("\n")[2].rpartition("\n")[0] if fence else text
         if not self._terminal:
@@ -161,7 +162,7 @@ class Page:
             drawn = Syntax(code, lexer, theme="ansi_dark", background_color="default")
             self._console.print(Padding(drawn, (0, 0, 0, self._margin + 2)))
 
-    # --- when it is there -----------------------------------------------------------------------
+    # --- after the reply ------------------------------------------------------------------------
 
     def _finish(self, reply: Reply) -> None:
         self.stop()
@@ -179,7 +180,7 @@ class Page:
         self.note()
 
     def _answered(self, answer: Answer) -> None:
-        """Below the sentences: each place once, and what is quoted from there."""
+        """Print the sources below the answer, grouped by place, with their quotes."""
         places: dict[str, list[Citation]] = {}
         for citation in answer.citations:
             places.setdefault(citation.url or citation.place.path, []).append(citation)
@@ -221,7 +222,7 @@ class Page:
         self._console.print(Text.assemble(space, (printable(shown), style)), soft_wrap=True)
 
     def _line(self, text: Text, *, indent: int = 0, hang: int = 0) -> None:
-        """Text of its own lines; those after the first stand further in."""
+        """Print a paragraph with a hanging indent."""
         if not self._terminal or not text:
             self._console.print(Text(" " * indent) + text, soft_wrap=True)
             return
@@ -260,21 +261,21 @@ def _figures(reply: Reply, answer: Answer) -> Iterator[str]:
 
 
 class Lines:
-    """A line of JSON for each reply and each error; what is said besides goes to standard error."""
+    """Printer for programs: one JSON line per reply or error; notes go to standard error."""
 
     def begin(self, question: Question) -> None:
-        """The reply's line names it."""
+        """Do nothing: the reply's line contains the question."""
 
     def show(self, event: Event) -> None:
         if not isinstance(event, Reply):
             return
-        from bythebook.serve.contracts import agent
+        from bythebook.server.contracts import ask as ask_contract
 
-        shown = agent.show(event).model_dump(mode="json")
+        shown = ask_contract.show(event).model_dump(mode="json")
         self._print({"question": event.question.text, "thread": event.question.thread, **shown})
 
     def stop(self) -> None:
-        """Nothing is shown by halves."""
+        """Do nothing: there is no partial output."""
 
     def note(self, text: str = "", *, style: str = "dim") -> None:
         del style

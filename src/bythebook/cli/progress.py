@@ -1,4 +1,4 @@
-"""How far a long piece of work is: a bar on a terminal, a plain line now and then elsewhere."""
+"""Progress of long operations: a bar on a terminal, an occasional plain line elsewhere."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _EVERY_SECONDS = 5.0
 
 
 class Progress:
-    """Silent when asked to be; always on standard error, so that output stays clean."""
+    """Progress display on standard error, so that standard output stays clean."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._bar: Any = None
         self._tasks: dict[str, Any] = {}
         self._said = time.perf_counter()
-        self._paces: dict[str, tuple[float, int]] = {}  # when it was first looked at, and how far
+        self._paces: dict[str, tuple[float, int]] = {}  # start time, and progress at that time
 
     def __enter__(self) -> Progress:
         if not self._quiet and sys.stderr.isatty():
@@ -48,14 +48,14 @@ class Progress:
             typer.echo(f"{what}: {done}{self._rest(what, done, total)}", err=True)
 
     def say(self, what: str) -> None:
-        """Something worth knowing in between."""
+        """Print a message between progress updates."""
         if self._bar is not None:
             self._bar.console.print(what)
         elif not self._quiet:
             typer.echo(what, err=True)
 
     def _rest(self, what: str, done: int, total: int | None) -> str:
-        """`` of 1200, 95 s left``, judged by the pace so far."""
+        """Return `` of 1200, 95 s left``, estimated from the speed so far."""
         if total is None:
             return ""
         since, before = self._paces[what]

@@ -1,4 +1,4 @@
-"""``bythebook search QUERY``: the passages that come nearest, with their scores and why."""
+"""``bythebook search QUERY``: print the best passages with scores and explanations."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import typer
 from bythebook.cli import options
 from bythebook.cli.explain import found as found_by
 from bythebook.cli.explain import why_found
-from bythebook.cli.lines import shortened
+from bythebook.cli.terminal_text import shortened
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from bythebook.library import Library
-    from bythebook.model import Question
-    from bythebook.retrieve.search import Findings
+    from bythebook.book import Book
+    from bythebook.retrieval.search import Findings
+    from bythebook.types import Question
 
 _LONGEST_EXCERPT = 200
 
@@ -39,7 +39,7 @@ def search(
     as_json: options.Json = False,
 ) -> None:
     """Find passages without writing an answer. Exit code 1: nothing was found."""
-    from bythebook.quick import question_for, use_library
+    from bythebook.api import question_for, use_library
 
     settings = options.load(home=home, preset=preset, embedder=embedder)
     narrowed = options.read_filters(filters)
@@ -53,11 +53,11 @@ def search(
     )
     if batch is not None:
         if query is not None:
-            raise InvalidInput("--batch brings its own questions.", cure="Leave QUERY out.")
+            raise InvalidInput("--batch brings its own questions.", hint="Leave QUERY out.")
         batched = partial(_search_batch, batch, read, explain=explain)
         raise typer.Exit(use_library(settings, batched))
     if query is None:
-        raise InvalidInput("There is no query.", cure='Run: bythebook search "…"')
+        raise InvalidInput("There is no query.", hint='Run: bythebook search "…"')
     question = read(query)
     found = use_library(settings, lambda library: library.search(question))
     findings = found.at_least(question.floor)
@@ -70,7 +70,7 @@ def search(
 
 
 async def _search_batch(
-    path: Path, read: Callable[[str], Question], library: Library, *, explain: bool
+    path: Path, read: Callable[[str], Question], library: Book, *, explain: bool
 ) -> int:
     from bythebook.cli.batch import run_batch
 
@@ -83,9 +83,9 @@ async def _search_batch(
 
 
 def _document(question: Question, findings: Findings, *, explain: bool) -> dict[str, Any]:
-    from bythebook.serve.contracts import agent
+    from bythebook.server.contracts import ask as ask_contract
 
-    document = agent.show_results(question, findings).model_dump(mode="json")
+    document = ask_contract.show_results(question, findings).model_dump(mode="json")
     if explain:
         for result, hit in zip(document["results"], findings.hits, strict=True):
             result["why"] = found_by(hit)
@@ -93,7 +93,7 @@ def _document(question: Question, findings: Findings, *, explain: bool) -> dict[
 
 
 def _print(findings: Findings, *, explain: bool, below: int) -> None:
-    from bythebook.model import VectorState
+    from bythebook.types import VectorState
 
     for hit in findings.hits:
         place = hit.passage.place

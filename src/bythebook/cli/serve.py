@@ -1,4 +1,4 @@
-"""``bythebook serve``: the book over HTTP, and a page to ask it on."""
+"""``bythebook serve``: serve the book's HTTP API and a web page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from bythebook.cli import options
 
 if TYPE_CHECKING:
-    from bythebook.settings import Settings
+    from bythebook.config.settings import Settings
 
 
 def serve(
@@ -22,15 +22,15 @@ def serve(
     embedder: options.Embedder = None,
     writer: options.Writer = None,
 ) -> None:
-    """Serve the book: a page at /, and its contracts beside it (docs/api.md lists the routes)."""
+    """Serve the book over HTTP: a web page at / and the API (docs/api.md lists the routes)."""
     import asyncio
 
-    from bythebook.serve.door import needs_keys
-    from bythebook.serve.run import check_free, run
+    from bythebook.server.access import needs_keys
+    from bythebook.server.runner import check_free, run
 
     server = {"host": host, "port": port, "workers": workers}
     settings = options.load(home=home, embedder=embedder, writer=writer, server=server)
-    asyncio.run(_look_into(settings))  # a book that cannot be opened is said so now
+    asyncio.run(_look_into(settings))  # fail early if the book cannot be opened
     check_free(settings.server)
     address = f"http://{settings.server.host}:{settings.server.port}/"
     typer.echo(f"The book is open at {address} (Ctrl+C closes it).", err=True)
@@ -40,7 +40,7 @@ def serve(
 
 
 async def _look_into(settings: Settings) -> None:
-    from bythebook.assemble import open_library
+    from bythebook.wiring import open_book
 
-    async with open_library(settings) as library:
-        await library.desk()
+    async with open_book(settings) as library:
+        await library.context()

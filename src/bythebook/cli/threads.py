@@ -1,4 +1,4 @@
-"""``bythebook threads …``: the conversations that readers asked to be kept."""
+"""``bythebook threads …``: manage stored conversation threads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import typer
 from bythebook.cli import options
 
 if TYPE_CHECKING:
-    from bythebook.model import Thread
-    from bythebook.ports import ThreadStore, ThreadSummary
-    from bythebook.talk.archiver import Archiver
+    from bythebook.conversations.retention import Archiver
+    from bythebook.interfaces.conversations import ThreadStore, ThreadSummary
+    from bythebook.types import Thread
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ _PAGE = 200  # threads that an export reads at once
 
 @app.callback()
 def threads() -> None:
-    """Look at, archive, delete and export conversations."""
+    """View, archive, delete and export conversations."""
 
 
 @app.command("list")
@@ -43,8 +43,8 @@ def list_threads(
     offset: Annotated[int, typer.Option("--offset", min=0, help="How many to skip.")] = 0,
     as_json: options.Json = False,
 ) -> None:
-    """List threads, the one last written to first."""
-    from bythebook.ports import ANYONE
+    """List threads, most recently updated first."""
+    from bythebook.interfaces.conversations import ANYONE
 
     found = _run(home, lambda store, _: store.list(owner=ANYONE, limit=limit, offset=offset))
     if as_json:
@@ -73,9 +73,9 @@ def show(
 
 @app.command("delete")
 def delete(thread_id: ThreadId, home: options.Home = None, as_json: options.Json = False) -> None:
-    """Delete a thread for good."""
-    from bythebook.ports import ANYONE
-    from bythebook.talk.thread import no_such_thread
+    """Delete a thread permanently."""
+    from bythebook.conversations.threads import no_such_thread
+    from bythebook.interfaces.conversations import ANYONE
 
     if not _run(home, lambda store, _: store.delete(thread_id, owner=ANYONE)):
         raise no_such_thread()
@@ -91,7 +91,7 @@ def archive(
     home: options.Home = None,
     as_json: options.Json = False,
 ) -> None:
-    """Archive idle threads, as a server does by itself. The next message resumes them."""
+    """Archive idle threads, as a server does automatically. The next message resumes them."""
 
     async def work(store: ThreadStore, archiver: Archiver) -> int:
         if thread_id is not None:
@@ -110,7 +110,7 @@ def purge(
     home: options.Home = None,
     as_json: options.Json = False,
 ) -> None:
-    """Delete what the settings keep no longer: old questions of the log, and old threads."""
+    """Delete logged questions and threads older than the settings' retention periods."""
 
     age = None if days is None else timedelta(days=days)
     swept = _run(home, lambda _, archiver: archiver.purge(threads_older_than=age))
@@ -127,7 +127,7 @@ def export(
     home: options.Home = None,
     as_json: options.Json = False,
 ) -> None:
-    """Print whole threads, archived messages too: a line of JSON each, or one list with --json."""
+    """Export whole threads with archived messages: one JSON line each, or one list with --json."""
 
     async def work(store: ThreadStore, _: Archiver) -> list[dict[str, Any]]:
         if thread_id is not None:
@@ -143,7 +143,7 @@ def export(
 
 
 def _run(home: Path | None, work: Callable[[ThreadStore, Archiver], Awaitable[T]]) -> T:
-    from bythebook.assemble import open_threads
+    from bythebook.wiring import open_threads
 
     async def whole() -> T:
         store, archiver = open_threads(options.load(home=home))
@@ -156,8 +156,8 @@ def _run(home: Path | None, work: Callable[[ThreadStore, Archiver], Awaitable[T]
 
 
 async def _read(store: ThreadStore, thread_id: str, *, whole: bool) -> Thread:
-    from bythebook.ports import ANYONE
-    from bythebook.talk.thread import no_such_thread
+    from bythebook.conversations.threads import no_such_thread
+    from bythebook.interfaces.conversations import ANYONE
 
     thread = await store.read(thread_id, owner=ANYONE, whole=whole)
     if thread is None:
@@ -166,8 +166,8 @@ async def _read(store: ThreadStore, thread_id: str, *, whole: bool) -> Thread:
 
 
 async def _all_threads(store: ThreadStore) -> AsyncIterator[Thread]:
-    """Each once, even if readers go on talking: ids first, then the threads."""
-    from bythebook.ports import ANYONE
+    """Yield each thread once, even if readers keep writing: list the ids first, then read."""
+    from bythebook.interfaces.conversations import ANYONE
 
     ids: dict[str, None] = {}
     while page := await store.list(owner=ANYONE, limit=_PAGE, offset=len(ids)):

@@ -1,1 +1,1 @@
-"""The world, behind the ports. Each module translates its vendor's errors into ours."""
+"""Implementations of the interfaces. Each module translates its vendor's errors into ours."""

@@ -1,0 +1,115 @@
+"""What every test relies on: closed sockets, and real components that may not be missing in CI."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings as hypothesis_settings
+from reliability.ledger import SKIPPED
+from tests import parts
+from tests.databases import postgres
+from tests.parts import pytest_addoption, pytest_collection_modifyitems, pytest_sessionfinish
+from tests.samples import SAMPLE_BOOK, small_book
+from tests.servers import qdrant_cluster, qdrant_server
+
+__all__ = [  # fixtures of every test, and hooks
+    "postgres",
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_sessionfinish",
+    "qdrant_cluster",
+    "qdrant_server",
+]
+
+_guard = {"closed": False}
+
+# A busy machine is no counterexample; what must be fast is measured by tests/clock.py.
+hypothesis_settings.register_profile("unhurried", deadline=None)
+hypothesis_settings.load_profile("unhurried")
+
+
+def _audit(event: str, args: tuple[object, ...]) -> None:
+    if event == "socket.connect" and _guard["closed"] and isinstance(args[1], tuple):
+        raise RuntimeError("a unit test opens no sockets: mark it loopback or real, or use a fake")
+
+
+sys.addaudithook(_audit)
+
+
+_rows: list[dict[str, Any]] = []  # of the proof, from whichever process ran them
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "teardown":
+        _rows.extend(row for name, row in report.user_properties if name == "proof")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write each row of the proof with its figure, then what was run and what was not."""
+    if _rows:
+        terminalreporter.section("proof")
+    for row in sorted(_rows, key=lambda row: (row["id"][0], int(row["id"][1:]))):
+        terminalreporter.write_line(line_of(row))
+    parts.write_summary(terminalreporter, terminalreporter.config)
+
+
+def line_of(row: dict[str, Any]) -> str:
+    """One row as the summary shows it; a row that was not tried is neither held nor failed."""
+    if row["skipped"]:
+        return f"skipped {row['id']:<4} {row['title']}: {row['skipped']}"
+    mark = "held" if row["held"] else "FAILS"
+    return f"{mark:<7} {row['id']:<4} {row['title']}: {row['done']}: {row['found']}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Started in the background, we ignore Ctrl+C, and so would every process that we start."""
+    parts.pytest_configure(config)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _closed_sockets(request: pytest.FixtureRequest) -> Iterator[None]:
+    opens = any(request.node.get_closest_marker(name) for name in ("real", "loopback"))
+    _guard["closed"] = not opens
+    yield
+    _guard["closed"] = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple):
+        item.stash[SKIPPED] = report.longrepr[2].removeprefix("Skipped: ")
+    must_run = os.environ.get("CI") and item.get_closest_marker("real")
+    if must_run and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} is real and was skipped in CI: {report.longrepr}"
+    return report
+
+
+@pytest.fixture
+def book_folder(tmp_path: Path) -> Path:
+    return small_book(tmp_path / "docs")
+
+
+@pytest.fixture(scope="session")
+def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample book, ingested once with the real model and the real engine."""
+    import asyncio
+
+    from bythebook.chunking.read_book import read_book
+    from bythebook.config.settings import load_settings
+    from bythebook.wiring import open_book
+
+    home = tmp_path_factory.mktemp("sample") / "home"
+    library = open_book(load_settings({"home": home}, environ={}), new=True)
+    book = read_book(SAMPLE_BOOK / "docs")
+    asyncio.run(library.ingest(book, on_progress=lambda done, total: None))
+    return home

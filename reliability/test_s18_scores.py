@@ -1,0 +1,129 @@
+"""What an answer tells of its making: calibrated scores where a seed's contract has them, no more.
+
+Similarities and vectors would tell an attacker how to write a page that is found. They stay here;
+a score is the odds that a passage answers, made of five signals and of what else was found. Where
+no seed asks for a number (OpenAI's contract, the assistants' tools, the reader's search), there is
+a word for it, high, medium or low, or nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from mcp import Client
+from tests.samples import small_book
+from tests.server.asgi_client import events_of
+from tests.writers import Model, library_with
+
+from bythebook.book import Book
+from bythebook.server.app import create_app
+from bythebook.server.mcp import make_server
+from bythebook.types import Hit, Question
+from reliability.ledger import Ledger
+
+_ASKED = (
+    "At how many degrees does a kettle boil water?",
+    "What lifts a kite?",
+    "When does it switch itself off?",
+    "Who won the chess match in 1972?",
+)
+_WAYS = (
+    ("S0", "/query", "text"),
+    ("S1", "/ask", "text"),
+    ("S1", "/search", "text"),
+    ("S2", "/api/v2/query", "query"),
+    ("S3", "/api/v1/query", "query"),
+    ("S4", "/chat/run", "message"),
+    ("S4", "/chat/stream", "message"),
+    ("OpenAI", "/v1/chat/completions", "messages"),
+    ("reader", "/reader/search", "text"),
+)
+_SCORED = ("S1", "S3", "S4")  # the seeds whose contracts demand a score
+_BANDS = ("high", "medium", "low")
+_TOOLS = (("search_book", "query"), ("ask_book", "question"))
+
+
+def _numbers(told: Any) -> Iterator[float]:
+    if isinstance(told, dict):
+        for name, value in told.items():
+            if not re.search(r"_ms$|time|usage", name):
+                yield from _numbers(value)
+    elif isinstance(told, list):
+        for value in told:
+            yield from _numbers(value)
+    elif isinstance(told, float) and 0 < told < 1:
+        yield told
+
+
+def _raw(hits: tuple[Hit, ...]) -> set[float]:
+    """Similarities and other signals behind the scores, to six digits."""
+    raw: set[float] = set()
+    for hit in hits:
+        seen = hit.signals
+        raw |= {hit.cosine, *hit.unit_cosines, seen.passage_cosine, seen.unit_cosine}
+        raw |= {seen.term_weight, seen.coverage}
+    return {round(float(value), 6) for value in raw if 0 < value < 1}
+
+
+async def _told(client: httpx.AsyncClient, path: str, field: str, text: str) -> Any:
+    asked = [{"role": "user", "content": text}] if field == "messages" else text
+    response = await client.post(path, json={"model": "bythebook", field: asked})
+    assert response.status_code == 200, response.text
+    if path == "/chat/stream":
+        return [event.body for event in events_of(response.text)]
+    return response.json()
+
+
+async def _told_by_tool(library: Book, tool: str, field: str, text: str) -> Any:
+    async with Client(make_server(library)) as client:
+        result = await client.call_tool(tool, {field: text})
+    assert not result.is_error
+    return result.structured_content
+
+
+async def _raw_of(library: Book, text: str) -> set[float]:
+    return _raw((await library.search(Question(text, top_k=20))).hits)
+
+
+@pytest.mark.smoke
+async def test_no_similarity_leaves_the_server(proof: Ledger, tmp_path: Path) -> None:
+    row = proof(
+        "S18",
+        "Scores tell an attacker how to be found",
+        bar="0 raw similarities or vectors; calibrated scores only where a seed's contract demands "
+        "the field, elsewhere bands",
+    )
+    library = await library_with(small_book(tmp_path / "docs"), lambda _: Model("It is so. [1]"))
+    raw_told: list[str] = []
+    needless: list[str] = []
+    scores = bands = replies = 0
+    transport = httpx.ASGITransport(create_app(library))
+    async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+        for text in _ASKED:
+            raw = await _raw_of(library, text)
+            assert raw
+            told = [(c, p, await _told(client, p, field, text)) for c, p, field in _WAYS]
+            for tool, field in _TOOLS:
+                told.append(("MCP", tool, await _told_by_tool(library, tool, field, text)))
+            for contract, way, reply in told:
+                numbers = list(_numbers(reply))
+                replies += 1
+                scores += len(numbers)
+                bands += sum(f'"confidence": "{b}"' in json.dumps(reply) for b in _BANDS)
+                raw_told += [f"{way}: {n}" for n in numbers if round(n, 6) in raw]
+                needless += [f"{way}: {n}" for n in numbers if contract not in _SCORED]
+    row.enter(
+        f"{replies} replies of {len(_WAYS)} routes and {len(_TOOLS)} tools searched for the "
+        "similarities, weights and vectors behind them",
+        "; ".join(raw_told + needless)
+        or f"0 similarities; {scores} calibrated scores, all in fields that S1, S3 and S4 demand; "
+        "high, medium or low from OpenAI's contract and the tools; none at all from S0, S2 and "
+        "the reader's search",
+        held=not raw_told and not needless and scores > 0 and bands > 0,
+    )

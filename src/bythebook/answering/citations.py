@@ -1,0 +1,49 @@
+"""Citations of supported sentences, numbered in order of first use, with deep links."""
+
+from __future__ import annotations
+
+from bythebook.grounding.verifier import Supported
+from bythebook.types import Citation, Passage, Sentence
+
+_LONGEST_QUOTE = 500  # envelope: Citation.referenced_text
+
+
+class Citations:
+    """Assign one number to each quote, however often it is cited."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Citation] = {}
+
+    def cite(self, supported: Supported) -> tuple[Sentence, Citation, bool]:
+        """Return the sentence with its number, the citation, and whether it is new."""
+        passage = supported.hit.passage
+        quote = supported.quote[:_LONGEST_QUOTE]
+        key = (passage.id, quote)
+        new = key not in self._known
+        if new:
+            self._known[key] = Citation(
+                number=len(self._known) + 1,
+                passage_id=passage.id,
+                place=passage.place,
+                quote=quote,
+                url=passage.place.url,
+                link=deep_link(passage, supported.quote),
+                score=supported.hit.score,
+                position=passage.position,
+            )
+        citation = self._known[key]
+        sentence = Sentence(supported.text, (citation.number,), supported.lead)
+        return sentence, citation, new
+
+
+def deep_link(passage: Passage, quote: str) -> str:
+    """Return the URL of the section, with a text fragment for the quote if there is one.
+
+    The anchor comes first, so that browsers without text fragments still open the section.
+    """
+    url = passage.place.url
+    start = passage.text.find(quote)
+    unit = next((unit for unit in passage.units if start <= unit.start < start + len(quote)), None)
+    if not url or start < 0 or unit is None or not unit.fragment:
+        return url
+    return f"{url}:~:{unit.fragment}" if "#" in url else f"{url}#:~:{unit.fragment}"

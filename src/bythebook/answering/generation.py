@@ -1,0 +1,121 @@
+"""Run a writer and stream the verified sentences of its draft, with the fallback and the usage.
+
+The draft is verified while it streams. If the writer fails, or no sentence of its draft is
+supported, the fallback writer takes over and skips what was already shown. A writer's statement
+that the book does not answer is accepted without a fallback.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from bythebook.answering.prompts import NOT_SAID
+from bythebook.errors import Truncated, WriterFailed
+from bythebook.grounding.verifier import Supported, Withheld, check, with_found
+from bythebook.interfaces.writer import Writer, WriterSearchResult
+from bythebook.retrieval.search import SearchContext
+from bythebook.types import Evidence, Message, Question, Usage, Verdict
+
+_log = logging.getLogger(__name__)
+
+PARTLY = "The book does not answer all of this question."
+_THESE, _THE_REST = "these are the book's own sentences.", "the rest are the book's own sentences."
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerContext:
+    """Everything needed to answer: a search index, a writer and a fallback writer."""
+
+    index: SearchContext
+    writer: Writer
+    context_tokens: int
+    fallback: Writer | None = None  # None: a failing writer raises an error
+
+
+class GenerationRun:
+    """State of one generation: iterate over ``sentences``, then read the other attributes."""
+
+    def __init__(
+        self,
+        context: AnswerContext,
+        question: Question,
+        evidence: Evidence,
+        history: Sequence[Message],
+    ) -> None:
+        self.evidence = evidence  # plus what the writer searched for by itself
+        self.verdicts: list[Verdict] = []
+        self.usage = Usage()
+        self.writer = context.writer.name  # name of the writer of the shown sentences
+        self.fallback: str | None = None
+        self._context = context
+        self._question = question
+        self._history = history
+        self._shown: list[Supported] = []
+        self._declined = False
+
+    @property
+    def disclaimer(self) -> str | None:
+        return PARTLY if self._declined and self._shown else None
+
+    async def sentences(self) -> AsyncGenerator[Supported, None]:
+        try:
+            async with aclosing(self._draft(self._context.writer)) as sentences:
+                async for sentence in sentences:
+                    yield sentence
+        except WriterFailed as error:
+            if isinstance(error, Truncated) and self._shown:
+                return  # the sentences shown so far are complete
+            if self._context.fallback is None:
+                raise
+            _log.warning("%s failed: %s", self._context.writer.name, error)
+            why = _why(error)
+        else:
+            if self._shown or self._declined:
+                return
+            why = "Nothing that the language model wrote stands in the book"
+        if self._context.fallback is None:
+            return
+        self.fallback = f"{why}; {_THE_REST if self._shown else _THESE}"
+        if not self._shown:
+            self.writer = self._context.fallback.name
+        async with aclosing(self._draft(self._context.fallback)) as sentences:
+            async for sentence in sentences:
+                yield sentence
+
+    async def _draft(self, writer: Writer) -> AsyncGenerator[Supported, None]:
+        """Yield the supported sentences of one writer's draft; record verdicts, usage, evidence."""
+        draft = writer.write(self._question, self.evidence, self._history)
+        before = tuple(self._shown)
+        checking = check(draft, self.evidence, self._context.index.embedder, shown=before)
+        async with aclosing(checking):
+            async for each in checking:
+                match each:
+                    case Usage():
+                        self.usage += each
+                    case WriterSearchResult():
+                        self.evidence = with_found(self.evidence, each)
+                    case Withheld() if _declines(each):
+                        self._declined = True
+                    case Withheld():
+                        self.verdicts.append(each.verdict)
+                    case Supported():
+                        self.verdicts.append(each.verdict)
+                        goes_on = bool(before) and len(self._shown) == len(before)
+                        self._shown.append(each)
+                        yield replace(each, lead="\n\n") if goes_on else each
+
+
+def _declines(sentence: Withheld) -> bool:
+    return sentence.text.strip(' .*_"“”').casefold() == NOT_SAID.strip(".").casefold()
+
+
+def _why(error: WriterFailed) -> str:
+    """Return the reason to show to readers; the details for the operator are in the log."""
+    if error.timed_out:
+        return "The language model did not answer in time"
+    if error.retryable:
+        return "The language model is not available at the moment"
+    return "The language model could not write this answer"

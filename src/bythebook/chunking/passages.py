@@ -1,0 +1,201 @@
+"""Split the block tree of a page into passages: the content of one heading each, or part of it.
+
+A passage is plain text as a reader sees it, small enough to embed and to display, with the URL of
+its heading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from bythebook.chunking.chunker import Chunk, pack
+from bythebook.chunking.render import render
+from bythebook.chunking.text_fragments import with_fragments
+from bythebook.language.sentences import split_units
+from bythebook.language.text import clean
+from bythebook.language.tokens import estimate_tokens
+from bythebook.sources.docusaurus.routes import with_anchor
+from bythebook.sources.markdown.blocks import Block, Box, Document, Heading, Paragraph
+from bythebook.sources.markdown.elements import plain_text
+from bythebook.types import Metadata, Passage, Place
+
+__all__ = ["content_hash", "estimate_tokens", "passage_of_selection", "passages_of"]
+
+MAX_TOKENS = 500
+_DEEPEST_SECTION = 4  # H5 and H6 remain lines of text in their section
+_LONGEST_SELECTION = 10_000  # characters, the same limit as for other passages
+_BLANK_LINES = re.compile(r"\n{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Heading path and the blocks directly below its last heading."""
+
+    path: tuple[Heading, ...]
+    blocks: tuple[Block, ...]
+
+    @property
+    def anchor(self) -> str | None:
+        return next((heading.anchor for heading in reversed(self.path) if heading.anchor), None)
+
+
+def passages_of(
+    document: Document, place: Place, metadata: Metadata, *, max_tokens: int = MAX_TOKENS
+) -> tuple[Passage, ...]:
+    """Return the passages of a page in reading order. ``place`` is that of the page."""
+    passages: list[Passage] = []
+    seen: dict[tuple[tuple[str, ...], str], int] = {}
+    sections = list(_with_words(sections_of(document.blocks, place.title)))
+    if not sections and document.headings:
+        heading = document.headings[0]  # a page with only a title still gets one passage
+        sections = [Section((), (Paragraph(heading.text, heading.span),))]
+    for section in sections:
+        path = tuple(heading.text for heading in section.path)
+        here = replace(place, section=path, url=with_anchor(place.url, section.anchor))
+        for chunk in pack(render(section.blocks), max_tokens):
+            count = seen[path, chunk.text] = seen.get((path, chunk.text), -1) + 1
+            passages.append(_passage(chunk, here, metadata, len(passages), count))
+    return with_fragments(_with_neighbours(passages))
+
+
+def _with_neighbours(passages: Sequence[Passage]) -> list[Passage]:
+    """Set the ids of the previous and next passage under the same heading."""
+    beside = zip([None, *passages], passages, [*passages[1:], None], strict=False)
+    return [
+        replace(
+            passage,
+            neighbours=tuple(
+                other.id
+                for other in (before, after)
+                if other is not None and other.place == passage.place
+            ),
+        )
+        for before, passage, after in beside
+    ]
+
+
+def _passage(chunk: Chunk, place: Place, metadata: Metadata, position: int, copy: int) -> Passage:
+    return Passage(
+        id=passage_id(place.file, place.section, chunk.text, copy),
+        text=chunk.text,
+        place=place,
+        position=position,
+        content_hash=content_hash(chunk.text),
+        metadata=replace(metadata, has_code=chunk.has_code),
+        units=split_units(chunk.text),
+        source=chunk.span,
+        tokens=chunk.tokens,
+        continues=chunk.continues,
+    )
+
+
+def passage_id(file: str, section: Sequence[str], text: str, copy: int) -> str:
+    """Return a machine-independent id: no absolute path, position or line ending affects it."""
+    return content_hash(json.dumps([file, list(section), text, copy], ensure_ascii=False))
+
+
+def content_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def passage_of_selection(text: str, *, url: str | None) -> Passage:
+    """Make a passage of the text a reader selected, truncated to the maximum length."""
+    text = text[:_LONGEST_SELECTION]
+    text = _BLANK_LINES.sub("\n\n", clean(text.replace("\r\n", "\n"))).strip()
+    place = Place(
+        file="",
+        title="Selected text",
+        url=url or "",
+        module="",
+        chapter="",
+        section=("Selected text",),
+    )
+    return Passage(
+        id="selected_text",
+        text=text,
+        place=place,
+        position=0,
+        content_hash=content_hash(text),
+        units=split_units(text),
+        source=(0, len(text)),
+        tokens=estimate_tokens(text),
+    )
+
+
+# --- sections -------------------------------------------------------------------------------------
+
+
+def sections_of(blocks: Sequence[Block], title: str) -> list[Section]:
+    """Split a page at its headings. A leading H1 is the page title and starts no section."""
+    collector = _Collector()
+    title_at = _title_place(blocks)
+    for place, block in enumerate(blocks):
+        if place == title_at and isinstance(block, Heading):
+            if " ".join(block.text.split()) != " ".join(title.split()):
+                collector.add(Paragraph(block.text, block.span))
+        else:
+            collector.visit(block)
+    return collector.sections()
+
+
+def _title_place(blocks: Sequence[Block]) -> int | None:
+    for place, block in enumerate(blocks):
+        if isinstance(block, Heading):
+            return place if block.level == 1 else None
+    return None
+
+
+class _Collector:
+    def __init__(self) -> None:
+        self._path: tuple[Heading, ...] = ()
+        self._sections: list[tuple[tuple[Heading, ...], list[Block]]] = [((), [])]
+
+    def add(self, block: Block) -> None:
+        if self._sections[-1][0] is not self._path:
+            self._sections.append((self._path, []))
+        self._sections[-1][1].append(block)
+
+    def visit(self, block: Block) -> None:
+        if isinstance(block, Heading) and not block.text:
+            return
+        if isinstance(block, Heading) and block.level <= _DEEPEST_SECTION:
+            above = tuple(heading for heading in self._path if heading.level < block.level)
+            self._path = (*above, block)
+            self._sections.append((self._path, []))
+        elif isinstance(block, Box) and _has_heading(block):
+            outside = self._path
+            self.add(Paragraph(block.title, block.span))
+            for inner in block.blocks:
+                self.visit(inner)
+            self._path = outside  # content after the box belongs to the heading before it
+        else:
+            self.add(block)
+
+    def sections(self) -> list[Section]:
+        return [Section(path, tuple(blocks)) for path, blocks in self._sections]
+
+
+def _has_heading(box: Box) -> bool:
+    return any(
+        (isinstance(block, Heading) and block.level <= _DEEPEST_SECTION)
+        or (isinstance(block, Box) and _has_heading(block))
+        for block in box.blocks
+    )
+
+
+def _with_words(sections: Sequence[Section]) -> Iterator[Section]:
+    """Drop empty sections that have subsections; give other empty ones their heading as text."""
+    for place, section in enumerate(sections):
+        if plain_text(section.blocks):
+            yield section
+            continue
+        following = sections[place + 1].path if place + 1 < len(sections) else ()
+        depth = len(section.path)
+        has_child = len(following) > depth and following[:depth] == section.path
+        if section.path and not has_child:
+            heading = section.path[-1]
+            yield replace(section, blocks=(Paragraph(heading.text, heading.span),))

@@ -1,0 +1,1 @@
+"""Conversations: threads, follow-up rewriting, the query log and retention."""

@@ -1,0 +1,81 @@
+"""Load the history of a question's thread, and store its reply.
+
+A database failure does not fail the answer: if the thread cannot be read or written, the reply
+reports that it was not persisted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from bythebook.conversations.threads import before
+from bythebook.errors import DatabaseFailed, NotFound
+from bythebook.interfaces.conversations import ThreadStore
+from bythebook.types import Answer, Asker, Message, Question, Reply, Role
+
+_log = logging.getLogger(__name__)
+
+Clock = Callable[[], datetime]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The thread of one question, with the history before it."""
+
+    threads: ThreadStore
+    thread_id: str | None  # None: nothing is stored
+    owner: str | None
+    history: tuple[Message, ...] = ()
+    request: str | None = None  # stored with the message, so that a retry is stored only once
+    readable: bool = True
+    clock: Clock = now
+
+    async def keep(self, reply: Reply) -> Reply:
+        """Store the question and the reply; return the reply, which reports whether this worked."""
+        if self.thread_id is None:
+            return reply
+        if not self.readable:
+            return replace(reply, persisted=False)
+        try:
+            said = exchange_of(reply, now=self.clock(), request=self.request)
+            await self.threads.append(self.thread_id, said, owner=self.owner)
+        except (DatabaseFailed, NotFound):
+            _log.warning("a message of a conversation could not be kept")
+            return replace(reply, persisted=False)
+        return reply
+
+
+async def open_conversation(
+    threads: ThreadStore, question: Question, asker: Asker, clock: Clock = now
+) -> Conversation:
+    """Load the thread of a question. Raise NotFound if it belongs to another owner."""
+    owner, request = asker.owner, asker.request
+    if question.thread is None:
+        return Conversation(threads, None, owner)
+    try:
+        thread = await threads.read(question.thread, owner=owner)
+    except DatabaseFailed:
+        _log.warning("a conversation could not be read")
+        return Conversation(threads, question.thread, owner, readable=False)
+    history = before(thread.messages, request) if thread else ()
+    return Conversation(threads, question.thread, owner, history, request, clock=clock)
+
+
+def exchange_of(reply: Reply, *, now: datetime, request: str | None = None) -> list[Message]:
+    """Return the question and the answer as messages, each with its own time (or ``now``)."""
+    answer = reply.outcome if isinstance(reply.outcome, Answer) else None
+    confidence = reply.evidence.confidence.average if answer else 0.0
+    content = answer.full_text if answer else reply.outcome.text
+    citations = answer.citations if answer else ()
+    asked_at, answered_at = reply.asked_at or now, reply.answered_at or now
+    return [
+        Message(Role.USER, reply.question.text, asked_at, request=request),
+        Message(Role.ASSISTANT, content, answered_at, confidence, citations),
+    ]

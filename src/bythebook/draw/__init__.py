@@ -1,1 +1,0 @@
-"""Markup and pictures for the reports that people read: an evaluation's, and the admin's page."""

@@ -1,0 +1,6 @@
+"""Evaluation of a book with question sets. No model acts as judge: every figure is counted.
+
+``questions`` and ``make_questions`` provide rows, ``run`` asks them, ``grade`` turns each reply
+into a case, ``metrics`` turns cases into figures, ``targets`` compares them with limits, and
+``terminal_table``, ``json_report`` and ``report`` show them.
+"""

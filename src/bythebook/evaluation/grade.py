@@ -1,0 +1,138 @@
+"""Grade the reply to one question: everything that is counted about it becomes a ``Case``.
+
+Pure functions; the only module that decides what is right, by comparing words and locations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bythebook.evaluation.gold_locations import Places, Whereabouts
+from bythebook.evaluation.questions import Row
+from bythebook.evaluation.text_metrics import holds
+from bythebook.types import Answer, Citation, Hit, Reply, Timings
+
+DEEPEST_RANK = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Question row with its replies and search results."""
+
+    row: Row
+    reply: Reply
+    pressed: Reply  # the reply itself, or for a refusal, the reply without the floor
+    found: tuple[Hit, ...] = ()  # the ten best, regardless of the floor
+    supported: tuple[bool, ...] = ()  # for each sentence shown, verified again
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    row: Row
+    answered: bool
+    confidence: float
+    right: bool | None  # the answer, shown or withheld; None if there is none to grade
+    rank: int | None = None  # of the first passage of the right section among the ten found
+    placed: bool = False  # the right section is known, so that a rank can be determined
+    gold: bool | None = None  # the shown text contains an answer
+    page: bool | None = None  # … cites the right page
+    section: bool | None = None  # … cites the right section
+    marked: str | None = None  # the answer span, if the answer has one
+    sentences: int = 0
+    quoted: tuple[bool, ...] = ()  # for each citation
+    linked: tuple[bool, ...] = ()
+    supported: tuple[bool, ...] = ()  # for each sentence
+    refusal: str | None = None
+    text: str = ""  # the answer, shown or withheld by the floor
+    cited: tuple[str, ...] = ()
+    best: str | None = None  # path of the best hit
+    timings: Timings = field(default_factory=Timings)
+
+
+def grade(asked: Asked, book: Places) -> Case:
+    row, reply, outcome = asked.row, asked.reply, asked.reply.outcome
+    where = book.whereabouts(row) if row.answerable else None
+    written = asked.pressed.outcome
+    shown = outcome if isinstance(outcome, Answer) else None
+    considered = reply.evidence.considered
+    return Case(
+        row=row,
+        answered=shown is not None,
+        confidence=confidence_of(reply),
+        right=_is_right(written, row, where) if isinstance(written, Answer) else None,
+        rank=_rank(asked.found, where),
+        placed=where is not None,
+        gold=_says(shown, row) if shown and row.answers else None,
+        page=_cites_page(shown, where) if shown and where else None,
+        section=_cites_section(shown, where) if shown and where else None,
+        marked=shown.span if shown else None,
+        sentences=len(shown.sentences) if shown else 0,
+        quoted=tuple(_is_quoted(c, row, book) for c in shown.citations) if shown else (),
+        linked=_links(shown, row, book) if shown else (),
+        supported=asked.supported,
+        refusal=None if isinstance(outcome, Answer) else str(outcome.type),
+        text=_words(written) if isinstance(written, Answer) else "",
+        cited=tuple(c.place.path for c in shown.citations) if shown else (),
+        best=considered[0].passage.place.path if considered else None,
+        timings=reply.timings,
+    )
+
+
+def confidence_of(reply: Reply) -> float:
+    """Return the score of the best hit, also for refusals."""
+    return max((hit.score for hit in reply.evidence.considered), default=0.0)
+
+
+def _words(answer: Answer) -> str:
+    return " ".join(sentence.text for sentence in answer.sentences)
+
+
+def _says(answer: Answer, row: Row) -> bool:
+    return holds(_words(answer), row.answers)
+
+
+def _is_right(answer: Answer, row: Row, where: Whereabouts | None) -> bool | None:
+    """Grade by the gold answers if there are any, otherwise by the cited section."""
+    if not row.answerable:
+        return False
+    if row.answers:
+        return _says(answer, row)
+    return _cites_section(answer, where) if where else None
+
+
+def _rank(found: Sequence[Hit], where: Whereabouts | None) -> int | None:
+    wanted = where.passage_ids if where else frozenset()
+    return next((hit.rank for hit in found if hit.passage.id in wanted), None)
+
+
+def _cites_page(answer: Answer, where: Whereabouts) -> bool:
+    return any(citation.place.file == where.file for citation in answer.citations)
+
+
+def _cites_section(answer: Answer, where: Whereabouts) -> bool:
+    return any(citation.passage_id in where.passage_ids for citation in answer.citations)
+
+
+# --- citations: checked against the catalog, not against the reply -------------------------------
+
+
+def _is_quoted(citation: Citation, row: Row, book: Places) -> bool:
+    source = book.source(citation, row)
+    return source is not None and _flat(citation.quote) in _flat(source.text)
+
+
+def _links(answer: Answer, row: Row, book: Places) -> tuple[bool, ...]:
+    if row.selection:
+        return ()  # a selection has no link: the reader has the page open
+    return tuple(_is_linked(citation, book) for citation in answer.citations)
+
+
+def _is_linked(citation: Citation, book: Places) -> bool:
+    source = book.passages.get(citation.passage_id)
+    address = citation.url.partition(":~:")[0].removesuffix("#")  # without the text fragment
+    return source is not None and address == source.place.url
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())

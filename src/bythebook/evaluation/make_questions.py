@@ -1,0 +1,273 @@
+"""Generate a question set by rules from the sentences and headings of a book.
+
+Each question is answered by one known section. Some are asked twice: as they are, and with that
+section held out, when the right reply is a refusal. docs/evaluation.md describes the value and
+the limits of such questions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+from operator import itemgetter
+from typing import Any
+
+from bythebook.language.terms import terms_of
+from bythebook.language.text import word_set
+from bythebook.types import Passage, UnitKind
+
+_HELD_OUT_SHARE = 3  # one row in three asks without the section of the answer
+_FEWEST_WORDS, _MOST_WORDS = 6, 30  # of a sentence used for a question
+_LONGEST_SUBJECT = 4  # words
+_SAID_ELSEWHERE = 0.6  # share of a question's terms in one other sentence: may be a second answer
+_NO_LESSON = re.compile(r"\b(exercises?|quiz|footnotes|references|bibliography|changelog)\b", re.I)
+_LEANS = word_set(
+    "it its they their them this these that those he she his her such both here there we you i one "
+    "another other but and so then thus therefore however also instead otherwise"
+)
+_VAGUE = word_set(
+    "similar same main primary first second third next last other difference result reason example "
+    "goal aim purpose idea problem method way answer question point key following only"
+)
+_DEFINITION = re.compile(
+    r"(?=[^.]*+\.\Z)"  # avoids scanning to the end from each "is"
+    r"(?P<subject>[^\W\d_][\w /-]*?) (?P<verb>is|are) (?P<predicate>(?:an?|the) [^.]+)\."
+)
+_PREDICATE_END = re.compile(r"[,;:(]| (?:that|which|who|where|when|whose) ")
+_NUMBER = re.compile(
+    r"(?<=[a-z] )(?P<number>\d+(?:[.,]\d+)*) (?P<noun>[a-z]+s|[a-z]{2,3}|percent)\b"
+)
+_YEAR = re.compile(r"\b(?:in|since|until|by) (?P<year>1\d{3}|20\d{2})(?=[,.;]| [a-z])")
+_NAME = re.compile(
+    r"(?<![\w-])(?:in|with|by|to|of|from|on|at|for|as|than|into|over|under|called|named) "
+    r"(?P<name>[A-Z][\w-]+(?: (?:[A-Z]|\d)[\w-]*)*)"
+    r"(?=[.,;]| (?:and|or|with|which|that|who|in|by|for|to|from|on|at|as|is|are|was|were|has)\b)"
+)
+_ABOUT = "What does the book say about "
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Question that one section answers."""
+
+    rule: str
+    question: str
+    answers: tuple[str, ...]
+    sentence: str | None
+    passage: Passage
+
+    @property
+    def section(self) -> tuple[str, tuple[str, ...]]:
+        return self.passage.place.file, self.passage.place.section
+
+
+def make_questions(
+    passages: Iterable[Passage], count: int, *, seed: int = 0
+) -> list[dict[str, Any]]:
+    """Return up to ``count`` rows, spread over rules and sections; deterministic by ``seed``."""
+    book = list(passages)
+    candidates = _spread(_candidates(book), seed)
+    elsewhere = _Elsewhere(book)
+    only_there = (each for each in candidates if not elsewhere.says(each))
+    held_out = list(islice(only_there, count // _HELD_OUT_SHARE))
+    twins = {each.question for each in held_out}
+    others = [each for each in candidates if each.question not in twins]
+    answerable = [*held_out, *others][: count - len(held_out)]
+    return [*map(_answerable_row, answerable), *map(_held_out_row, held_out)]
+
+
+# --- the rules -----------------------------------------------------------------------------------
+
+
+def _candidates(book: Sequence[Passage]) -> Iterator[Candidate]:
+    # "Part 1" and "Part 2" count as one heading without information.
+    places = {(passage.place.url, passage.place.heading) for passage in book}
+    headings = Counter(_DIGITS.sub("", heading) for _, heading in places)
+    for passage in book:
+        if _NO_LESSON.search(passage.place.heading):
+            continue
+        if headings[_DIGITS.sub("", passage.place.heading)] == 1:
+            yield from _from_heading(passage)
+        for unit in passage.units:
+            sentence = passage.unit_text(unit)
+            if unit.kind is UnitKind.SENTENCE and _stands_alone(sentence):
+                yield from _from_definition(sentence, passage)
+                yield from _from_gap(sentence, passage)
+
+
+def _stands_alone(sentence: str) -> bool:
+    words = sentence.split()
+    return (
+        _FEWEST_WORDS <= len(words) <= _MOST_WORDS
+        and words[0][0].isalpha()
+        and sentence.endswith(".")
+        and ". " not in sentence
+        and words[0].lower().strip(",") not in _LEANS
+        and not any(mark in sentence for mark in '$"“”|:[]\n')
+    )
+
+
+def _from_heading(passage: Passage) -> Iterator[Candidate]:
+    """Ask for a heading whose words recur in the section; any of its sentences is an answer."""
+    heading = passage.place.heading
+    terms = set(terms_of(heading))
+    taken_up = terms & set(terms_of(passage.text))
+    answers = tuple(
+        passage.unit_text(unit)
+        for unit in passage.units
+        if unit.kind in (UnitKind.SENTENCE, UnitKind.ITEM)
+        and len(passage.unit_text(unit).split()) > 3
+    )
+    if not answers or not terms or len(taken_up) * 2 <= len(terms):
+        return
+    if heading.endswith(("?", "؟", "？")) or passage.metadata.language != "en":
+        question = heading
+    else:
+        question = f"{_ABOUT}{_as_object(heading)}?"
+    yield Candidate("heading", question, answers, None, passage)
+
+
+def _from_definition(sentence: str, passage: Passage) -> Iterator[Candidate]:
+    found = _DEFINITION.fullmatch(sentence)
+    if found is None or passage.metadata.language != "en":
+        return
+    subject = found["subject"]
+    words = [word.lower() for word in subject.split()]
+    predicate = _predicate(found["predicate"])
+    if len(words) > _LONGEST_SUBJECT or not terms_of(subject) or not _VAGUE.isdisjoint(words):
+        return
+    if len(predicate.split()) < 3:
+        return
+    question = f"What {found['verb']} {_as_object(subject)}?"
+    yield Candidate("definition", question, (predicate,), sentence, passage)
+
+
+def _from_gap(sentence: str, passage: Passage) -> Iterator[Candidate]:
+    """Replace a number, year or name in the sentence by question words."""
+    for start, end, asking, answer in _gaps(sentence):
+        english = passage.metadata.language == "en"
+        gap = asking if english else "…"
+        question = f"{sentence[:start]}{gap}{sentence[end:]}".rstrip(".") + "?"
+        yield Candidate("gap", question, (answer,), sentence, passage)
+        return
+
+
+def _gaps(sentence: str) -> Iterator[tuple[int, int, str, str]]:
+    """Yield (start, end, question words, answer), the most reliable first."""
+    for found in _NUMBER.finditer(sentence):
+        if terms_of(found["noun"]):
+            yield found.start("number"), found.end("number"), "how many", found[0]
+    for found in _YEAR.finditer(sentence):
+        yield found.start("year"), found.end("year"), "what year", found["year"]
+    for found in reversed(list(_NAME.finditer(sentence))):
+        if sentence.count(found["name"]) == 1:
+            yield found.start("name"), found.end("name"), "what", found["name"]
+
+
+def _predicate(text: str) -> str:
+    """Return the text up to the first comma or subordinate clause, without trailing stop words."""
+    words = _PREDICATE_END.split(text, maxsplit=1)[0].split()
+    while words and not terms_of(words[-1]):
+        words.pop()
+    return " ".join(words)
+
+
+def _as_object(text: str) -> str:
+    """Adapt the case for use inside a sentence: "The" and "How" become lower case, not "ROS"."""
+    first, _, rest = text.partition(" ")
+    return text if terms_of(first) else f"{first.lower()} {rest}"
+
+
+# --- choosing ------------------------------------------------------------------------------------
+
+
+def _spread(candidates: Iterable[Candidate], seed: int) -> list[Candidate]:
+    """Order candidates round-robin over the rules, and over the sections within each rule."""
+    of_section: defaultdict[tuple[object, ...], list[tuple[str, Candidate]]] = defaultdict(list)
+    for each in _unambiguous(candidates):
+        of_section[each.rule, each.section].append((_draw(each, seed), each))
+    turns: defaultdict[str, list[tuple[int, str, Candidate]]] = defaultdict(list)
+    for drawn in of_section.values():
+        for turn, (digest, each) in enumerate(sorted(drawn, key=itemgetter(0))):
+            turns[each.rule].append((turn, digest, each))
+    ordered = [sorted(turns[rule], key=itemgetter(0, 1)) for rule in sorted(turns)]
+    mixed = chain.from_iterable(zip_longest(*ordered))
+    return [entry[2] for entry in mixed if entry is not None]
+
+
+def _unambiguous(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Drop questions that several sections yield; of duplicates in one section, keep the first."""
+    same: defaultdict[str, list[Candidate]] = defaultdict(list)
+    for each in candidates:
+        same[each.question].append(each)
+    for group in same.values():
+        if len({each.section for each in group}) == 1:
+            yield min(group, key=lambda each: each.passage.position)
+
+
+def _draw(candidate: Candidate, seed: int) -> str:
+    identity = (str(seed), *map(str, candidate.section), candidate.question)
+    return hashlib.sha256("\n".join(identity).encode()).hexdigest()
+
+
+class _Elsewhere:
+    """Index of all units, to find questions that another section may answer too.
+
+    For such a question, holding out one section proves nothing.
+    """
+
+    def __init__(self, book: Sequence[Passage]) -> None:
+        self._sections: list[tuple[str, tuple[str, ...]]] = []  # of each unit
+        self._units: defaultdict[str, list[int]] = defaultdict(list)  # by term
+        for passage in book:
+            heading = set(terms_of(passage.place.heading))
+            for unit in passage.units:
+                for term in heading.union(terms_of(passage.unit_text(unit))):
+                    self._units[term].append(len(self._sections))
+                self._sections.append((passage.place.file, passage.place.section))
+
+    def says(self, candidate: Candidate) -> bool:
+        asked = set(terms_of(candidate.question.removeprefix(_ABOUT)))
+        shared = Counter(unit for term in asked for unit in self._units[term])
+        return any(
+            count >= _SAID_ELSEWHERE * len(asked)
+            for unit, count in shared.items()
+            if not _is_within(self._sections[unit], candidate.section)
+        )
+
+
+def _is_within(place: tuple[str, tuple[str, ...]], section: tuple[str, tuple[str, ...]]) -> bool:
+    return place[0] == section[0] and place[1][: len(section[1])] == section[1]
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def _answerable_row(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "id": f"made-{_draw(candidate, 0)[:12]}",
+        "kind": candidate.rule,
+        "question": candidate.question,
+        "is_impossible": False,
+        "answers": list(candidate.answers),
+        "file": candidate.passage.place.file,
+        "section": candidate.passage.place.heading,
+        "sentence": candidate.sentence,
+    }
+
+
+def _held_out_row(candidate: Candidate) -> dict[str, Any]:
+    file, path = candidate.section
+    return {
+        **_answerable_row(candidate),
+        "id": f"made-{_draw(candidate, 0)[:12]}-held-out",
+        "kind": "held_out",
+        "is_impossible": True,
+        "answers": [],
+        "held_out": {"file": file, "section": list(path)},
+    }

@@ -1,0 +1,98 @@
+"""Draw curves, bins and histograms as inline SVG. The style sheet sets the colours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bythebook.drawing.markup import Markup, element
+from bythebook.drawing.svg_plot import (
+    LEFT,
+    TOP,
+    Axes,
+    area,
+    axis,
+    bars,
+    frame,
+    label,
+    line,
+    picture,
+    round_up,
+)
+from bythebook.evaluation.stats import Bin, CurvePoint
+
+_BARS = 20
+_TOO_FEW = 0.05  # share of the questions: the risk of very few answers is noise
+
+
+def risk_coverage(
+    curve: Sequence[CurvePoint], here: tuple[float, float] | None, *, floor: float
+) -> Markup:
+    """Plot the share of wrong answers by coverage, with a point at the floor."""
+    corners = [(point.coverage, point.risk) for point in curve if point.coverage >= _TOO_FEW]
+    corners = corners or [(point.coverage, point.risk) for point in curve]
+    highest = max(risk for _, risk in [*corners, *([here] if here else [])])
+    plane = Axes(highest=round_up(highest))
+    parts = [
+        *frame(plane, "share of questions answered", "share of answers wrong"),
+        element("path", d=area(plane, corners), class_="area"),
+        element("path", d=line(plane, corners), class_="curve"),
+    ]
+    if here:
+        x, y = plane.x(here[0]), plane.y(here[1])
+        left = here[0] > 0.6
+        parts += [
+            element("line", x1=x, y1=plane.y(0), x2=x, y2=y, class_="drop"),
+            element("circle", cx=x, cy=y, r=5.0, class_="here"),
+            label(
+                f"floor {floor:g}: {here[1]:.1%} wrong",
+                x + (-10 if left else 10),
+                max(y - 10, TOP + 10),
+                anchor="end" if left else "start",
+                class_="strong",
+            ),
+        ]
+    return picture(plane, "Risk–coverage curve", parts)
+
+
+def reliability(bins: Sequence[Bin]) -> Markup:
+    """Plot accuracy against confidence; a larger dot means more questions."""
+    plane = Axes()
+    most = max((each.count for each in bins), default=1)
+    parts = [
+        *frame(plane, "confidence", "share of answers right"),
+        element("line", x1=plane.x(0), y1=plane.y(0), x2=plane.x(1), y2=plane.y(1), class_="ideal"),
+        label("as sure as right", plane.x(0.3) - 6, plane.y(0.3) - 8, anchor="end"),
+    ]
+    for each in bins:
+        x = plane.x(each.confidence)
+        ends = (plane.y(each.confidence), plane.y(each.right))
+        radius = 3 + 7 * (each.count / most) ** 0.5
+        about = (
+            f"{each.low:.1f} to {each.high:.1f}: said {each.confidence:.2f}, "
+            f"was {each.right:.2f}, {each.count} questions"
+        )
+        parts += [
+            element("line", x1=x, y1=ends[0], x2=x, y2=ends[1], class_="gap"),
+            element("circle", element("title", about), cx=x, cy=ends[1], r=radius, class_="dot"),
+        ]
+    return picture(plane, "Reliability diagram", parts)
+
+
+def histogram(confidences: Sequence[float], *, floor: float, answerable: bool) -> Markup:
+    """Plot the number of questions by confidence; those below the floor are refused."""
+    plane = Axes(height=150.0)
+    counts = [0] * _BARS
+    for confidence in confidences:
+        counts[min(int(confidence * _BARS), _BARS - 1)] += 1
+    most = max(counts)
+    sort = "answerable" if answerable else "unanswerable"
+    parts = [*axis(plane, "confidence")]
+    parts += bars(plane, [count / most for count in counts], class_=f"bar {sort}")
+    x = plane.x(floor)
+    parts += [
+        element("line", x1=x, y1=TOP, x2=x, y2=plane.y(0), class_="drop"),
+        label(f"floor {floor:g}", x, TOP - 4, anchor="middle"),
+        label(str(most), LEFT - 8, plane.y(1) + 4, anchor="end"),
+        label("0", LEFT - 8, plane.y(0) + 4, anchor="end"),
+    ]
+    return picture(plane, f"Confidence of {len(confidences)} {sort} questions", parts)

@@ -1,0 +1,101 @@
+"""Validate the rows of a question set, and draw stratified samples of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bythebook.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Section of the book by file and heading path; an empty path is the whole page."""
+
+    file: str
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Question with what is known about its answer."""
+
+    id: str
+    question: str
+    kind: str
+    answerable: bool
+    answers: tuple[str, ...] = ()  # any one of them is right
+    file: str | None = None
+    heading: str | None = None
+    selection: str | None = None
+    held_out: Section | None = None  # hidden from the search for this question
+
+
+def read_row(fields: Mapping[str, Any], *, default_id: str) -> Row:
+    """Parse a row of a question set; raise InvalidInput with the name of an invalid field."""
+    answerable = not _flag(fields, "is_impossible")
+    answers = _texts(fields, "answers")
+    if answers and not answerable:
+        raise InvalidInput('"answers" are given although "is_impossible" is true.')
+    return Row(
+        id=str(fields.get("id") or default_id),
+        question=_text(fields, "question") or "",
+        kind=_text(fields, "kind") or ("answerable" if answerable else "unanswerable"),
+        answerable=answerable,
+        answers=answers,
+        file=_text(fields, "file"),
+        heading=_text(fields, "heading") or _text(fields, "section"),
+        selection=_text(fields, "selection") or _text(fields, "selected_text"),
+        held_out=_held_out(fields),
+    )
+
+
+def sample(rows: Sequence[Row], limit: int) -> list[Row]:
+    """Return a deterministic sample, proportional by kind, in the original order.
+
+    Rows are chosen by a hash of their content, so that reordering a file or adding a row changes
+    little.
+    """
+    drawn: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        digest = hashlib.sha256(f"{row.id}\n{row.question}".encode()).hexdigest()
+        drawn[row.kind].append((digest, place))
+    order = sorted(
+        (turn / len(kind), digest, place)
+        for kind in drawn.values()
+        for turn, (digest, place) in enumerate(sorted(kind))
+    )
+    return [rows[place] for place in sorted(place for _, _, place in order[:limit])]
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str | None:
+    value = fields.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidInput(f'"{name}" is not a text.')
+    return value
+
+
+def _flag(fields: Mapping[str, Any], name: str) -> bool:
+    value = fields.get(name, False)
+    if not isinstance(value, bool):
+        raise InvalidInput(f'"{name}" is neither true nor false.')
+    return value
+
+
+def _texts(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = fields.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise InvalidInput(f'"{name}" is not a list of texts.')
+    return tuple(value)
+
+
+def _held_out(fields: Mapping[str, Any]) -> Section | None:
+    value = fields.get("held_out")
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("file"), str):
+        raise InvalidInput('"held_out" names no "file".')
+    return Section(value["file"], _texts(value, "section"))

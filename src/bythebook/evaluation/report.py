@@ -1,0 +1,251 @@
+"""Self-contained HTML report of an evaluation: no script, no network, dark and light theme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+
+from bythebook.drawing.markup import Markup, element, joined
+from bythebook.evaluation import plots
+from bythebook.evaluation.failures import Failure
+from bythebook.evaluation.grade import Case
+from bythebook.evaluation.metrics import METRICS, Evaluation
+from bythebook.evaluation.stats import Bin, CurvePoint
+from bythebook.evaluation.tables import Grid, grids, shown
+from bythebook.evaluation.targets import Verdict
+
+_TILES = (
+    ("answered", "answered when the book says it"),
+    ("right", "answered rightly"),
+    ("refused", "refused when it does not"),
+    ("hit@5", "right section among five"),
+    ("supported", "sentences supported"),
+    ("ms.total.p95", "ms or less for 95 % of replies"),
+)
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # in case escaping fails
+
+
+def report(
+    evaluation: Evaluation,
+    setup: Mapping[str, object],
+    verdicts: Sequence[Verdict],
+    failures: Sequence[Failure],
+) -> str:
+    floor = float(str(setup["floor"]))
+    body = element(
+        "main",
+        _header(evaluation, setup),
+        _bars(verdicts),
+        _confidence(evaluation, floor),
+        _tables(evaluation),
+        _worst(failures),
+        _names(evaluation),
+    )
+    style = resources.files("bythebook.evaluation").joinpath("report.css").read_text("utf-8")
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", "How well the book answers"),
+        element("style", Markup(style)),
+    )
+    return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
+
+
+def _header(evaluation: Evaluation, setup: Mapping[str, object]) -> Markup:
+    said = " · ".join(f"{name} {value}" for name, value in setup.items())
+    tiles = [_tile(name, label, evaluation) for name, label in _TILES if name in evaluation.figures]
+    return element(
+        "header",
+        element("h1", "How well the book answers"),
+        element("p", f"{len(evaluation.cases)} questions · {said}", class_="quiet"),
+        element("ul", *tiles, class_="tiles"),
+    )
+
+
+def _tile(name: str, label: str, evaluation: Evaluation) -> Markup:
+    figure = evaluation.figures[name]
+    if figure.interval is None:
+        value, about = f"{figure.value:.0f}", f"n = {figure.count}"
+    else:
+        low, high = (f"{100 * bound:.1f}".removesuffix(".0") for bound in figure.interval)
+        value, about = f"{figure.value:.1%}", f"{low} to {high} %"
+    return element("li", element("b", value), label, element("small", about))
+
+
+def _bars(verdicts: Sequence[Verdict]) -> Markup:
+    if not verdicts:
+        return joined()
+    rows = [
+        element(
+            "tr",
+            element("th", verdict.bar.name, scope="row"),
+            element("td", "not measured" if verdict.value is None else shown(verdict.value)),
+            element("td", f"{verdict.bar.sign} {shown(verdict.bar.limit)}"),
+            element("td", _pill("met" if verdict.met else "missed", met=verdict.met)),
+        )
+        for verdict in verdicts
+    ]
+    table = _table_of(("Figure", "is", "must be", "bar"), rows)
+    return _section("Bars", "What this book has to reach.", _card(table))
+
+
+def _pill(words: str, *, met: bool = False) -> Markup:
+    return element("span", words, class_="pill met" if met else "pill")
+
+
+# --- confidence ----------------------------------------------------------------------------------
+
+
+def _confidence(evaluation: Evaluation, floor: float) -> Markup:
+    coverage, risk = evaluation.value("coverage"), evaluation.value("risk")
+    here = None if coverage is None or risk is None else (coverage, risk)
+    figures = []
+    if evaluation.curve:
+        figures = [
+            _figure(
+                "Risk and coverage",
+                "The surest answers first, as far as anything can be answered: the further right, "
+                "the more is answered, and the more of it is wrong.",
+                plots.risk_coverage(evaluation.curve, here, floor=floor),
+                _curve_numbers(evaluation.curve),
+            ),
+            _figure(
+                "Reliability",
+                "Of the answers with this confidence, how many are right. Above the line is too "
+                "modest, below it too sure; a larger dot is more questions.",
+                plots.reliability(evaluation.bins),
+                _bin_numbers(evaluation.bins),
+            ),
+        ]
+    return _section(
+        "Confidence",
+        "Does it know when it knows? Answers that the floor kept back are counted as if they had "
+        "been given.",
+        element("div", *figures, class_="grid"),
+        element("div", *_histograms(evaluation.cases, floor), class_="grid"),
+    )
+
+
+def _histograms(cases: Sequence[Case], floor: float) -> list[Markup]:
+    groups: dict[tuple[bool, str], list[float]] = {}
+    for case in cases:
+        groups.setdefault((not case.row.answerable, case.row.kind), []).append(case.confidence)
+    return [
+        _figure(
+            kind,
+            f"{len(values)} questions that the book {'does not answer' if no else 'answers'}",
+            plots.histogram(values, floor=floor, answerable=not no),
+        )
+        for (no, kind), values in sorted(groups.items())
+    ]
+
+
+def _figure(title: str, about: str, *content: Markup) -> Markup:
+    caption = element("figcaption", element("b", title), element("span", about))
+    return element("figure", caption, *content, class_="card")
+
+
+def _curve_numbers(curve: Sequence[CurvePoint]) -> Markup:
+    """Return the curve at each 10 % of coverage, as far as it reaches."""
+    tenths = [
+        next(point for point in curve if point.coverage >= tenth / 10)
+        for tenth in range(1, 11)
+        if curve[-1].coverage >= tenth / 10
+    ]
+    rows = [(f"{p.coverage:.3f}", f"{p.risk:.3f}", f"{p.confidence:.3f}") for p in tenths]
+    return _numbers(("answered", "wrong", "confidence"), rows)
+
+
+def _bin_numbers(bins: Sequence[Bin]) -> Markup:
+    rows = [(f"{each.confidence:.3f}", f"{each.right:.3f}", str(each.count)) for each in bins]
+    return _numbers(("confidence", "right", "questions"), rows)
+
+
+def _numbers(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+    cells = [element("tr", *(element("td", value) for value in row)) for row in rows]
+    summary = element("summary", "The numbers")
+    return element("details", summary, _table_of(columns, cells), class_="numbers")
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def _tables(evaluation: Evaluation) -> Markup:
+    cards = [_card(_table(grid)) for grid in grids(evaluation)]
+    about = "Each name is explained at the end."
+    return _section("Figures", about, element("div", *cards, class_="stack"))
+
+
+def _table(grid: Grid) -> Markup:
+    rows = [
+        element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells))
+        for name, *cells in grid.rows
+    ]
+    return _table_of((grid.title, *grid.columns), rows)
+
+
+def _table_of(columns: Sequence[str], rows: Sequence[Markup]) -> Markup:
+    head = [element("th", name.replace("_", " "), scope="col") for name in columns]
+    table = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
+    return element("div", table, class_="scroll")
+
+
+# --- worst failures and metric names -------------------------------------------------------------
+
+
+def _worst(failures: Sequence[Failure]) -> Markup:
+    if not failures:
+        return joined()
+    return _section(
+        f"The worst {len(failures)}",
+        "The most confident mistakes of each sort, in turn.",
+        *(_failure(failure) for failure in failures),
+    )
+
+
+def _failure(failure: Failure) -> Markup:
+    case = failure.case
+    facts = {
+        "why": failure.why,
+        "expected": " / ".join(case.row.answers[:3]) or _expected(case),
+        "shown" if case.answered else "kept back": case.text,
+        "cited": "\n".join(dict.fromkeys(case.cited)),
+        "best passage": "" if case.cited else case.best or "",
+        "question": f"{case.row.id} ({case.row.kind})",
+    }
+    pairs = [
+        joined(element("dt", name), element("dd", value, dir="auto"))
+        for name, value in facts.items()
+        if value
+    ]
+    summary = element(
+        "summary",
+        element("span", case.row.question, class_="question", dir="auto"),
+        element("span", f"confidence {case.confidence:.2f}", class_="quiet"),
+        _pill(str(failure.fault)),
+    )
+    return element("details", summary, element("dl", *pairs), class_="case")
+
+
+def _expected(case: Case) -> str:
+    return case.row.heading or "" if case.row.answerable else "a refusal"
+
+
+def _names(evaluation: Evaluation) -> Markup:
+    pairs = [
+        joined(element("dt", element("code", name)), element("dd", metric.says))
+        for name, metric in METRICS.items()
+        if any(known.startswith(name) for known in evaluation.figures)
+    ]
+    return element("footer", element("h2", "What the names mean"), element("dl", *pairs))
+
+
+def _card(content: Markup) -> Markup:
+    return element("div", content, class_="card")
+
+
+def _section(title: str, about: str, *content: Markup) -> Markup:
+    lead = [element("p", about, class_="lead")] if about else []
+    return element("section", element("h2", title), *lead, *content)

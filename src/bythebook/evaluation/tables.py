@@ -1,0 +1,73 @@
+"""Tables of an evaluation as plain cells, for both the terminal and the HTML report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bythebook.evaluation.metrics import STAGES, Evaluation
+
+_ANSWERS = ("answered", "right", "gold", "f1", "page", "section")
+_FINDING = ("hit@1", "hit@5", "hit@10", "mrr@10")
+_REFUSING = ("refused", "auroc")
+_CITING = ("sentences", "quoted", "linked", "supported")
+_KNOWING = ("coverage", "risk", "refusal_precision", "aurc", "ece")
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Table whose title is the header of the first column, which has the row names."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def grids(evaluation: Evaluation) -> Iterator[Grid]:
+    answerable = _kinds(evaluation, answerable=True)
+    placed = {kind: n for kind, n in answerable.items() if f"hit@1.{kind}" in evaluation.figures}
+    yield from _by_kind("The book answers", answerable, _ANSWERS, evaluation)
+    yield from _by_kind("Its section is found", placed, _FINDING, evaluation)
+    unanswerable = _kinds(evaluation, answerable=False)
+    yield from _by_kind("The book does not answer", unanswerable, _REFUSING, evaluation)
+    for title, names in (("Answers and citations", _CITING), ("Knowing when to answer", _KNOWING)):
+        measured = [name for name in names if name in evaluation.figures]
+        if measured:
+            yield Grid(title, tuple(measured), (("all", *_cells(measured, evaluation)),))
+    times = tuple(
+        (words, *_cells([f"ms.{stage}.{name}" for stage in STAGES], evaluation))
+        for name, words in (("p50", "median"), ("p95", "95 % are faster"))
+    )
+    yield Grid("Milliseconds", tuple(STAGES), times)
+
+
+def shown(value: float | None) -> str:
+    """Format a value with three digits as in result tables: .975, 1.000, 26.5."""
+    if value is None:
+        return ""
+    return f"{value:.3f}".removeprefix("0") if value <= 1 else f"{value:.1f}"
+
+
+def _kinds(evaluation: Evaluation, *, answerable: bool) -> dict[str, int]:
+    kinds = [case.row.kind for case in evaluation.cases if case.row.answerable == answerable]
+    return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+
+
+def _by_kind(
+    title: str, kinds: Mapping[str, int], names: Sequence[str], evaluation: Evaluation
+) -> Iterator[Grid]:
+    measured = [
+        name for name in names if any(f"{name}.{kind}" in evaluation.figures for kind in kinds)
+    ]
+    rows = [
+        (kind, str(count), *_cells([f"{name}.{kind}" for name in measured], evaluation))
+        for kind, count in kinds.items()
+    ]
+    if len(rows) > 1:
+        rows.append(("all", str(sum(kinds.values())), *_cells(measured, evaluation)))
+    if rows:
+        yield Grid(title, ("asked", *measured), tuple(rows))
+
+
+def _cells(names: Sequence[str], evaluation: Evaluation) -> list[str]:
+    return [shown(evaluation.value(name)) for name in names]

@@ -1,0 +1,56 @@
+"""Parse targets (``name=value``) and check whether the figures reach them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bythebook.errors import InvalidInput
+from bythebook.evaluation.metrics import METRICS, Evaluation, metric_of
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Minimum that a figure must reach, or maximum if lower is better."""
+
+    name: str
+    limit: float
+    at_most: bool
+
+    @property
+    def sign(self) -> str:
+        return "≤" if self.at_most else "≥"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    bar: Bar
+    value: float | None  # None: not measured by the question set
+
+    @property
+    def met(self) -> bool:
+        if self.value is None:
+            return False
+        return self.value <= self.bar.limit if self.bar.at_most else self.value >= self.bar.limit
+
+
+def read_bar(text: str) -> Bar:
+    name, _, value = text.partition("=")
+    metric = metric_of(name.strip())
+    if metric is None:
+        raise InvalidInput(
+            f"There is no figure {name.strip()!r}.",
+            hint=f"Use {', '.join(METRICS)}; most also with a kind: refused.off_book.",
+        )
+    try:
+        limit = float(value)
+    except ValueError:
+        limit = math.nan
+    if not math.isfinite(limit):
+        raise InvalidInput(f"The bar {text!r} has no number.", hint="Write --bar answered=.93")
+    return Bar(name.strip(), limit, metric.lower_is_better)
+
+
+def compare(bars: Sequence[Bar], evaluation: Evaluation) -> tuple[Verdict, ...]:
+    return tuple(Verdict(bar, evaluation.value(bar.name)) for bar in bars)

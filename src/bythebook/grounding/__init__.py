@@ -1,0 +1,1 @@
+"""Split a draft into sentences and verify each against the evidence."""

@@ -1,0 +1,355 @@
+"""Entailment model: estimate how well a passage supports a claim, with the reasons.
+
+A logistic function maps a few features (words, names and numbers that the passage lacks, differing
+negations and scales, exchanged words) to the probability that the claim is supported. The weights
+were fitted by ``bench/check.py`` on true and falsified sentences about real books.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bythebook.grounding.claim_parser import ParsedClaim, Term, TermKind, are_opposite, parse_claim
+from bythebook.types import Hit, Unit, UnitKind
+
+if TYPE_CHECKING:
+    from bythebook.interfaces.embedding import Embedder
+    from bythebook.types import Vectors
+
+_WIDEST = 3  # maximum units in a window
+_LOOKED_AT = 3  # windows that are compared with the claim
+_NEAR = 2  # maximum distance of neighbouring terms
+_MOST_MOVED = 0.5  # share; a higher one carries no more information
+_MOST_SKIPPED = 3
+_MOST_KIN = 24  # words of the passage that a missing word is compared with
+_MEASURED = frozenset(("local:minilm-int8",))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Consecutive units of one passage that may together support a claim."""
+
+    hit: Hit
+    first: int
+    last: int
+    header: int | None = None  # the table header, or the sentence before the list
+
+    @property
+    def units(self) -> list[Unit]:
+        units = self.hit.passage.units
+        own = list(units[self.first : self.last + 1])
+        return own if self.header is None else [units[self.header], *own]
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.hit.passage.unit_text(unit) for unit in self.units]
+
+    @property
+    def quote(self) -> str:
+        units = self.hit.passage.units
+        return self.hit.passage.text[units[self.first].start : units[self.last].end]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFeatures:
+    """Features of a claim; all are zero if the passage states exactly the claim."""
+
+    missing: float = 0  # words that the passage lacks
+    strange: float = 0  # … each reduced by its similarity to the nearest word of the passage
+    names: float = 0  # names and identifiers that it lacks
+    numbers: float = 0
+    uncovered: float = 0  # share of the claim's terms that it lacks
+    flips: float = 0  # words negated in one and not in the other
+    clashes: float = 0  # scales on which the two have different positions
+    headed: float = 0  # words found only in the headings
+    exchanged: float = 0  # swapped words, replaced names or numbers, and wrong units
+    cut: float = 0  # words at the start of the passage's sentence that the claim omits
+    moved: float = 0  # share of adjacent terms that are not adjacent in the passage
+    reversed: float = 0  # runs of words in reverse order
+    lost: float = 0  # names and numbers that kept no neighbour
+    leaps: float = 0  # terms skipped at the start of later sentences
+    spread: float = 0  # units beyond the first
+
+
+def windows(claim: ParsedClaim, hits: Sequence[Hit]) -> list[Window]:
+    """Return the few windows that share the most terms with the claim."""
+    found = [(_shared(claim, window), window) for window in _all_windows(hits)]
+    found.sort(key=lambda each: each[0], reverse=True)
+    chosen: list[Window] = []
+    for share, window in found:
+        # A wider window without further words of the claim only adds false matches.
+        if share > 0 and not any(_adds_nothing(claim, window, other) for other in chosen):
+            chosen.append(window)
+        if len(chosen) == _LOOKED_AT:
+            break
+    return chosen
+
+
+def _adds_nothing(claim: ParsedClaim, window: Window, other: Window) -> bool:
+    within = window.hit is other.hit and window.first <= other.first <= other.last <= window.last
+    return within and not (_keys_of(window) - _keys_of(other)) & claim.keys
+
+
+def _all_windows(hits: Sequence[Hit]) -> Iterator[Window]:
+    for hit in hits:
+        units = hit.passage.units
+        for width in range(1, _WIDEST + 1):
+            for first in range(len(units) - width + 1):
+                last = first + width - 1
+                yield Window(hit, first, last, _header(units, first))
+
+
+def _header(units: Sequence[Unit], first: int) -> int | None:
+    """Return the index of the table's first row, or of the sentence before the list."""
+    kind = units[first].kind
+    if kind not in (UnitKind.ROW, UnitKind.ITEM):
+        return None
+    above = first
+    while above > 0 and units[above - 1].kind is kind:
+        above -= 1
+    if kind is UnitKind.ROW:
+        return above if above < first else None
+    return above - 1 if above else None
+
+
+def _shared(claim: ParsedClaim, window: Window) -> float:
+    """Return the share of the claim's terms in the window, minus a small penalty for width."""
+    keys = _keys_of(window)
+    if not claim.terms:
+        return 0.0
+    found = sum(term.key in keys for term in claim.terms) / len(claim.terms)
+    return found - 0.04 * len(window.units) if found else 0.0
+
+
+def _keys_of(window: Window) -> set[str]:
+    return {key for text in window.texts for key in parse_claim(text).keys}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    window: Window
+    signals: ClaimFeatures
+    lacking: tuple[Term, ...]  # terms of the claim that the window lacks
+    spare: tuple[str, ...]  # words of the window that the claim lacks
+
+    @property
+    def lacking_words(self) -> list[str]:
+        return [term.text.lower() for term in self.lacking if term.kind is TermKind.WORD]
+
+
+def compare(claim: ParsedClaim, window: Window) -> Comparison:
+    """Compute the features that need no embedder."""
+    readings = [parse_claim(text) for text in window.texts]
+    source = [term for reading in readings for term in reading.terms]
+    keys = {term.key for term in source}
+    headings = parse_claim(window.hit.passage.place.path).terms
+    placed = {term.key for term in headings if term.kind is not TermKind.NUMBER}
+    telling = [term for term in claim.terms if not term.is_light or term.key in keys | placed]
+    lacking = [term for term in telling if term.key not in keys | placed]
+    common = [term for term in telling if term.key in keys]
+    pairs = _pairs([term.key for term in common], [term.key for term in source])
+    missing = sum(term.kind is TermKind.WORD for term in lacking)
+    signals = ClaimFeatures(
+        missing=missing,
+        strange=missing,
+        names=sum(term.kind is TermKind.NAME for term in lacking),
+        numbers=sum(term.kind is TermKind.NUMBER for term in lacking),
+        uncovered=len(lacking) / max(1, len(telling)),
+        flips=_flips(claim, readings),
+        clashes=_clashes(claim, readings) + are_opposite({t.key for t in lacking}, keys),
+        headed=len({term.key for term in telling} & placed - keys),
+        exchanged=_exchanged(common, source) + _mismeasured(claim.terms, source),
+        cut=_skipped(claim, readings[window.header is not None]),
+        moved=min(_MOST_MOVED, sum(pair != KEPT for pair in pairs) / max(1, len(pairs))),
+        reversed=sum(one == two == TURNED for one, two in pairwise(pairs)),
+        lost=_lost(common, pairs),
+        leaps=sum(_skipped(claim, later) for later in readings[1:] if window.header is None),
+        spread=window.last - window.first,
+    )
+    words = (t for t in source if t.kind is TermKind.WORD and t.key not in claim.keys)
+    spare = dict.fromkeys(term.text.lower() for term in words)
+    return Comparison(window, signals, tuple(lacking), tuple(spare))
+
+
+KEPT, TURNED, APART = "kept", "turned", "apart"
+
+
+def _pairs(claim: Sequence[str], source: Sequence[str]) -> list[str]:
+    """Classify each pair of adjacent terms in the source: kept, turned round or apart."""
+    shared = set(claim)
+    places: dict[str, list[int]] = {}
+    for place, key in enumerate(key for key in source if key in shared):
+        places.setdefault(key, []).append(place)
+    return [_pair(places[one], places[two]) for one, two in pairwise(claim)]
+
+
+def _pair(ones: Sequence[int], twos: Sequence[int]) -> str:
+    gaps = [two - one for one in ones for two in twos]
+    if any(0 <= gap <= _NEAR for gap in gaps):
+        return KEPT
+    return TURNED if any(-_NEAR <= gap < 0 for gap in gaps) else APART
+
+
+def _lost(common: Sequence[Term], pairs: Sequence[str]) -> int:
+    """Count names and numbers that kept none of their neighbours."""
+    ends = [None, *pairs, None][: len(common) + 1]
+    return sum(
+        term.kind is not TermKind.WORD and any(sides) and KEPT not in sides
+        for term, sides in zip(common, pairwise(ends), strict=True)
+    )
+
+
+def _flips(claim: ParsedClaim, sources: Sequence[ParsedClaim]) -> int:
+    """Count the words that one side negates and the other does not."""
+    added = sum(
+        claim.times_denied(reached[0]) > sum(source.times_denied(reached[0]) for source in sources)
+        for reached in claim.denials
+        if reached
+    )
+    removed = sum(
+        _asserted(reached[0], [claim]) > _asserted(reached[0], sources)
+        for source in sources
+        for reached in source.denials
+        if reached
+    )
+    bare = sum(not reached for reached in claim.denials)
+    bare_there = sum(not reached for source in sources for reached in source.denials)
+    return added + removed + (bare > bare_there or (bare < bare_there and len(sources) == 1))
+
+
+def _asserted(key: str, readings: Sequence[ParsedClaim]) -> int:
+    return sum(reading.times_said(key) - reading.times_denied(key) for reading in readings)
+
+
+def _clashes(claim: ParsedClaim, sources: Sequence[ParsedClaim]) -> int:
+    """Count scales on which the claim has one position more and another less than the passage."""
+    here = Counter(claim.scales)
+    there = Counter(place for source in sources for place in source.scales)
+    more = {scale for (scale, place), count in here.items() if count > there[scale, place]}
+    less = {scale for (scale, place), count in there.items() if count > here[scale, place]}
+    return len(more & less)
+
+
+def _skipped(claim: ParsedClaim, source: ParsedClaim) -> int:
+    """Count the words of a sentence before the first one that the claim uses."""
+    used = [place for place, term in enumerate(source.terms) if term.key in claim.keys]
+    return min(_MOST_SKIPPED, used[0]) if used and not source.leans else 0
+
+
+def _exchanged(claim: Sequence[Term], source: Sequence[Term]) -> int:
+    """Count pairs of swapped words, and names or numbers replaced by others of their kind."""
+    there = [term.key for term in source]
+    steps = SequenceMatcher(None, [term.key for term in claim], there, autojunk=False)
+    places = [
+        (mine, theirs)
+        for step, start, end, first, last in steps.get_opcodes()
+        if step == "replace"
+        for mine, theirs in zip(claim[start:end], source[first:last], strict=False)
+    ]
+    keys = {(mine.key, theirs.key) for mine, theirs in places}
+    mutual = sum((theirs, mine) in keys for mine, theirs in keys) // 2
+    special = sum(
+        mine.kind is theirs.kind and mine.kind is not TermKind.WORD for mine, theirs in places
+    )
+    return mutual + special
+
+
+class WordSimilarity:
+    """Similarity of single words by an embedder; each word is embedded once.
+
+    The cosine of unrelated words differs between embedders, so an embedder that was not measured
+    is not used: then every word that the passage lacks counts in full.
+    """
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        is_measured = embedder is not None and embedder.name in _MEASURED
+        self._embedder = embedder if is_measured else None
+        self._known: dict[str, Vectors] = {}
+
+    async def strangeness(self, comparison: Comparison) -> float:
+        """Sum over the missing words: 0 for a synonym in the passage, up to 1 for none."""
+        words, others = comparison.lacking_words, comparison.spare[:_MOST_KIN]
+        if self._embedder is None or not words or not others:
+            return float(len(words))
+        await self._learn([*words, *others], self._embedder)
+        there = np.stack([self._known[word] for word in others])
+        nearest = (np.stack([self._known[word] for word in words]) @ there.T).max(axis=1)
+        return float((1 - nearest.clip(0, 1)).sum())
+
+    async def _learn(self, words: Sequence[str], embedder: Embedder) -> None:
+        new = [word for word in dict.fromkeys(words) if word not in self._known]
+        if new:
+            vectors = await embedder.embed(new, role="passage")
+            self._known.update(zip(new, vectors, strict=True))
+
+
+def _mismeasured(claim: Sequence[Term], source: Sequence[Term]) -> int:
+    """Count numbers of the claim with a unit that the passage gives to another number."""
+    measured = {(one.key, two.key) for one, two in pairwise(source)}
+    units = {term.key for term in source}
+    return sum(
+        one.kind is TermKind.NUMBER
+        and two.is_measure
+        and two.key in units
+        and (one.key, two.key) not in measured
+        for one, two in pairwise(claim)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    bias: float
+    each: ClaimFeatures  # weight of each feature
+
+    def odds(self, signals: ClaimFeatures) -> float:
+        logit = self.bias + sum(
+            weight * value
+            for weight, value in zip(astuple(self.each), astuple(signals), strict=True)
+        )
+        return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
+
+
+# 1,500 sentences about three books; the figures are in bench/RESULTS.md.
+WEIGHTS = Weights(
+    bias=2.83,
+    each=ClaimFeatures(
+        missing=0.29,
+        strange=-4.58,
+        names=-5.69,
+        numbers=-5.65,
+        uncovered=-1.94,
+        flips=-5.78,
+        clashes=-5.2,
+        headed=-1.84,
+        exchanged=-4.05,
+        cut=-1.87,
+        moved=-4.68,
+        reversed=-3.71,
+        lost=-2.26,
+        leaps=-3.68,
+        spread=-0.53,
+    ),
+)
+NAMES = tuple(field.name for field in fields(ClaimFeatures))
+
+
+async def compare_claim(
+    claim: ParsedClaim, hits: Sequence[Hit], kinship: WordSimilarity, weights: Weights = WEIGHTS
+) -> tuple[Comparison, float] | None:
+    """Return the window that supports the claim best, and the probability that it does."""
+    found = [compare(claim, window) for window in windows(claim, hits)]
+    if not found:
+        return None
+    best = max(found, key=lambda each: weights.odds(each.signals))
+    if best.signals.missing:
+        strange = await kinship.strangeness(best)
+        best = replace(best, signals=replace(best.signals, strange=strange))
+    return best, weights.odds(best.signals)

@@ -1,0 +1,263 @@
+"""Verify each sentence of a draft against the evidence.
+
+A marker such as ``[2]`` only decides which passage is tried first. A sentence is supported if it
+is in a passage verbatim, or if the entailment model finds it probable enough. Each sentence is
+held back until it is complete and verified, so that nothing shown is ever retracted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bythebook.grounding.claim_parser import ParsedClaim, TermKind, parse_claim
+from bythebook.grounding.entailment import (
+    ClaimFeatures,
+    Comparison,
+    Window,
+    WordSimilarity,
+    compare_claim,
+)
+from bythebook.grounding.stream_splitter import (
+    DraftClaim,
+    claim_of,
+    claims,
+    inside_fence,
+    without_line_mark,
+)
+from bythebook.interfaces.writer import WriterSearchResult
+from bythebook.language.sentences import split_sentences
+from bythebook.types import Evidence, Hit, UnitKind, Verdict
+
+if TYPE_CHECKING:
+    from bythebook.interfaces.embedding import Embedder
+    from bythebook.interfaces.writer import DraftEvent, DraftPiece
+
+ENOUGH = 0.5  # minimum probability
+_FEWEST_TERMS = 2  # of a sentence that is not verbatim; fewer cannot be verified
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Why a sentence is supported or not, and counts of what was removed from it."""
+
+    odds: float = 1.0
+    signals: ClaimFeatures | None = None  # None: it is in the passage verbatim
+    reasons: tuple[str, ...] = ()
+    foreign_markers: int = 0  # markers that name no passage of the evidence
+    moved_markers: int = 0  # markers that name another passage than the supporting one
+    addresses: int = 0  # links and markup
+
+    def on(self, text: str, *, holds: bool) -> Verdict:
+        return Verdict(text, holds, self.odds, self.reasons, self.foreign_markers, self.addresses)
+
+
+@dataclass(frozen=True, slots=True)
+class Supported:
+    """A sentence, and the quote from the evidence that supports it."""
+
+    text: str
+    hit: Hit
+    quote: str
+    lead: str = " "  # whitespace before it in the draft: a space, a newline, an empty line
+    finding: Finding = Finding()
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.finding.on(self.text, holds=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A sentence that the evidence does not support."""
+
+    text: str
+    finding: Finding = Finding(odds=0.0)
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.finding.on(self.text, holds=False)
+
+
+async def check(
+    draft: AsyncIterator[DraftPiece],
+    evidence: Evidence,
+    embedder: Embedder | None = None,
+    *,
+    shown: Sequence[Supported] = (),
+) -> AsyncGenerator[Supported | Withheld | DraftEvent, None]:
+    """Yield the verdict on each sentence as soon as it is complete and verified.
+
+    Passages that the writer found are added to the evidence; its events are passed through. A
+    fallback draft skips sentences that an earlier draft has already ``shown``.
+    """
+    known, kinship = _text_of(evidence), WordSimilarity(embedder)
+    before: Supported | Withheld | None = shown[-1] if shown else None
+    async with aclosing(claims(draft)) as pieces:
+        async for piece in pieces:
+            if not isinstance(piece, tuple):
+                if isinstance(piece, WriterSearchResult):
+                    evidence = with_found(evidence, piece)
+                    known = _text_of(evidence)
+                yield piece
+                continue
+            lead, text = piece
+            verdict = await judge(claim_of(text, lead=lead, known=known), evidence, kinship)
+            if isinstance(verdict, Supported) and any(_same(verdict, one) for one in shown):
+                continue
+            if isinstance(verdict, Supported) and not _stands(verdict, before):
+                reason = "it leans on a sentence that is not shown before it"
+                verdict = Withheld(verdict.text, replace(verdict.finding, reasons=(reason,)))
+            yield verdict
+            before = verdict
+
+
+def with_found(evidence: Evidence, found: WriterSearchResult) -> Evidence:
+    """Append the passages a writer searched for; they do not affect the confidence."""
+    tokens = evidence.tokens + sum(hit.passage.tokens for hit in found.hits)
+    return replace(evidence, hits=(*evidence.hits, *found.hits), tokens=tokens)
+
+
+def _text_of(evidence: Evidence) -> str:
+    return "\n".join(hit.passage.text for hit in evidence.hits)
+
+
+def _same(one: Supported, other: Supported) -> bool:
+    """Return whether both quote the same words of the same passage."""
+    return one.hit.passage.id == other.hit.passage.id and one.quote in other.quote
+
+
+async def judge(
+    claim: DraftClaim, evidence: Evidence, kinship: WordSimilarity
+) -> Supported | Withheld:
+    """Look for the claim verbatim in the evidence first, then apply the entailment model."""
+    named = [evidence.hits[n - 1] for n in claim.cited if 1 <= n <= len(evidence.hits)]
+    hits = [*named, *(hit for hit in evidence.hits if hit not in named)]
+    for text in claim.wordings():
+        for hit in hits:
+            quote = _verbatim(text, hit)
+            if quote is not None:
+                # The matched wording is the book's own text, including its brackets and URLs.
+                cited = claim_of(claim.raw.removeprefix(text)).cited
+                return Supported(text, hit, quote, claim.lead, _count(Finding(), cited, hit, hits))
+    return await _in_own_words(claim, evidence, hits, kinship)
+
+
+async def _in_own_words(
+    claim: DraftClaim, evidence: Evidence, hits: Sequence[Hit], kinship: WordSimilarity
+) -> Supported | Withheld:
+    dropped = Finding(0.0, foreign_markers=claim.strange_markers, addresses=claim.addresses)
+    dropped = _count(dropped, claim.cited, None, evidence.hits)
+    reading = parse_claim(without_line_mark(claim.text))
+    if len([term for term in reading.terms if not term.is_light]) < _FEWEST_TERMS:
+        return Withheld(claim.text, replace(dropped, reasons=("it says too little",)))
+    if inside_fence(claim.text) is not None:
+        reason = "code is shown only as it stands in the book"
+        return Withheld(claim.text, replace(dropped, reasons=(reason,)))
+    weighed = await compare_claim(reading, hits, kinship)
+    if weighed is None:
+        return Withheld(claim.text, replace(dropped, reasons=("no passage has its words",)))
+    best, odds = weighed
+    finding = replace(dropped, odds=odds, signals=best.signals, reasons=tuple(_reasons(best)))
+    if odds < ENOUGH:
+        return Withheld(claim.text, finding)
+    unsaid = _unsaid(reading, best.window)
+    if unsaid:
+        return Withheld(claim.text, replace(finding, odds=0.0, reasons=(unsaid,)))
+    hit = best.window.hit
+    moved = sum(
+        1 <= n <= len(evidence.hits) and evidence.hits[n - 1] is not hit for n in claim.cited
+    )
+    finding = replace(finding, moved_markers=moved)
+    return Supported(claim.text, hit, best.window.quote, claim.lead, finding)
+
+
+def _unsaid(claim: ParsedClaim, window: Window) -> str | None:
+    """Return why the window has the claim's words but does not assert them, or None.
+
+    "State that kites are dangerous" does not assert that kites are, nor does "suppose".
+    """
+    there = [parse_claim(text) for text in window.texts]
+    said = {term.text.lower() for term in claim.terms}
+    if any(reading.orders - said for reading in there):
+        return "the passage orders or supposes it, and does not say it"
+    if claim.is_own and not any(reading.is_own for reading in there):
+        return "it speaks of whoever wrote it"
+    return None
+
+
+def _count(finding: Finding, cited: Sequence[int], hit: Hit | None, hits: Sequence[Hit]) -> Finding:
+    """Add the markers that name no passage to the counts."""
+    foreign = sum(not 1 <= number <= len(hits) for number in cited)
+    return replace(finding, foreign_markers=finding.foreign_markers + foreign)
+
+
+def _stands(verdict: Supported, before: Supported | Withheld | None) -> bool:
+    """Return whether a leading pronoun such as "it" keeps its antecedent in the answer."""
+    units = verdict.hit.passage.units
+    if not parse_claim(without_line_mark(verdict.text)).leans:
+        return True
+    first = units[0].end if units else 0
+    if verdict.hit.passage.text.find(verdict.quote) < first:
+        return True  # its antecedent is the heading
+    return isinstance(before, Supported) and before.hit.passage.id == verdict.hit.passage.id
+
+
+def _in_a_row(words: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(r"\s+".join(map(re.escape, words)))
+
+
+def _verbatim(text: str, hit: Hit) -> str | None:
+    """Return the passage's own text if whole sentences match; for a fenced block, its content."""
+    words = without_line_mark(text).split()
+    passage = hit.passage
+    if not words or words[0] not in passage.text:
+        return None
+    for found in _in_a_row(words).finditer(passage.text):
+        if _is_whole(hit, found.start(), found.end()):
+            return inside_fence(found[0]) or found[0]
+    return None
+
+
+def _is_whole(hit: Hit, start: int, end: int) -> bool:
+    """Return whether the span starts and ends at borders of sentences, rows or blocks.
+
+    A part of a sentence may state the opposite of the whole.
+    """
+    borders = list(_borders(hit))
+    return any(first == start for first, _ in borders) and any(last == end for _, last in borders)
+
+
+def _borders(hit: Hit) -> Iterator[tuple[int, int]]:
+    for unit in hit.passage.units:
+        yield unit.start, unit.end
+        if unit.kind in (UnitKind.SENTENCE, UnitKind.ITEM):
+            for first, last in split_sentences(hit.passage.unit_text(unit)):
+                yield unit.start + first, unit.start + last
+
+
+_REASONS = {
+    "flips": "it denies what the passage says, or says what it denies",
+    "clashes": "it says more, less or the opposite",
+    "exchanged": "names, numbers or words have changed places",
+    "reversed": "its words stand the other way round",
+    "lost": "a name or number stands in other company",
+    "leaps": "it ties one sentence's subject to another's predicate",
+}
+
+
+def _reasons(found: Comparison) -> Iterator[str]:
+    for kind, name in (
+        (TermKind.NUMBER, "number"),
+        (TermKind.NAME, "name"),
+        (TermKind.WORD, "word"),
+    ):
+        lacking = [f"“{term.text}”" for term in found.lacking if term.kind is kind]
+        if lacking:
+            yield f"the passage has no such {name}: {', '.join(lacking)}"
+    for name, reason in _REASONS.items():
+        if getattr(found.signals, name):
+            yield reason

@@ -1,1 +1,0 @@
-"""Passages in, a searchable book out."""

@@ -1,0 +1,1 @@
+"""Indexing of passages: embeddings, generations, calibration and integrity checks."""

@@ -1,0 +1,170 @@
+"""Convert retrieval signals into a score in [0, 1]: the probability that a passage has the answer.
+
+The score is the product of two logistic models. *Found?* estimates whether the passage is on the
+topic, from its merit (a weighted sum of the positive signals) and its distance in merit from the
+best passage found. *Answers?* estimates whether such a passage answers the question, from semantic
+similarity and the negative signals. 0.5 means "as likely to have the answer as not" with every
+embedder. The weights are data, fitted by ``bench/fit_calibration.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from bythebook.errors import damaged_catalog
+from bythebook.interfaces.store import Generation
+from bythebook.types import Signals, VectorState
+
+_SEAL = "seal"
+MOST_BEHIND = 4.0  # cap of the distance in merit
+POINTED_AT = 0.8  # log odds added for selected text, where the answer is more likely
+MOST_STRANGERS = 3.0  # cap of the count of names and numbers that the passage lacks
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Weights of the model that estimates whether a found passage answers the question."""
+
+    bias: float
+    passage_cosine: float
+    unit_cosine: float
+    term_weight: float
+    coverage: float
+    missing: float
+    denied: float
+    strange: float
+
+    def answers(self, seen: Signals) -> float:
+        return _logistic(
+            self.bias
+            + self.passage_cosine * seen.passage_cosine
+            + self.unit_cosine * seen.unit_cosine
+            + self.term_weight * seen.term_weight
+            + self.coverage * seen.coverage
+            + self.missing * seen.missing
+            + self.denied * seen.denied
+            + self.strange * min(seen.strange, MOST_STRANGERS)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    # merit
+    passage_cosine: float
+    unit_cosine: float
+    term_weight: float
+    coverage: float
+    # found?
+    bias: float
+    slope: float
+    behind: float
+    # answers?
+    reading: Reading
+
+    def merit(self, seen: Signals) -> float:
+        return (
+            self.passage_cosine * seen.passage_cosine
+            + self.unit_cosine * seen.unit_cosine
+            + self.term_weight * seen.term_weight
+            + self.coverage * seen.coverage
+        )
+
+    def scores(
+        self, found: Sequence[Signals], *, best: float | None = None, chosen: bool = False
+    ) -> list[float]:
+        """Return one score for each passage.
+
+        ``best`` is the highest merit of all passages found. ``chosen`` means that the reader
+        selected the text and no search was made.
+        """
+        best = max(map(self.merit, found), default=0.0) if best is None else best
+        known = POINTED_AT if chosen else 0.0
+        return [
+            0.0
+            if seen.hollow
+            else self.found(self.merit(seen), best, known) * self.reading.answers(seen)
+            for seen in found
+        ]
+
+    def found(self, merit: float, best: float, known: float = 0.0) -> float:
+        """Return the probability that the passage is on the topic: the upper bound of its score."""
+        behind = min(max(best - merit, 0.0), MOST_BEHIND)
+        return _logistic(self.bias + known + self.slope * merit - self.behind * behind)
+
+    def to_json(self) -> str:
+        """Return JSON with a checksum: an unnoticed corrupt weight would change every score."""
+        weights = asdict(self)
+        return json.dumps({**weights, _SEAL: _seal(weights)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Calibration:
+        """Parse JSON from ``to_json``; raise ValueError if it is invalid or was changed."""
+        try:
+            weights = json.loads(text)
+            if _SEAL in weights and weights.pop(_SEAL) != _seal(weights):
+                raise ValueError("not as it was sealed")
+            return cls(**{**weights, "reading": Reading(**weights["reading"])})
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError("no calibration") from error
+
+
+def _seal(weights: Mapping[str, object]) -> int:
+    return zlib.crc32(json.dumps(weights).encode())
+
+
+def _logistic(odds: float) -> float:
+    return 1 / (1 + math.exp(-max(-60.0, min(60.0, odds))))
+
+
+# Fitted on 1,250 questions about two books; the figures are in bench/RESULTS.md.
+MEASURED = {
+    "local:minilm-int8": Calibration(
+        passage_cosine=5.09,
+        unit_cosine=7.83,
+        term_weight=8.33,
+        coverage=3.17,
+        bias=-4.42,
+        slope=0.58,
+        behind=1.61,
+        reading=Reading(3.43, 1.39, 3.35, -1.69, -1.68, -1.51, -3.19, -1.42),
+    ),
+    # Its cosines lie between .7 and .95, hence the larger weights.
+    "local:e5-small-int8": Calibration(
+        passage_cosine=22.68,
+        unit_cosine=38.62,
+        term_weight=9.89,
+        coverage=2.84,
+        bias=-34.01,
+        slope=0.62,
+        behind=1.28,
+        reading=Reading(2.06, -0.44, 6.4, 0.43, -3.17, -1.65, -3.11, -1.5),
+    ),
+}
+
+# Keyword signals only, used while a book's vectors are pending.
+WORDS_ALONE = Calibration(
+    passage_cosine=0.0,
+    unit_cosine=0.0,
+    term_weight=17.4,
+    coverage=4.38,
+    bias=-2.81,
+    slope=0.45,
+    behind=1.26,
+    reading=Reading(5.53, 0.0, 0.0, 1.55, -2.08, -1.06, -2.96, -1.48),
+)
+
+
+def calibration_of(generation: Generation) -> Calibration:
+    """Return the weights for scoring the passages of this generation."""
+    if generation.vectors is VectorState.PENDING:
+        return WORDS_ALONE
+    if generation.calibration:
+        try:
+            return Calibration.from_json(generation.calibration)
+        except ValueError:
+            raise damaged_catalog("calibration") from None
+    return MEASURED.get(generation.embedder, WORDS_ALONE)  # a short book, unknown embedder

@@ -1,0 +1,149 @@
+"""Transfer the measured calibration weights to an embedder that was not measured.
+
+Embedders differ in their cosine scale: unrelated texts have 0.1 with one and 0.7 with another. The
+scale is estimated from the book. Half a sentence is used as a question whose source passage is
+known; its mean cosines with that passage and with passages of other pages are two reference
+points. The same two points are known for the measured embedder, and the scale between them is
+assumed to be linear, so that the measured weights can be converted.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bythebook.indexing.calibration import MEASURED, Calibration, Reading
+from bythebook.indexing.embeddings import embed
+from bythebook.indexing.passage_records import vector_key
+from bythebook.types import Passage, UnitKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bythebook.interfaces.embedding import Embedder
+    from bythebook.interfaces.store import StoredVectors
+    from bythebook.types import Vectors
+
+MOST_PASSAGES = 2000  # sample size for a long book
+MOST_QUESTIONS = 100
+FEWEST_QUESTIONS = 10  # with fewer, the scale cannot be estimated
+_STRANGERS = 20  # random passages each question is compared with, less those of its own page
+_SHORTEST_SENTENCE = 40  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class CosineMarks:
+    """Mean cosines with unrelated and own text, for whole passages and for their best unit."""
+
+    strange_passage: float
+    own_passage: float
+    strange_unit: float
+    own_unit: float
+
+
+# The marks of local:minilm-int8, the mean of the two books of bench/RESULTS.md.
+_REFERENCE = "local:minilm-int8"
+REFERENCE_MARKS = CosineMarks(0.059, 0.497, 0.131, 0.803)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnQuestion:
+    text: str
+    home: Passage
+    unit: int
+
+
+def sample_of(passages: Sequence[Passage]) -> list[Passage]:
+    """Return a sample of the passages; deterministic and independent of their order."""
+    ordered = sorted(passages, key=lambda passage: passage.id)
+    chance = random.Random(len(ordered))  # noqa: S311 - a sample, not a secret
+    return chance.sample(ordered, min(MOST_PASSAGES, len(ordered)))
+
+
+def own_questions(passages: Sequence[Passage]) -> list[OwnQuestion]:
+    """Return halves of random sentences as questions; deterministic for the same passages."""
+    candidates = [
+        (passage, number)
+        for passage in passages
+        for number, unit in enumerate(passage.units)
+        if unit.kind is UnitKind.SENTENCE and unit.end - unit.start >= _SHORTEST_SENTENCE
+    ]
+    chance = random.Random(len(candidates))  # noqa: S311 - a sample, not a secret
+    chosen = chance.sample(candidates, min(MOST_QUESTIONS, len(candidates)))
+    return [OwnQuestion(_half(passage, number), passage, number) for passage, number in chosen]
+
+
+def _half(passage: Passage, number: int) -> str:
+    text = passage.unit_text(passage.units[number])
+    middle = text.find(" ", len(text) // 2)
+    return text[: middle if middle > 0 else len(text) // 2]
+
+
+async def marks_of(
+    passages: Sequence[Passage], vectors: Mapping[str, StoredVectors], embedder: Embedder
+) -> CosineMarks | None:
+    """Measure the marks; None if the book is too short. Needs the vectors of all ``passages``."""
+    questions = own_questions(passages)
+    if len(questions) < FEWEST_QUESTIONS:
+        return None
+    asked = await embed([question.text for question in questions], embedder, role="query")
+    chance = random.Random(len(passages))  # noqa: S311 - as above
+    strange, own = [], []
+    for question, vector in zip(questions, asked, strict=True):
+        for other in chance.sample(passages, min(_STRANGERS, len(passages))):
+            if other.place.file != question.home.place.file:
+                stored = vectors[vector_key(other)]
+                strange.append(_cosines(stored, stored.unit_vectors, vector))
+        home = vectors[vector_key(question.home)]
+        own.append(_cosines(home, home.unit_vectors[question.unit, None], vector))
+    if not strange:
+        return None
+    (strange_passage, strange_unit), (own_passage, own_unit) = (
+        np.mean(cosines, axis=0).tolist() for cosines in (strange, own)
+    )
+    return CosineMarks(strange_passage, own_passage, strange_unit, own_unit)
+
+
+def _cosines(stored: StoredVectors, units: Vectors, vector: Vectors) -> tuple[float, float]:
+    """Return the cosines with the passage and with the nearest of these units."""
+    whole = float(stored.vector @ vector)
+    return whole, float((units @ vector).max(initial=whole if not len(units) else -1.0))
+
+
+def fitted(marks: CosineMarks) -> Calibration:
+    """Return the measured weights converted for an embedder with these marks."""
+    known, reference = MEASURED[_REFERENCE], REFERENCE_MARKS
+    passage, passage_shift = _carried(
+        (marks.strange_passage, marks.own_passage),
+        (reference.strange_passage, reference.own_passage),
+    )
+    unit, unit_shift = _carried(
+        (marks.strange_unit, marks.own_unit), (reference.strange_unit, reference.own_unit)
+    )
+    reading = known.reading
+    return replace(
+        known,
+        passage_cosine=known.passage_cosine * passage,
+        unit_cosine=known.unit_cosine * unit,
+        bias=known.bias + known.slope * _shift(known, passage_shift, unit_shift),
+        reading=replace(
+            reading,
+            passage_cosine=reading.passage_cosine * passage,
+            unit_cosine=reading.unit_cosine * unit,
+            bias=reading.bias + _shift(reading, passage_shift, unit_shift),
+        ),
+    )
+
+
+def _shift(weights: Calibration | Reading, passage: float, unit: float) -> float:
+    return weights.passage_cosine * passage + weights.unit_cosine * unit
+
+
+def _carried(scale: tuple[float, float], reference: tuple[float, float]) -> tuple[float, float]:
+    """Return the linear map between the scales: ``cosine * factor + shift``."""
+    factor = (reference[1] - reference[0]) / max(scale[1] - scale[0], 0.05)
+    return factor, reference[0] - scale[0] * factor

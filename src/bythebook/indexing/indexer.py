@@ -1,0 +1,276 @@
+"""Ingest a book: embed its passages and publish a new generation.
+
+Steps: compare with the catalog; if no book is served yet, publish a generation for keyword search
+within seconds; embed new passages (each batch is committed at once); publish a complete generation
+beside the served one; commit catalog and pointer in a single transaction. If the process is killed
+at any point, the served book stays complete and the next run finishes the work.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from bythebook.errors import IndexDamaged, StoreFailed
+from bythebook.indexing.calibration import MEASURED
+from bythebook.indexing.calibration_transfer import fitted, marks_of, sample_of
+from bythebook.indexing.embeddings import embed
+from bythebook.indexing.passage_records import diff, fingerprint, vector_key
+from bythebook.indexing.spam_detection import find_spam
+from bythebook.interfaces.embedding import Embedder
+from bythebook.interfaces.store import (
+    Catalog,
+    Generation,
+    GenerationStore,
+    IndexedPassage,
+    StoredVectors,
+)
+from bythebook.language.terms import Vocabulary
+from bythebook.language.tokens import estimate_tokens
+from bythebook.offload import offload
+from bythebook.types import Passage, VectorState
+
+if TYPE_CHECKING:
+    from bythebook.chunking.read_book import ParsedBook, Problem
+
+T = TypeVar("T")
+
+_BATCH = 32  # passages embedded between two commits
+_ENOUGH = 0.99  # of a page's visible words; pages with less are reported
+_NO_SITE_URL = "No site URL: links are relative. Pass --site-url."
+_SOON = 32  # up to this many passages to embed, no keyword-only generation is published
+
+Progress = Callable[[int, int], None]  # passages embedded so far, passages to embed
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """IngestResult of the plain contract, with details for authors. Counts are passages."""
+
+    files_processed: int
+    chunks_created: int
+    errors: tuple[str, ...]
+    embedded: int
+    unchanged: int
+    changed: int
+    removed: int
+    coverage: float
+    seconds: float
+    notes: tuple[str, ...] = ()  # remarks for authors
+    warnings: tuple[str, ...] = ()  # files that look like spam, and a missing site URL
+    generation: str = ""  # name of the generation served afterwards
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.errors else 0
+
+
+async def ingest(
+    book: ParsedBook,
+    press: Indexer,
+    *,
+    on_progress: Progress = lambda done, total: None,
+    on_searchable: Callable[[], None] = lambda: None,
+    origin: str = "",
+) -> IngestResult:
+    """Ingest a book. ``on_searchable`` is called when keyword search works, before embedding."""
+    began = time.perf_counter()
+    passages = list({passage.id: passage for passage in book.passages}.values())
+    change = await offload(lambda: diff(press.catalog.passages(), passages))
+    missing = await offload(lambda: press.missing(passages))
+    if len(missing) > _SOON and not (change.unchanged and await press.serves_vectors()):
+        await press.publish(passages, VectorState.PENDING, origin=origin)
+        on_searchable()
+    await press.embed(missing, on_progress)
+    await press.publish(passages, VectorState.READY, origin=origin)
+    served = await offload(press.catalog.served)
+    return IngestResult(
+        files_processed=len(book.pages),
+        chunks_created=len(passages),
+        errors=tuple(describe(problem) for problem in book.problems if problem.fatal),
+        embedded=len(missing),
+        unchanged=change.unchanged,
+        changed=change.changed,
+        removed=change.removed,
+        coverage=book.coverage,
+        seconds=time.perf_counter() - began,
+        notes=notes_on(book),
+        warnings=warnings_on(passages),
+        generation=served or "",
+    )
+
+
+def warnings_on(passages: Sequence[Passage]) -> tuple[str, ...]:
+    """Return warnings that need a decision: files that look like spam, and relative URLs."""
+    relative = any(not passage.place.is_on_the_web for passage in passages)
+    return (*find_spam(passages), *((_NO_SITE_URL,) if relative else ()))
+
+
+def notes_on(book: ParsedBook) -> tuple[str, ...]:
+    """Return remarks for authors: non-fatal problems, and pages with missing words."""
+    remarks = [describe(problem) for problem in book.problems if not problem.fatal]
+    thin = [page for page in book.pages if page.covered_words < _ENOUGH * page.visible_words]
+    lost = [f"{page.file}: visible words in no passage: {', '.join(page.missing)}" for page in thin]
+    return (*remarks, *lost)
+
+
+def describe(problem: Problem) -> str:
+    line = "" if problem.line is None else f":{problem.line}"
+    return f"{problem.file}{line}: {problem.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Indexer:
+    """Catalog, generation store and embedder, with the steps of an ingest."""
+
+    catalog: Catalog
+    shelf: GenerationStore
+    embedder: Embedder
+
+    def missing(self, passages: Iterable[Passage]) -> dict[str, Passage]:
+        """Return the passages without a stored vector, by vector key."""
+        known = self.catalog.known_vectors(self.embedder.name)
+        return {vector_key(p): p for p in passages if vector_key(p) not in known}
+
+    async def embed(self, missing: Mapping[str, Passage], on_progress: Progress) -> None:
+        done = 0
+        for batch in _batches(list(missing.items())):
+            vectors = await _embed(batch, self.embedder)
+            await offload(partial(self.catalog.add_vectors, self.embedder.name, vectors))
+            done += len(batch)
+            on_progress(done, len(missing))
+
+    async def serves_vectors(self) -> bool:
+        """Return whether the served generation is complete and supports semantic search."""
+        current = await offload(self.catalog.current)
+        return (
+            current is not None
+            and current.vectors is VectorState.READY
+            and await whole(self.shelf, current)
+        )
+
+    async def serves(self, generation: str) -> bool:
+        """Return whether this generation is served, complete, and made with this embedder."""
+        current = await offload(self.catalog.current)
+        if (
+            current is None
+            or (current.name, current.embedder) != (generation, self.embedder.name)
+            or not await self.serves_vectors()
+        ):
+            return False
+        await self.shelf.discard(keep=[generation])  # remains of a killed ingest
+        return True
+
+    async def publish(
+        self,
+        passages: Sequence[Passage],
+        vectors: VectorState,
+        *,
+        origin: str,
+        again: bool = False,
+    ) -> None:
+        """Write a generation, with or without vectors, and serve it.
+
+        Does nothing if an identical, complete generation is served, unless ``again`` is set.
+        """
+        print_of_book = fingerprint(passages, f"{vectors} {self.embedder.name}", origin)
+        current = await offload(self.catalog.current)
+        served = current is not None and current.fingerprint == print_of_book
+        if current is not None and served and not again and await whole(self.shelf, current):
+            await self.shelf.discard(keep=[current.name])  # remains of a killed ingest
+            return
+        vocabulary = await offload(lambda: Vocabulary.of(passages))
+        generation = Generation(
+            name=uuid.uuid4().hex,
+            embedder=self.embedder.name,
+            dimension=self.embedder.dimension,
+            passages=len(passages),
+            fingerprint=print_of_book,
+            vocabulary=vocabulary.to_bytes(),
+            origin=origin,
+            vectors=vectors,
+        )
+        entries = self._entries(passages, vocabulary, vectors)
+        published = await self.shelf.publish(generation.name, entries)
+        if published != len(passages):
+            raise IndexDamaged(
+                f"The new index holds {published} passages instead of {len(passages)}.",
+                hint="The old book is still served; run the ingest again.",
+            )
+        if current is not None and again:
+            generation = replace(generation, calibration=current.calibration)
+        elif vectors is VectorState.READY:
+            generation = replace(generation, calibration=await self._calibration(passages))
+        kept = {vector_key(p) for p in passages}
+        await offload(lambda: self.catalog.commit(passages, generation, keep_vectors=kept))
+        await self.shelf.discard(keep=[generation.name, *([current.name] if current else [])])
+
+    def _entries(
+        self, passages: Sequence[Passage], vocabulary: Vocabulary, vectors: VectorState
+    ) -> Iterator[IndexedPassage]:
+        for batch in _batches(passages):
+            stored = self._stored(batch) if vectors is VectorState.READY else {}
+            for passage in batch:
+                terms = vocabulary.weigh(passage)
+                if vectors is VectorState.PENDING:
+                    yield IndexedPassage(passage, None, np.zeros((0, 0), dtype=np.float32), terms)
+                else:
+                    found = stored[vector_key(passage)]
+                    yield IndexedPassage(passage, found.vector, found.unit_vectors, terms)
+
+    async def _calibration(self, passages: Sequence[Passage]) -> str:
+        """Return weights fitted to this book as JSON; empty if the embedder was measured."""
+        if self.embedder.name in MEASURED:
+            return ""
+        sample = sample_of(passages)
+        stored = await offload(lambda: self._stored(sample))
+        marks = await marks_of(sample, stored, self.embedder)
+        return "" if marks is None else fitted(marks).to_json()
+
+    def _stored(self, passages: Iterable[Passage]) -> dict[str, StoredVectors]:
+        return self.catalog.vectors(self.embedder.name, [vector_key(p) for p in passages])
+
+
+async def whole(shelf: GenerationStore, generation: Generation) -> bool:
+    """Return whether a generation can be opened and has as many passages as recorded."""
+    try:
+        store = await shelf.open(generation.name)
+        return await store.count() == generation.passages
+    except (IndexDamaged, StoreFailed):
+        return False
+
+
+async def _embed(batch: Sequence[tuple[str, Passage]], embedder: Embedder) -> list[StoredVectors]:
+    # One call for passages and units: the embedder sorts by length, so there is little padding.
+    texts = _texts([passage for _, passage in batch])
+    vectors = await embed(texts, embedder, role="passage")
+    stored, position = [], len(batch)
+    for row, (key, passage) in enumerate(batch):
+        end = position + len(passage.units)
+        stored.append(StoredVectors(key, vectors[row], vectors[position:end]))
+        position = end
+    return stored
+
+
+def _texts(passages: Sequence[Passage]) -> list[str]:
+    """Return the texts of the passages, then those of their units."""
+    texts = [passage.embedded_text for passage in passages]
+    for passage in passages:
+        texts.extend(passage.unit_text(unit) for unit in passage.units)
+    return texts
+
+
+def tokens_to_embed(passages: Sequence[Passage]) -> int:
+    """Return the estimated number of tokens sent to the embedder."""
+    return sum(map(estimate_tokens, _texts(passages)))
+
+
+def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), _BATCH):
+        yield items[start : start + _BATCH]

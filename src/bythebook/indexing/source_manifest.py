@@ -1,0 +1,103 @@
+"""Record of the file accesses of an ingest and of its result, stored in the home folder.
+
+The next ingest repeats the accesses first: if all give the same results and the generation is
+still served, nothing has to be read. A lost, damaged or outdated record only means that the
+sources are read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from bythebook import chunking, language, sources, types
+from bythebook.indexing.indexer import IngestResult
+from bythebook.sources.files import FileProbe, ProbeKind
+
+_NAME = "receipt.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    generation: str  # name of the generation that was published
+    origin: str  # source folder and options
+    seen: Mapping[FileProbe, str]
+    result: IngestResult
+
+    def holds(self) -> bool:
+        """Return whether the sources are unchanged."""
+        return all(look.shows() == shown for look, shown in self.seen.items())
+
+    @property
+    def again(self) -> IngestResult:
+        """Return the result of an ingest that found no changes."""
+        passages = self.result.chunks_created
+        return replace(self.result, embedded=0, changed=0, removed=0, unchanged=passages)
+
+    def keep(self, home: Path) -> None:
+        """Replace the stored record atomically."""
+        document = {
+            "reader": _reader(),
+            "generation": self.generation,
+            "origin": self.origin,
+            "seen": [[*_fields(look), shown] for look, shown in self.seen.items()],
+            "result": asdict(self.result),
+        }
+        text = json.dumps({**document, "digest": _digest(document)})
+        # Fixed name: the next ingest overwrites the remains of a killed one.
+        draft = home / f"{_NAME}.new"
+        with suppress(OSError):
+            home.mkdir(parents=True, exist_ok=True)
+            draft.write_text(text, "ascii")
+            draft.replace(home / _NAME)
+
+
+def _fields(look: FileProbe) -> tuple[str, str, str]:
+    return look.act.value, look.root, look.path
+
+
+def find_receipt(home: Path, origin: str) -> Receipt | None:
+    """Return the stored record if origin and reader version match, or None."""
+    try:
+        document = json.loads((home / _NAME).read_text("ascii"))
+        if document["reader"] != _reader() or document["origin"] != origin:
+            return None
+        if document.pop("digest") != _digest(document):  # corrupted on disk
+            return None
+        return Receipt(
+            generation=document["generation"],
+            origin=origin,
+            seen={
+                FileProbe(ProbeKind(act), root, path): shown
+                for act, root, path, shown in document["seen"]
+            },
+            result=_result(document["result"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _result(fields: dict[str, Any]) -> IngestResult:
+    texts = {name: tuple(fields[name]) for name in ("errors", "notes", "warnings")}
+    return IngestResult(**{**fields, **texts})
+
+
+@cache
+def _reader() -> str:
+    """Return a digest of the parsing code: other code may read the same files differently."""
+    digest = hashlib.sha256()
+    packages = (Path(str(package.__file__)).parent for package in (sources, chunking, language))
+    files = [file for package in packages for file in sorted(package.rglob("*.py"))]
+    for file in (*files, Path(str(types.__file__))):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Protocols that the pipeline uses and the providers implement."""

@@ -1,0 +1,1 @@
+"""Language-dependent text processing."""

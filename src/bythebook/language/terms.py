@@ -1,0 +1,263 @@
+"""Extract and weight the terms for keyword search (BM25), in every script.
+
+Words are stemmed by language and accents are removed; identifiers are indexed both whole and
+split into their parts; scripts without spaces become character bigrams; vowel signs stay with
+their letters.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import threading
+import unicodedata
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any
+
+from Stemmer import Stemmer
+
+from bythebook.language.detection import likeliest
+from bythebook.language.stopwords import FUNCTION_WORDS
+from bythebook.language.text import words
+from bythebook.types import Passage
+
+# BM25's usual saturation and length normalisation (Robertson and Zaragoza, 2009).
+_K1 = 1.2
+_B = 0.75
+_HEADING_WEIGHT = 2
+
+# Words with their vowel signs: Python's \w does not match combining marks.
+_MARKS = (
+    "\u0300-\u036f\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc"  # accents; Arabic
+    "\u0900-\u0963\u0966-\u0dff\u200c\u200d"  # Indic without the danda; joiners
+)
+_WORD = re.compile(rf"[\w{_MARKS}]+(?:[+#]+(?![\w]))?")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+")
+_CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+# Snowball stemmers by language code.
+_STEMMERS = {
+    "ar": "arabic",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "es": "spanish",
+    "fi": "finnish",
+    "fr": "french",
+    "hi": "hindi",
+    "hu": "hungarian",
+    "id": "indonesian",
+    "it": "italian",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+}
+_ENGLISH = "en"
+_LONGEST_KEPT = 64  # characters: the terms of longer words are not cached, to save memory
+_OFTEN = 0.05  # of the passages: rarer languages are not considered for questions
+
+# Arabic letters for which Urdu and Persian keyboards have other code points.
+_FOLDED = str.maketrans({"ي": "ی", "ك": "ک", "ة": "ہ", "ه": "ہ", "أ": "ا", "إ": "ا", "ٱ": "ا"})
+
+
+def terms_of(text: str, language: str = _ENGLISH) -> list[str]:
+    """Return the terms of a text in order, without stop words."""
+    terms: list[str] = []
+    for word in _WORD.findall(_normalise(text)):
+        known = _terms_of_word if len(word) <= _LONGEST_KEPT else _terms_of_word.__wrapped__
+        terms += known(word, language)
+    return terms
+
+
+def term_ids(text: str, language: str = _ENGLISH) -> list[int]:
+    """Return the terms as ids, for sparse vectors and comparisons."""
+    numbers: list[int] = []
+    for word in _WORD.findall(_normalise(text)):
+        if len(word) <= _LONGEST_KEPT:
+            numbers += _numbers_of_word(word, language)
+        else:
+            numbers += map(term_id, _terms_of_word.__wrapped__(word, language))
+    return numbers
+
+
+@lru_cache(maxsize=65536)
+def _numbers_of_word(word: str, language: str) -> tuple[int, ...]:
+    return tuple(map(term_id, _terms_of_word(word, language)))
+
+
+def _normalise(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).replace("\u200b", "")
+
+
+@lru_cache(maxsize=65536)
+def _terms_of_word(word: str, language: str) -> tuple[str, ...]:
+    return tuple(filter(None, _parts_of_word(word, language)))
+
+
+def _parts_of_word(word: str, language: str) -> tuple[str, ...]:
+    if _UNSPACED.search(word):
+        return _pairs(word, language)
+    if _is_common(word, language):
+        return ()
+    parts = _CAMEL.findall(word) if word.isascii() else []
+    whole = _stem(word.strip("_") or word, language)
+    if len(parts) < 2:
+        return (whole,)
+    return (whole, *(_stem(part, language) for part in parts if not _is_common(part, language)))
+
+
+def _pairs(word: str, language: str) -> tuple[str, ...]:
+    terms: list[str] = []
+    position = 0
+    for run in _UNSPACED.finditer(word):
+        if run.start() > position:
+            terms.extend(_terms_of_word(word[position : run.start()], language))
+        text = run[0]
+        terms.extend(text[i : i + 2] for i in range(max(1, len(text) - 1)))
+        position = run.end()
+    if position < len(word):
+        terms.extend(_terms_of_word(word[position:], language))
+    return tuple(terms)
+
+
+def _is_common(word: str, language: str) -> bool:
+    lower = word.lower().translate(_FOLDED)
+    own = FUNCTION_WORDS.get(language, FUNCTION_WORDS[_ENGLISH])
+    return lower in own or lower in FUNCTION_WORDS["ur"]
+
+
+def _stem(word: str, language: str) -> str:
+    lower = word.lower()
+    if language in _STEMMERS and language != _ENGLISH:
+        # Before accents are removed: the stemming rules of most languages use them.
+        return _fold(_stemmed(lower, language))
+    folded = _fold(lower)
+    return _stemmed(folded, _ENGLISH) if folded.isascii() else folded
+
+
+def _fold(word: str) -> str:
+    letters = unicodedata.normalize("NFD", word.translate(_FOLDED))
+    return "".join(char for char in letters if not _is_accent(char))
+
+
+def _is_accent(char: str) -> bool:
+    return "\u0300" <= char <= "\u036f" or "\u064b" <= char <= "\u065f" or char == "\u0670"
+
+
+@cache
+def _stemmer(language: str) -> Any:
+    return Stemmer(_STEMMERS[language])
+
+
+_stemming = threading.Lock()  # stemmers are not thread-safe: they keep the current word as state
+
+
+def _stemmed(word: str, language: str) -> str:
+    with _stemming:
+        return str(_stemmer(language).stemWord(word))
+
+
+def term_id(term: str) -> int:
+    """Return the term's index in sparse vectors, the same on every machine."""
+    return zlib.crc32(term.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Document frequencies of the book's terms, for BM25 and IDF."""
+
+    passages: int = 0
+    average_length: float = 1.0
+    frequencies: Mapping[int, int] = field(default_factory=dict)
+    languages: tuple[str, ...] = (_ENGLISH,)  # of the book, most frequent first
+
+    @classmethod
+    def of(cls, passages: Iterable[Passage]) -> Vocabulary:
+        frequencies: Counter[int] = Counter()
+        languages: Counter[str] = Counter()
+        count = length = 0
+        for passage in passages:
+            counts = _counts(passage)
+            languages[language_of_passage(passage)] += 1
+            frequencies.update(counts.keys())
+            count, length = count + 1, length + counts.total()
+        average = max(1.0, length / max(1, count))
+        return cls(count, average, dict(frequencies), _often(languages))
+
+    def idf(self, term: int) -> float:
+        frequency = self.frequencies.get(term, 0)
+        return math.log(1 + (self.passages - frequency + 0.5) / (frequency + 0.5))
+
+    def weigh(self, passage: Passage) -> dict[int, float]:
+        """Return the BM25 weights of the passage's terms, without IDF (applied by the store)."""
+        counts = _counts(passage)
+        norm = _K1 * (1 - _B + _B * counts.total() / self.average_length)
+        return {term: n * (_K1 + 1) / (n + norm) for term, n in counts.items()}
+
+    def ask(self, question: str) -> dict[int, float]:
+        """Return the question's terms with their IDF, stemmed like passages in its language."""
+        terms = term_ids(question, likeliest(words(question), self.languages))
+        return {term: self.idf(term) for term in sorted(set(terms))}
+
+    def to_bytes(self) -> bytes:
+        frequencies = {str(term): n for term, n in sorted(self.frequencies.items())}
+        document = [self.passages, self.average_length, frequencies, self.languages]
+        return zlib.compress(json.dumps(document, separators=(",", ":")).encode())
+
+    @classmethod
+    def from_bytes(cls, packed: bytes) -> Vocabulary:
+        try:
+            passages, average_length, frequencies, languages = json.loads(zlib.decompress(packed))
+        except (zlib.error, json.JSONDecodeError) as error:
+            raise ValueError("not a vocabulary") from error
+        frequencies = {int(term): n for term, n in frequencies.items()}
+        return cls(passages, average_length, frequencies, tuple(languages))
+
+
+def language_of_passage(passage: Passage) -> str:
+    """Return the two-letter code: authors also write "pt-BR" or "English"."""
+    return passage.metadata.language.lower()[:2]
+
+
+def _often(languages: Counter[str]) -> tuple[str, ...]:
+    enough = _OFTEN * languages.total()
+    often = sorted((-n, language) for language, n in languages.items() if n >= enough)
+    return tuple(language for _, language in often) or (_ENGLISH,)
+
+
+def _counts(passage: Passage) -> Counter[int]:
+    language = language_of_passage(passage)
+    counts = Counter(term_ids(passage.text, language))
+    for term in set(term_ids(passage.place.path, language)):
+        counts[term] += _HEADING_WEIGHT
+    return counts
+
+
+MOST_WEIGHT = _K1 + 1  # upper limit of one term's BM25 weight
+
+
+def term_evidence(asked: Mapping[int, float], weights: Mapping[int, float]) -> tuple[float, float]:
+    """Return (BM25 relative to its maximum, IDF-weighted share of query terms present)."""
+    total = sum(asked.values())
+    if total == 0:
+        return 0.0, 0.0
+    weight = sum([idf * weights.get(term, 0.0) for term, idf in asked.items()])
+    return weight / (total * MOST_WEIGHT), covered(asked, weights.keys())
+
+
+def covered(asked: Mapping[int, float], terms: Set[int]) -> float:
+    """Return the IDF-weighted share of the query terms that are present."""
+    total = sum(asked.values())
+    there = sum([idf for term, idf in asked.items() if term in terms])
+    return there / total if total else 0.0

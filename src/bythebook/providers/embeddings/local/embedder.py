@@ -1,0 +1,171 @@
+"""Local embedder on ONNX Runtime.
+
+Texts are split into windows of word pieces, windows of equal length are batched, and batches run
+in parallel, one core each: nothing is padded and no core waits for another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bythebook.errors import EmbedderFailed, UnknownProvider
+from bythebook.providers.embeddings.local.bert import to_onnx
+from bythebook.providers.embeddings.local.cache import made_once, user_cache
+from bythebook.providers.embeddings.local.files import folder_of
+from bythebook.providers.embeddings.local.models import MODELS, Tokenize
+
+if TYPE_CHECKING:
+    from bythebook.interfaces.embedding import TextRole
+    from bythebook.types import Vectors
+
+_PRECISION = "-int8"  # part of the stored name: vectors of different precision must not be mixed
+_BATCH_TOKENS = 256  # word pieces per model run; more do not fit the CPU cache
+_STRIDE = 0.8  # of a window: neighbours overlap by a fifth
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    session: Any
+    tokenize: Tokenize
+    prefixes: Mapping[TextRole, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    text: int  # index of the text that it is part of
+    ids: list[int]
+
+
+class LocalEmbedder:
+    """Sentence transformer with mean pooling. Loads on first use; thread-safe."""
+
+    def __init__(
+        self, model: str, *, threads: int | None = None, cache: Path | None = None
+    ) -> None:
+        known = model.removesuffix(_PRECISION)
+        if known not in MODELS:
+            raise UnknownProvider(
+                f"There is no local model {model!r}.", hint=f"Use one of {', '.join(MODELS)}."
+            )
+        self.name = f"local:{known}{_PRECISION}"
+        self._model = MODELS[known]
+        self._graph = (cache or user_cache()) / f"{known}{_PRECISION}-{self._model.graph[:16]}.onnx"
+        self._threads = threads or os.cpu_count() or 1
+        # A separate executor: database work must not queue behind the embedding of questions.
+        self._pool = ThreadPoolExecutor(self._threads, "embed")
+        self._lock = threading.Lock()
+        self._loaded: _Loaded | None = None
+
+    @property
+    def dimension(self) -> int:
+        return self._model.dimension
+
+    @property
+    def limit(self) -> int:
+        return self._model.limit
+
+    async def prepare(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._load)
+
+    async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._embed, list(texts), role)
+
+    def _embed(self, texts: list[str], role: TextRole) -> Vectors:
+        loaded = self._load()
+        sums = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        batches = list(_batches(self._windows(texts, role, loaded)))
+        for batch, vectors in zip(batches, self._run(batches, loaded.session), strict=True):
+            np.add.at(sums, [window.text for window in batch], vectors)
+        return _unit_length(sums)
+
+    def _windows(self, texts: list[str], role: TextRole, loaded: _Loaded) -> Iterator[_Window]:
+        before = [self._model.first, *loaded.prefixes[role]]
+        room = self.limit - len(before) - 1
+        for number, ids in enumerate(loaded.tokenize(texts)):
+            for part in _cut(ids, room):
+                yield _Window(number, [*before, *part, self._model.last])
+
+    def _run(self, batches: Sequence[Sequence[_Window]], session: Any) -> Iterator[Vectors]:
+        def run(batch: Sequence[_Window]) -> Vectors:
+            ids = np.array([window.ids for window in batch], dtype=np.int64)
+            return _unit_length(session.run(None, {"ids": ids})[0])
+
+        if len(batches) < 2:
+            yield from map(run, batches)
+            return
+        with ThreadPoolExecutor(self._threads) as pool:
+            yield from pool.map(run, batches)
+
+    def _load(self) -> _Loaded:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._read()
+            return self._loaded
+
+    def _read(self) -> _Loaded:
+        model = self._model
+        package = folder_of(model.module, install=model.install)
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            session = pool.submit(self._open, package)
+            tokenize = model.read_tokenizer(package)
+            prefixes = {role: tokenize([text])[0] for role, text in model.prefixes.items()}
+            return _Loaded(session.result(), tokenize, prefixes)
+
+    def _open(self, package: Path) -> Any:
+        # Telemetry would store a device id in the user's cache and send events to the vendor;
+        # after the import, disable_telemetry_events() is too late for the first of them.
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+        import onnxruntime
+
+        graph = made_once(
+            self._graph,
+            self._model.graph,
+            lambda: to_onnx(self._model.read_weights(package)),
+        )
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # batches run in parallel instead
+        options.log_severity_level = 3
+        return onnxruntime.InferenceSession(
+            graph, sess_options=options, providers=["CPUExecutionProvider"]
+        )
+
+
+def _cut(ids: list[int], size: int) -> Iterator[list[int]]:
+    step = max(1, int(size * _STRIDE))
+    start = 0
+    while True:
+        yield ids[start : start + size]
+        if start + size >= len(ids):
+            return
+        start += step
+
+
+def _batches(windows: Iterator[_Window]) -> Iterator[list[_Window]]:
+    """Batch windows of equal length, longest first: the last batches to finish are short."""
+    by_length: defaultdict[int, list[_Window]] = defaultdict(list)
+    for window in windows:
+        by_length[len(window.ids)].append(window)
+    for length in sorted(by_length, reverse=True):
+        same = by_length[length]
+        most = max(1, _BATCH_TOKENS // length)
+        for start in range(0, len(same), most):
+            yield same[start : start + most]
+
+
+def _unit_length(vectors: Vectors) -> Vectors:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if vectors.size and not (np.isfinite(norms).all() and (norms > 0).all()):
+        raise EmbedderFailed("The embedder returned a vector without direction.")
+    result: Vectors = (vectors / np.maximum(norms, 1e-12)).astype(np.float32)
+    return result

@@ -1,0 +1,1 @@
+"""HTTP client, circuit breaker, credentials and error translation."""

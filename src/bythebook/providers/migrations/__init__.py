@@ -1,1 +1,0 @@
-"""Alembic's history of the schema."""

@@ -1,0 +1,335 @@
+"""Read-only access to a Qdrant collection that another system fills.
+
+The collection has one dense vector per passage and a flat payload, nothing else: passages are found
+by vector and then also scored by keywords. The payload's field names are configured
+(``collection.fields``); document frequencies come from one scan over all passages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from qdrant_client import AsyncQdrantClient, models
+
+from bythebook.chunking.passages import content_hash, estimate_tokens
+from bythebook.errors import ConfigurationError, EmbedderMismatch
+from bythebook.interfaces.embedding import Embedder
+from bythebook.interfaces.store import Candidate, Filters, Generation, IndexedPassage, StoredVectors
+from bythebook.language.sentences import split_units
+from bythebook.language.terms import Vocabulary
+from bythebook.providers.qdrant.nodes import Nodes, Server
+from bythebook.providers.qdrant.payload import in_order
+from bythebook.types import Metadata, Passage, Place
+
+if TYPE_CHECKING:
+    from bythebook.types import Vectors
+
+_SURVEY_S = 30.0  # timeout for one page of the scan over all passages
+_PAGE = 256
+_WAYS = 3  # retrieval methods of other stores; the only one here returns as many as all three
+
+
+class ExistingBook:
+    """The collection as a catalog with one generation and as its generation store."""
+
+    def __init__(
+        self,
+        server: Server,
+        collection: str,
+        *,
+        embedder: Embedder,
+        fields: Mapping[str, str],
+        vector: str | None = None,
+    ) -> None:
+        self._server = server
+        self._collection = collection
+        self._embedder = embedder
+        self._fields = fields
+        self._vector = vector
+        self._nodes = Nodes(server)
+        self._generation: Generation | None = None
+        self._surveying = threading.Lock()
+
+    # --- generation store
+
+    async def open(self, generation: str) -> ExistingStore:
+        del generation  # there is only one
+        known = await asyncio.to_thread(self.current)
+        vocabulary = Vocabulary.from_bytes(known.vocabulary)
+        params = await self._params(self._nodes)
+        return ExistingStore(
+            self._nodes,
+            self._collection,
+            using=self._vector_name(params),
+            fields=self._fields,
+            vocabulary=vocabulary,
+            timeout_s=self._server.timeout_s,
+        )
+
+    async def publish(self, generation: str, entries: Iterable[IndexedPassage]) -> int:
+        _refuse()
+
+    async def discard(self, *, keep: Sequence[str]) -> None:
+        _refuse()
+
+    async def close(self) -> None:
+        await self._nodes.close()
+
+    # --- catalog
+
+    def current(self) -> Generation:
+        """Return the generation as of the first scan; searches always see the current data."""
+        with self._surveying:
+            if self._generation is None:
+                passages = list(self.passages().values())
+                self._generation = Generation(
+                    name=self._collection,
+                    embedder=self._embedder.name,
+                    dimension=self._embedder.dimension,
+                    passages=len(passages),
+                    fingerprint="",
+                    vocabulary=Vocabulary.of(passages).to_bytes(),
+                )
+            return self._generation
+
+    def served(self) -> str:
+        return self.current().name
+
+    def passages(self) -> dict[str, Passage]:
+        return {passage.id: passage for passage in asyncio.run(self._survey())}
+
+    @contextmanager
+    def ingesting(self) -> Iterator[None]:
+        _refuse()
+        yield
+
+    def known_vectors(self, embedder: str) -> set[str]:
+        _refuse()
+
+    def add_vectors(self, embedder: str, vectors: Sequence[StoredVectors]) -> None:
+        _refuse()
+
+    def vectors(self, embedder: str, keys: Sequence[str]) -> dict[str, StoredVectors]:
+        _refuse()
+
+    def commit(
+        self, passages: Sequence[Passage], generation: Generation, *, keep_vectors: Set[str]
+    ) -> None:
+        _refuse()
+
+    async def _survey(self) -> list[Passage]:
+        nodes = Nodes(self._server)
+        try:
+            self._check(await self._params(nodes))
+            passages: list[Passage] = []
+            place: Any = None
+            while True:
+                records, place = await nodes.call(
+                    partial(_scroll, name=self._collection, place=place), seconds=_SURVEY_S
+                )
+                passages += [to_passage(one.id, one.payload, self._fields) for one in records]
+                if place is None:
+                    return self._with_text(passages)
+        finally:
+            await nodes.close()
+
+    def _with_text(self, passages: Sequence[Passage]) -> list[Passage]:
+        readable = [passage for passage in passages if passage.text]
+        if passages and not readable:
+            raise ConfigurationError(
+                f"No point of {self._collection} has its text in the field "
+                f"{self._fields.get('text', 'text')}.",
+                hint="Choose the preset that fits, or set collection.fields.",
+            )
+        return readable
+
+    async def _params(self, nodes: Nodes) -> models.CollectionParams:
+        if not await nodes.call(partial(_exists, name=self._collection), seconds=_SURVEY_S):
+            raise ConfigurationError(
+                f"The server has no collection {self._collection}.", hint="Check collection.name."
+            )
+        made = await nodes.call(
+            lambda client: client.get_collection(self._collection), seconds=_SURVEY_S
+        )
+        return made.config.params
+
+    def _check(self, params: models.CollectionParams) -> None:
+        vectors, name = params.vectors, self._vector_name(params)
+        chosen = vectors[name] if isinstance(vectors, dict) and name else vectors
+        assert isinstance(chosen, models.VectorParams)
+        if chosen.distance is not models.Distance.COSINE:
+            raise ConfigurationError(
+                f"The collection {self._collection} compares by {chosen.distance.value}.",
+                hint="Only collections that compare by cosine can be read.",
+            )
+        if chosen.size != self._embedder.dimension:
+            raise EmbedderMismatch(
+                f"The collection {self._collection} holds vectors of dimension {chosen.size}, but "
+                f"{self._embedder.name} makes {self._embedder.dimension}.",
+                hint="Set embedder to the one that filled the collection.",
+            )
+
+    def _vector_name(self, params: models.CollectionParams) -> str | None:
+        vectors = params.vectors
+        if not isinstance(vectors, dict):
+            return None
+        names = [self._vector] if self._vector else list(vectors)
+        if len(names) != 1 or names[0] not in vectors:
+            raise ConfigurationError(
+                f"The collection {self._collection} has the vectors {', '.join(vectors)}.",
+                hint="Name one of them in collection.vector.",
+            )
+        return names[0]
+
+
+class ExistingStore:
+    """The collection, opened for reading."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        name: str,
+        *,
+        using: str | None,
+        fields: Mapping[str, str],
+        vocabulary: Vocabulary,
+        timeout_s: float,
+    ) -> None:
+        self._nodes = nodes
+        self._name = name
+        self._using = using
+        self._fields = fields
+        self._vocabulary = vocabulary
+        self._timeout_s = timeout_s
+
+    async def find(
+        self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Candidate]:
+        """Search by vector only, the collection has no keyword index; keyword weights are added."""
+        if vector is None:
+            return []
+        answer = await self._nodes.call(
+            lambda client: client.query_points(
+                self._name,
+                query=vector.tolist(),
+                using=self._using,
+                query_filter=self._to_filter(filters),
+                limit=limit * _WAYS,
+                with_payload=True,
+            ),
+            seconds=self._timeout_s,
+        )
+        found = await asyncio.to_thread(lambda: [self._candidate(one) for one in answer.points])
+        return [candidate for candidate in found if candidate.terms]
+
+    async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
+        records = await self._nodes.call(
+            lambda client: client.retrieve(
+                self._name,
+                [int(one) if one.isdecimal() else one for one in passage_ids],
+                with_payload=True,
+                with_vectors=[self._using] if self._using else True,
+            ),
+            seconds=self._timeout_s,
+        )
+        return await asyncio.to_thread(lambda: in_order(map(self._entry, records), passage_ids))
+
+    async def count(self) -> int:
+        """Return the number of scanned passages; the call only checks that the server answers."""
+        await self._nodes.call(
+            lambda client: client.count(self._name, exact=False), seconds=self._timeout_s
+        )
+        return self._vocabulary.passages
+
+    async def close(self) -> None:
+        """Do nothing: the connections belong to the generation store and are shared."""
+
+    def _candidate(self, point: models.ScoredPoint) -> Candidate:
+        passage = to_passage(point.id, point.payload, self._fields)
+        terms = self._vocabulary.weigh(passage)
+        return Candidate(passage.id, passage.content_hash, point.score, point.score, terms)
+
+    def _entry(self, record: models.Record) -> IndexedPassage:
+        passage = to_passage(record.id, record.payload, self._fields)
+        stored: object = record.vector
+        if isinstance(record.vector, dict) and self._using:
+            stored = record.vector[self._using]
+        vector = np.asarray(stored, dtype=np.float32)
+        # Only whole passages were embedded, so each unit gets the passage's vector.
+        units = np.broadcast_to(vector, (max(1, len(passage.units)), len(vector)))
+        return IndexedPassage(passage, vector, units, self._vocabulary.weigh(passage))
+
+    def _to_filter(self, filters: Filters) -> models.Filter | None:
+        if not filters:
+            return None
+        return models.Filter(
+            must=[
+                models.FieldCondition(
+                    key=self._fields.get(name, name), match=models.MatchValue(value=value)
+                )
+                for name, value in filters.items()
+            ]
+        )
+
+
+def to_passage(
+    point_id: object, payload: Mapping[str, Any] | None, fields: Mapping[str, str]
+) -> Passage:
+    """Convert a point's payload to a passage; missing fields stay empty."""
+    known = payload or {}
+
+    def read(name: str) -> Any:
+        return known.get(fields.get(name, name))
+
+    text = str(read("text") or "")
+    section, chapter, file = (str(read(name) or "") for name in ("section", "chapter", "file"))
+    return Passage(
+        id=str(point_id),
+        text=text,
+        place=Place(
+            file=file,
+            title=str(read("title") or chapter or file),
+            url=str(read("url") or ""),
+            module=str(read("module") or ""),
+            chapter=chapter,
+            section=(section,) if section else (),
+        ),
+        position=_number(read("position")) or 0,
+        content_hash=content_hash(text),
+        metadata=Metadata(
+            language=str(read("language") or "en"),
+            week=_number(read("week")),
+            difficulty=read("difficulty"),
+            keywords=tuple(map(str, read("keywords") or ())),
+            has_code=bool(read("hasCode")),
+        ),
+        units=split_units(text),
+        tokens=estimate_tokens(text),
+    )
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _refuse() -> NoReturn:
+    raise ConfigurationError(
+        "A collection of another system is only read.",
+        hint="Unset collection.existing to ingest a book.",
+    )
+
+
+async def _exists(client: AsyncQdrantClient, *, name: str) -> bool:
+    return await client.collection_exists(name)
+
+
+async def _scroll(
+    client: AsyncQdrantClient, *, name: str, place: Any
+) -> tuple[list[models.Record], Any]:
+    return await client.scroll(name, limit=_PAGE, offset=place, with_payload=True)

@@ -1,0 +1,98 @@
+"""Conversion between passages and Qdrant points, embedded or on a server."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bythebook.errors import StoreFailed
+from bythebook.indexing.passage_records import from_record, to_record
+from bythebook.interfaces.store import Candidate, IndexedPassage
+
+if TYPE_CHECKING:
+    from bythebook.types import Passage, Vectors
+
+WEIGHED_BY = ["id", "content_hash"]  # the payload fields that a candidate needs
+
+
+def point_id(passage_id: str) -> str:
+    """Return a UUID (version 8) of the first 122 bits of the hash: Qdrant takes no longer ids."""
+    bits = int(passage_id[:32], 16)
+    bits = (bits & ~(0xF << 76) & ~(0x3 << 62)) | (0x8 << 76) | (0x2 << 62)
+    return str(uuid.UUID(int=bits))
+
+
+def to_payload(passage: Passage) -> dict[str, Any]:
+    return {**to_record(passage), **to_filterable(passage)}
+
+
+def to_filterable(passage: Passage) -> dict[str, Any]:
+    """Return the fields that the contracts (query, ask, envelope, plain, chat) filter by."""
+    return {
+        "module": passage.place.module,
+        "chapter": passage.place.chapter,
+        "section": passage.place.heading,
+        "url": passage.place.url,
+        "language": passage.metadata.language,
+        "difficulty": passage.metadata.difficulty,
+        "week": passage.metadata.week,
+        "hasCode": passage.metadata.has_code,
+    }
+
+
+def check_vectors(entry: IndexedPassage, dimension: int) -> None:
+    """Raise StoreFailed if a vector has the wrong dimension or is not finite."""
+    if entry.vector is None:
+        return
+    for some in (entry.vector[None, :], entry.unit_vectors):
+        if len(some) and (some.shape[1] != dimension or not np.isfinite(some).all()):
+            raise StoreFailed(
+                "A vector has the wrong dimension or is not finite.",
+                hint="Check the embedder; nothing was published.",
+            )
+
+
+def dense_vectors(entry: IndexedPassage, dimension: int) -> dict[str, Any]:
+    """Return the vectors of the passage and of its units; without units, the passage's for both."""
+    if entry.vector is None:
+        return {}
+    check_vectors(entry, dimension)
+    units = entry.unit_vectors if len(entry.unit_vectors) else entry.vector[None, :]
+    return {"passage": entry.vector.tolist(), "units": units.tolist()}
+
+
+def to_candidate(point: Any, cosine: float, unit_cosine: float) -> Candidate:
+    """Build a candidate from a point with its terms and the payload fields ``WEIGHED_BY``."""
+    return Candidate(
+        passage_id=point.payload["id"],
+        content_hash=point.payload["content_hash"],
+        cosine=cosine,
+        unit_cosine=unit_cosine,
+        terms=_terms(point.vector["terms"]),
+    )
+
+
+def to_entry(payload: Mapping[str, Any], vectors: Mapping[str, Any]) -> IndexedPassage:
+    pending = "passage" not in vectors
+    return IndexedPassage(
+        from_record(payload),
+        None if pending else _floats(vectors["passage"]),
+        _floats([] if pending else vectors["units"]),
+        _terms(vectors["terms"]),
+    )
+
+
+def in_order(entries: Iterable[IndexedPassage], passage_ids: Sequence[str]) -> list[IndexedPassage]:
+    found = {entry.passage.id: entry for entry in entries}
+    return [found[passage_id] for passage_id in passage_ids if passage_id in found]
+
+
+def _terms(sparse: Any) -> dict[int, float]:
+    return dict(zip(sparse.indices, sparse.values, strict=True))
+
+
+def _floats(values: object) -> Vectors:
+    return np.asarray(values, dtype=np.float32)

@@ -1,0 +1,409 @@
+"""Generations of a book on a Qdrant server or cluster, one collection each.
+
+``<collection>-<owner>-<generation>`` is written once and read-only from then on. It has two
+aliases: ``…-ready`` is set when the collection is complete and removed when it is discarded, so
+that no partial collection is ever opened; ``<collection>`` points other readers to the generation
+being served.
+
+The owner is the book's identity, 32 hex digits: books that share a server and a collection name do
+not touch each other's generations. A generation in the catalog may have another collection name,
+from before owners were introduced or before ``collection.name`` was changed. It is then found by
+its generation id, and the alias ``…-of-<owner>`` marks it as ours to discard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from qdrant_client import AsyncQdrantClient, models
+
+from bythebook.errors import BookError, IndexDamaged, StoreFailed
+from bythebook.interfaces.store import Candidate, Filters, IndexedPassage, PassageStore
+from bythebook.providers.qdrant.nodes import Nodes, Server
+from bythebook.providers.qdrant.payload import (
+    WEIGHED_BY,
+    dense_vectors,
+    in_order,
+    point_id,
+    to_candidate,
+    to_entry,
+    to_payload,
+)
+from bythebook.providers.stores.cached import RememberedStore
+
+__all__ = ["Server", "ServerGenerationStore", "ServerStore"]
+
+if TYPE_CHECKING:
+    from bythebook.types import Vectors
+
+_log = logging.getLogger(__name__)
+_WRITE_S = 30.0  # timeout for one batch, or one change of collections and aliases
+_BATCH_NUMBERS = 250_000  # about 5 MB as JSON; the server's default limit is 32 MB
+_GENERATION = re.compile(r"[0-9a-f]{32}")
+_READY = "-ready"
+
+_KEYWORD = models.PayloadSchemaType.KEYWORD
+_INDEXED = {
+    **dict.fromkeys(("chapter", "section", "module", "url", "language", "difficulty"), _KEYWORD),
+    "week": models.PayloadSchemaType.INTEGER,
+    "hasCode": models.PayloadSchemaType.BOOL,
+}
+
+
+class ServerGenerationStore:
+    """Generations under one collection name. Generations are named by 32 hex digits.
+
+    For each opened generation, up to ``remembered`` passages are cached.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        collection: str,
+        *,
+        dimension: int,
+        owner: str = "",
+        remembered: int = 0,
+    ) -> None:
+        self._server = server
+        self.collection = collection
+        self._head = f"{collection}-{owner}" if owner else collection
+        self._owner = owner
+        self._mark = f"-of-{owner}"
+        self._dimension = dimension
+        self._remembered = remembered
+        self._nodes = Nodes(server)
+
+    async def publish(self, generation: str, entries: Iterable[IndexedPassage]) -> int:
+        # On a thread with its own event loop: reading the entries from the catalog and encoding
+        # them would block every request that this process is answering.
+        work = self._publish(self._name(generation), entries)
+        return await asyncio.to_thread(asyncio.run, work)
+
+    async def open(self, generation: str) -> PassageStore:
+        name = await self._find(generation)
+        if name is None:
+            raise IndexDamaged(
+                "The index that the catalog names is missing.", hint="Run the ingest again."
+            )
+        made = await self._nodes.call(
+            lambda client: client.get_collection(name), seconds=self._server.timeout_s
+        )
+        self._check_dimension(made.config.params)
+        shards = made.config.params.shard_number or 1
+        store = ServerStore(self._nodes, name, timeout_s=self._server.timeout_s, shards=shards)
+        return RememberedStore(store, most=self._remembered) if self._remembered else store
+
+    async def discard(self, *, keep: Sequence[str]) -> None:
+        """Discard generations in two steps: open ones stay readable until the next discard."""
+        names, aliases = await self._inventory()
+        kept = [self._known_as(generation, names) for generation in keep]
+        marked = {name for alias, name in aliases.items() if alias == name + self._mark}
+        ours = {name for name in names if self._is_ours(name)} | marked
+        ready = {name for name in ours if name + _READY in aliases}
+        for name in ours - ready - set(kept):
+            await _delete(self._nodes, name)
+        changes: list[models.AliasOperations] = [
+            _drop(name + _READY) for name in sorted(ready - set(kept))
+        ]
+        changes += [_give(name + self._mark, name) for name in kept if name in names - ours]
+        changes += self._lead_to(kept[0] if kept else None, names, aliases)
+        if changes:
+            await self._nodes.call(
+                lambda client: client.update_collection_aliases(changes), seconds=_WRITE_S
+            )
+
+    async def close(self) -> None:
+        await self._nodes.close()
+
+    def _name(self, generation: str) -> str:
+        return f"{self._head}-{generation}"
+
+    async def _find(self, generation: str) -> str | None:
+        """Return a complete generation's collection, also under an earlier name; else None."""
+        name = self._name(generation)
+        known = await self._nodes.call(
+            lambda client: client.get_collection_aliases(name), seconds=self._server.timeout_s
+        )
+        if name + _READY in {alias.alias_name for alias in known.aliases}:
+            return name
+        every = await self._nodes.call(
+            lambda client: client.get_aliases(), seconds=self._server.timeout_s
+        )
+        ready = {
+            alias.collection_name
+            for alias in every.aliases
+            if alias.alias_name == alias.collection_name + _READY
+        }
+        known_as = self._known_as(generation, ready)
+        return known_as if known_as in ready else None
+
+    def _known_as(self, generation: str, names: Set[str]) -> str:
+        """Return which of these names is the generation's; if none is, the default name."""
+        name = self._name(generation)
+        if name in names or not self._owner:
+            return name
+        return next((other for other in sorted(names) if other.endswith(f"-{generation}")), name)
+
+    def _is_ours(self, name: str) -> bool:
+        # Not by prefix alone: "handbook-v1" is not a generation of "handbook".
+        head, _, generation = name.rpartition("-")
+        return head == self._head and _GENERATION.fullmatch(generation) is not None
+
+    def _check_dimension(self, params: models.CollectionParams) -> None:
+        vectors = params.vectors
+        found = vectors["passage"].size if isinstance(vectors, dict) else None
+        if found != self._dimension:
+            raise IndexDamaged(
+                f"The index holds vectors of dimension {found}, the embedder makes "
+                f"{self._dimension}.",
+                hint="Run the ingest again.",
+            )
+
+    async def _publish(self, name: str, entries: Iterable[IndexedPassage]) -> int:
+        nodes = Nodes(self._server)
+        try:
+            await self._create(nodes, name)
+            return await self._fill(nodes, name, entries)
+        finally:
+            await nodes.close()
+
+    async def _create(self, nodes: Nodes, name: str) -> None:
+        def create(client: AsyncQdrantClient) -> Awaitable[bool]:
+            return client.create_collection(
+                name,
+                vectors_config=_vectors(self._dimension),
+                sparse_vectors_config={
+                    "terms": models.SparseVectorParams(modifier=models.Modifier.IDF)
+                },
+                replication_factor=self._server.replication,
+                shard_number=self._server.shards,
+                timeout=int(_WRITE_S),
+            )
+
+        try:
+            await nodes.call(create, seconds=_WRITE_S)
+        except StoreFailed:
+            # A cluster with a dead node creates the collection but never confirms it.
+            if not await nodes.call(partial(_exists, name=name), seconds=_WRITE_S):
+                raise
+        indexes = [partial(_index, name=name, field=f, kind=kind) for f, kind in _INDEXED.items()]
+        await asyncio.gather(*(nodes.call(index, seconds=_WRITE_S) for index in indexes))
+
+    async def _fill(self, nodes: Nodes, name: str, entries: Iterable[IndexedPassage]) -> int:
+        try:
+            for batch in _batches(entries):
+                points = [_to_point(entry, self._dimension) for entry in batch]
+                await nodes.call(partial(_upsert, name=name, points=points), seconds=_WRITE_S)
+            count = await ServerStore(nodes, name, timeout_s=_WRITE_S).count()
+            ready = [_give(name + _READY, name)]
+            await nodes.call(
+                lambda client: client.update_collection_aliases(ready), seconds=_WRITE_S
+            )
+        except BaseException:
+            with suppress(BookError):
+                await _delete(nodes, name)
+            raise
+        return count
+
+    async def _inventory(self) -> tuple[set[str], dict[str, str]]:
+        listed = await self._nodes.call(lambda client: client.get_collections(), seconds=_WRITE_S)
+        named = await self._nodes.call(lambda client: client.get_aliases(), seconds=_WRITE_S)
+        aliases = {alias.alias_name: alias.collection_name for alias in named.aliases}
+        return {collection.name for collection in listed.collections}, aliases
+
+    def _lead_to(
+        self, served: str | None, names: set[str], aliases: Mapping[str, str]
+    ) -> list[models.AliasOperations]:
+        """Return the changes that point the alias ``<collection>`` to the served generation."""
+        if self.collection in names:
+            _log.warning("a collection is named %s: no alias is made", self.collection)
+            return []
+        if aliases.get(self.collection) == served:
+            return []
+        changes = [_drop(self.collection)] if self.collection in aliases else []
+        return [*changes, *([_give(self.collection, served)] if served in names else [])]
+
+
+class ServerStore:
+    """One generation, opened for reading."""
+
+    def __init__(self, nodes: Nodes, name: str, *, timeout_s: float, shards: int = 1) -> None:
+        self._nodes = nodes
+        self._name = name
+        self._timeout_s = timeout_s
+        self._shards = shards
+
+    async def find(
+        self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Candidate]:
+        """Search in one round trip: the server scores all results both by passage and by unit."""
+        if vector is None:
+            return await self._find_by_words(list(terms), limit, filters)
+        asked = self._queries(vector.tolist(), list(terms), limit, filters)
+        by_passage, by_unit = await self._nodes.call(
+            partial(_query, name=self._name, asked=asked), seconds=self._timeout_s
+        )
+        unit_cosines = {point.id: point.score for point in by_unit.points}
+        return [
+            to_candidate(point, point.score, unit_cosines[point.id])
+            for point in by_passage.points
+            if point.id in unit_cosines
+        ]
+
+    async def _find_by_words(
+        self, terms: list[int], limit: int, filters: Filters
+    ) -> list[Candidate]:
+        if not terms:
+            return []
+        asked = models.QueryRequest(
+            query=_sparse(terms),
+            using="terms",
+            limit=limit,
+            filter=_to_filter(filters),
+            with_payload=WEIGHED_BY,
+            with_vector=["terms"],
+        )
+        [found] = await self._nodes.call(
+            partial(_query, name=self._name, asked=[asked]), seconds=self._timeout_s
+        )
+        return [to_candidate(point, 0.0, 0.0) for point in found.points]
+
+    async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
+        points = [point_id(passage_id) for passage_id in passage_ids]
+        records = await self._nodes.call(
+            lambda client: client.retrieve(
+                self._name, points, with_payload=True, with_vectors=True
+            ),
+            seconds=self._timeout_s,
+        )
+        # Converting some ten thousand numbers to arrays would block the event loop.
+        return await asyncio.to_thread(lambda: in_order(map(_to_entry, records), passage_ids))
+
+    async def count(self) -> int:
+        counted = await self._nodes.call(
+            lambda client: client.count(self._name, exact=True), seconds=self._timeout_s
+        )
+        return counted.count
+
+    async def close(self) -> None:
+        """Do nothing: the connections belong to the generation store and are shared."""
+
+    def _queries(
+        self, vector: list[float], terms: list[int], limit: int, filters: Filters
+    ) -> list[models.QueryRequest]:
+        wanted = _to_filter(filters)
+        ways = [
+            models.Prefetch(query=vector, using=using, limit=limit, filter=wanted)
+            for using in ("passage", "units")
+        ]
+        if terms:
+            sparse = _sparse(terms)
+            way = models.Prefetch(query=sparse, using="terms", limit=limit, filter=wanted)
+            ways.append(way)
+        # Each shard searches separately: no result of any shard may be cut off.
+        everything = limit * len(ways) * self._shards
+        scored = partial(models.QueryRequest, prefetch=ways, query=vector, limit=everything)
+        return [
+            scored(using="passage", with_payload=WEIGHED_BY, with_vector=["terms"]),
+            scored(using="units"),
+        ]
+
+
+def _sparse(terms: list[int]) -> models.SparseVector:
+    return models.SparseVector(indices=terms, values=[1.0] * len(terms))
+
+
+def _vectors(dimension: int) -> dict[str, models.VectorParams]:
+    best_unit = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
+    cosine = models.Distance.COSINE
+    return {
+        "passage": models.VectorParams(size=dimension, distance=cosine),
+        "units": models.VectorParams(size=dimension, distance=cosine, multivector_config=best_unit),
+    }
+
+
+async def _query(
+    client: AsyncQdrantClient, *, name: str, asked: list[models.QueryRequest]
+) -> list[models.QueryResponse]:
+    # Bypasses the client's own method, which copies every request to look for texts to embed.
+    answer = await client.http.search_api.query_batch_points(
+        name, query_request_batch=models.QueryRequestBatch(searches=asked)
+    )
+    return answer.result or []
+
+
+async def _exists(client: AsyncQdrantClient, *, name: str) -> bool:
+    return await client.collection_exists(name)
+
+
+async def _index(
+    client: AsyncQdrantClient, *, name: str, field: str, kind: models.PayloadSchemaType
+) -> None:
+    await client.create_payload_index(name, field, kind, wait=True)
+
+
+async def _upsert(
+    client: AsyncQdrantClient, *, name: str, points: list[models.PointStruct]
+) -> None:
+    await client.upsert(name, points, wait=True)
+
+
+async def _delete(nodes: Nodes, name: str) -> None:
+    await nodes.call(lambda client: client.delete_collection(name), seconds=_WRITE_S)
+
+
+def _give(alias: str, name: str) -> models.CreateAliasOperation:
+    return models.CreateAliasOperation(
+        create_alias=models.CreateAlias(alias_name=alias, collection_name=name)
+    )
+
+
+def _drop(alias: str) -> models.DeleteAliasOperation:
+    return models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))
+
+
+def _batches(entries: Iterable[IndexedPassage]) -> Iterator[list[IndexedPassage]]:
+    """Yield as many passages as fit into one request: vectors are nearly all of its size."""
+    batch: list[IndexedPassage] = []
+    numbers = 0
+    for entry in entries:
+        size = 0 if entry.vector is None else entry.vector.size + entry.unit_vectors.size
+        if batch and numbers + size > _BATCH_NUMBERS:
+            yield batch
+            batch, numbers = [], 0
+        batch.append(entry)
+        numbers += size
+    if batch:
+        yield batch
+
+
+def _to_point(entry: IndexedPassage, dimension: int) -> models.PointStruct:
+    terms = models.SparseVector(indices=list(entry.terms), values=list(entry.terms.values()))
+    return models.PointStruct(
+        id=point_id(entry.passage.id),
+        vector={**dense_vectors(entry, dimension), "terms": terms},
+        payload=to_payload(entry.passage),
+    )
+
+
+def _to_entry(record: models.Record) -> IndexedPassage:
+    assert isinstance(record.vector, dict)
+    return to_entry(record.payload or {}, record.vector)
+
+
+def _to_filter(filters: Filters) -> models.Filter | None:
+    if not filters:
+        return None
+    return models.Filter(
+        must=[
+            models.FieldCondition(key=name, match=models.MatchValue(value=value))
+            for name, value in filters.items()
+        ]
+    )

@@ -1,0 +1,1 @@
+"""Passage stores in memory."""

@@ -1,0 +1,42 @@
+"""Cache of recently fetched passages in front of a remote passage store.
+
+A generation never changes, and readers request the same passages repeatedly. Each consists of some
+thousands of numbers: parsing them takes a third or more of a request's time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from bythebook.interfaces.store import Candidate, Filters, IndexedPassage, PassageStore
+from bythebook.ttl_cache import TTLCache
+
+if TYPE_CHECKING:
+    from bythebook.types import Vectors
+
+
+class RememberedStore:
+    def __init__(self, store: PassageStore, *, most: int) -> None:
+        self._store = store
+        self._fetched: TTLCache[str, IndexedPassage] = TTLCache(most, fresh_s=math.inf)
+
+    async def find(
+        self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Candidate]:
+        return await self._store.find(vector, terms, limit=limit, filters=filters)
+
+    async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
+        known = {name: self._fetched.get(name) for name in passage_ids}
+        if missing := [name for name, entry in known.items() if entry is None]:
+            for fetched in await self._store.fetch(missing):
+                known[fetched.passage.id] = fetched
+                self._fetched.put(fetched.passage.id, fetched)
+        return [entry for name in passage_ids if (entry := known[name]) is not None]
+
+    async def count(self) -> int:
+        return await self._store.count()
+
+    async def close(self) -> None:
+        await self._store.close()

@@ -1,0 +1,372 @@
+"""Deterministic in-memory fakes of every interface, without a model, for tests and examples."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bythebook.conversations.summary import summarise
+from bythebook.conversations.threads import LIVE_MESSAGES, before, in_turn, no_such_thread
+from bythebook.errors import IndexDamaged, StoreFailed
+from bythebook.interfaces.conversations import (
+    ANYONE,
+    SCORE_BINS,
+    DayTally,
+    Feedback,
+    LoggedQuery,
+    Owner,
+    Tally,
+    ThreadSummary,
+    Unanswered,
+)
+from bythebook.interfaces.store import Candidate, Filters, Generation, IndexedPassage, StoredVectors
+from bythebook.language.terms import terms_of
+from bythebook.providers.qdrant.payload import to_payload
+from bythebook.types import Evidence, Message, Passage, Question, Thread
+
+if TYPE_CHECKING:
+    from bythebook.interfaces.embedding import TextRole
+    from bythebook.types import Vectors
+
+
+@dataclass
+class FakeEmbedder:
+    """Embedder that hashes terms into a bag of words: texts that share words are near."""
+
+    name: str = "fake:bag"
+    dimension: int = 64
+    limit: int = 512
+    calls: list[list[str]] = field(default_factory=list)
+
+    async def prepare(self) -> None:
+        """Do nothing."""
+
+    async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
+        del role
+        self.calls.append(list(texts))
+        rows = [self.vector(text) for text in texts]
+        return np.stack(rows) if rows else np.zeros((0, self.dimension), dtype=np.float32)
+
+    def vector(self, text: str) -> Vectors:
+        vector = np.full(self.dimension, 1e-3, dtype=np.float32)
+        for term in terms_of(text):
+            digest = hashlib.sha256(term.encode()).digest()
+            vector[int.from_bytes(digest[:4], "big") % self.dimension] += 1
+        unit: Vectors = vector / np.linalg.norm(vector)
+        return unit
+
+
+class MemoryStore:
+    """One generation as a list, searched exhaustively."""
+
+    def __init__(self, entries: Sequence[IndexedPassage]) -> None:
+        self._entries = {entry.passage.id: entry for entry in entries}
+        self._frequencies = Counter(term for entry in entries for term in entry.terms)
+
+    async def find(
+        self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
+    ) -> list[Candidate]:
+        wanted = [entry for entry in self._entries.values() if _fits(entry.passage, filters)]
+        found = [Candidate.of(entry, vector) for entry in wanted]
+        matching = {one.passage_id: self._bm25(one, terms) for one in found}
+        best = sorted(
+            (one for one in found if matching[one.passage_id] > 0),
+            key=lambda one: -matching[one.passage_id],
+        )[:limit]
+        if vector is not None:
+            best += sorted(found, key=lambda one: -one.cosine)[:limit]
+            best += sorted(found, key=lambda one: -one.unit_cosine)[:limit]
+        return list({one.passage_id: one for one in best}.values())
+
+    async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
+        return [self._entries[name] for name in passage_ids if name in self._entries]
+
+    async def count(self) -> int:
+        return len(self._entries)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    def _bm25(self, found: Candidate, terms: Mapping[int, float]) -> float:
+        return sum(found.terms.get(term, 0.0) * self._idf(term) for term in terms)
+
+    def _idf(self, term: int) -> float:
+        frequency = self._frequencies[term]
+        return math.log(1 + (len(self._entries) - frequency + 0.5) / (frequency + 0.5))
+
+
+def _fits(passage: Passage, filters: Filters) -> bool:
+    payload = to_payload(passage)
+    return all(payload.get(name) == value for name, value in filters.items())
+
+
+class MemoryGenerationStore:
+    def __init__(self, *, dimension: int = 64) -> None:
+        self._dimension = dimension
+        self.generations: dict[str, MemoryStore] = {}
+
+    async def publish(self, generation: str, entries: Iterable[IndexedPassage]) -> int:
+        listed = await asyncio.to_thread(list, entries)  # reading them queries the catalog
+        for entry in listed:
+            rows = [] if entry.vector is None else [entry.vector, *entry.unit_vectors]
+            if not all(len(row) == self._dimension and np.isfinite(row).all() for row in rows):
+                raise StoreFailed("A vector has the wrong dimension or is not finite.")
+        self.generations[generation] = MemoryStore(listed)
+        return len(listed)
+
+    async def open(self, generation: str) -> MemoryStore:
+        if generation not in self.generations:
+            raise IndexDamaged("The index that the catalog names is missing.")
+        return self.generations[generation]
+
+    async def discard(self, *, keep: Sequence[str]) -> None:
+        self.generations = {name: s for name, s in self.generations.items() if name in keep}
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+class MemoryCatalog:
+    def __init__(self) -> None:
+        self._passages: dict[str, Passage] = {}
+        self._vectors: dict[tuple[str, str], StoredVectors] = {}
+        self._current: Generation | None = None
+
+    @contextmanager
+    def ingesting(self) -> Iterator[None]:
+        yield
+
+    def passages(self) -> dict[str, Passage]:
+        return dict(self._passages)
+
+    def known_vectors(self, embedder: str) -> set[str]:
+        return {key for name, key in self._vectors if name == embedder}
+
+    def add_vectors(self, embedder: str, vectors: Sequence[StoredVectors]) -> None:
+        self._vectors.update({(embedder, stored.key): stored for stored in vectors})
+
+    def vectors(self, embedder: str, keys: Sequence[str]) -> dict[str, StoredVectors]:
+        wanted = ((key, self._vectors.get((embedder, key))) for key in keys)
+        return {key: stored for key, stored in wanted if stored is not None}
+
+    def commit(
+        self, passages: Sequence[Passage], generation: Generation, *, keep_vectors: Set[str]
+    ) -> None:
+        self._passages = {passage.id: passage for passage in passages}
+        self._vectors = {
+            (name, key): stored
+            for (name, key), stored in self._vectors.items()
+            if name != generation.embedder or key in keep_vectors
+        }
+        self._current = generation
+
+    def current(self) -> Generation | None:
+        return self._current
+
+    def served(self) -> str | None:
+        return self._current.name if self._current else None
+
+
+class MemoryThreads:
+    """ThreadStore and Attic in memory: whole threads in a dict."""
+
+    def __init__(self) -> None:
+        self._threads: dict[str, Thread] = {}
+        self._due: dict[str, datetime] = {}
+
+    async def read(self, thread_id: str, *, owner: Owner, whole: bool = False) -> Thread | None:
+        thread = self._threads.get(thread_id)
+        if thread is None:
+            return None
+        if owner not in (ANYONE, thread.owner):
+            raise no_such_thread()
+        return thread if whole else _live(thread)
+
+    async def append(
+        self, thread_id: str, messages: Sequence[Message], *, owner: str | None
+    ) -> Thread:
+        first = messages[0].timestamp
+        thread = self._threads.get(thread_id) or Thread(thread_id, (), first, first, owner=owner)
+        if thread.owner != owner:
+            raise no_such_thread()
+        said = _with(thread.messages, messages)
+        self._threads[thread_id] = replace(
+            thread,
+            messages=said,
+            updated_at=said[-1].timestamp,
+            topic_summary=summarise(said[-LIVE_MESSAGES:]),
+            archived_at=None,
+        )
+        return _live(self._threads[thread_id])
+
+    async def list(
+        self, *, owner: Owner, limit: int = 20, offset: int = 0
+    ) -> Sequence[ThreadSummary]:
+        mine = [thread for thread in self._threads.values() if owner in (ANYONE, thread.owner)]
+        mine.sort(key=lambda thread: thread.id)
+        mine.sort(key=lambda thread: thread.updated_at, reverse=True)
+        return [_summary(thread) for thread in mine[offset : offset + limit]]
+
+    async def delete(self, thread_id: str, *, owner: Owner) -> bool:
+        thread = self._threads.get(thread_id)
+        if thread is None or owner not in (ANYONE, thread.owner):
+            return False
+        del self._threads[thread_id]
+        return True
+
+    async def claim(self, chore: str, *, now: datetime, every: timedelta) -> bool:
+        due = chore not in self._due or self._due[chore] <= now
+        if due:
+            self._due[chore] = now + every
+        return due
+
+    async def archive(
+        self, *, before: datetime, now: datetime, limit: int, only: str | None = None
+    ) -> int:
+        live = [t for t in self._idle(before) if t.archived_at is None and only in (None, t.id)]
+        self._threads.update({t.id: replace(t, archived_at=now) for t in live[:limit]})
+        return len(live[:limit])
+
+    async def purge(self, *, before: datetime, limit: int) -> int:
+        idle = self._idle(before)[:limit]
+        for thread in idle:
+            del self._threads[thread.id]
+        return len(idle)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    def _idle(self, before: datetime) -> Sequence[Thread]:
+        idle = [thread for thread in self._threads.values() if thread.updated_at < before]
+        return sorted(idle, key=lambda thread: thread.updated_at)
+
+
+def _with(known: tuple[Message, ...], said: Sequence[Message]) -> tuple[Message, ...]:
+    """Append messages, or replace those that the same request added before."""
+    first = before(known, said[0].request)
+    if len(first) == len(known):
+        return (*known, *in_turn(known[-1] if known else None, said))
+    at = len(first)
+    told = (
+        replace(new, timestamp=old.timestamp) for old, new in zip(known[at:], said, strict=False)
+    )
+    return (*first, *told, *known[at + len(said) :])
+
+
+def _live(thread: Thread) -> Thread:
+    earlier = max(0, len(thread.messages) - LIVE_MESSAGES)
+    return replace(thread, messages=thread.messages[earlier:], earlier=earlier)
+
+
+def _summary(thread: Thread) -> ThreadSummary:
+    return ThreadSummary(
+        id=thread.id,
+        created_at=thread.created_at,
+        updated_at=thread.updated_at,
+        messages=len(thread.messages),
+        topic_summary=thread.topic_summary,
+        owner=thread.owner,
+        archived_at=thread.archived_at,
+    )
+
+
+class MemoryQueryLog:
+    def __init__(self) -> None:
+        self.queries: dict[str, LoggedQuery] = {}
+
+    async def record(self, queries: Sequence[LoggedQuery]) -> None:
+        for query in queries:
+            self.queries.setdefault(query.id, query)
+
+    async def purge(self, *, before: datetime, limit: int) -> int:
+        old = [query.id for query in self.queries.values() if query.asked_at < before][:limit]
+        for name in old:
+            del self.queries[name]
+        return len(old)
+
+    async def tally(self, *, since: datetime) -> Tally:
+        asked = [query for query in self.queries.values() if query.asked_at >= since]
+        days: dict[date, Counter[str]] = defaultdict(Counter)
+        scores = [0] * SCORE_BINS
+        for query in asked:
+            days[query.asked_at.astimezone(UTC).date()][query.status] += 1
+            if query.best_score is not None and query.mode == "standard_rag":
+                scores[min(int(query.best_score * SCORE_BINS), SCORE_BINS - 1)] += 1
+        return Tally(
+            days=tuple(
+                DayTally(day, went["success"], went["refused"], went["error"])
+                for day, went in sorted(days.items())
+            ),
+            scores=tuple(scores),
+            times_ms=Counter(query.total_ms for query in asked),
+            refusals=Counter(query.refusal for query in asked if query.refusal),
+        )
+
+    async def unanswered(
+        self, *, since: datetime, below: float, limit: int
+    ) -> Sequence[Unanswered]:
+        found: dict[str, Unanswered] = {}
+        for query in self.queries.values():
+            unsure = query.status == "success" and (query.best_score or 0.0) < below
+            refused = query.status == "refused"
+            is_asked = query.asked_at >= since and query.text and query.mode == "standard_rag"
+            if is_asked and (refused or unsure):
+                one = found.get(query.text) or Unanswered(query.text, 0, 0, query.asked_at)
+                found[query.text] = Unanswered(
+                    query.text,
+                    one.refused + refused,
+                    one.unsure + unsure,
+                    max(one.last_at, query.asked_at),
+                )
+        order = sorted(found.values(), key=lambda one: (-one.count, -one.last_at.timestamp()))
+        return order[:limit]
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+class MemoryFeedback:
+    def __init__(self) -> None:
+        self.given: dict[str, Feedback] = {}
+
+    async def add(self, feedback: Feedback) -> None:
+        self.given[feedback.id] = feedback
+
+    async def recent(self, *, since: datetime, limit: int) -> list[Feedback]:
+        found = [one for one in self.given.values() if one.given_at >= since]
+        found.sort(key=lambda one: one.id)
+        found.sort(key=lambda one: one.given_at, reverse=True)
+        return found[:limit]
+
+    async def purge(self, *, before: datetime, limit: int) -> int:
+        old = [one.id for one in self.given.values() if one.given_at < before][:limit]
+        for name in old:
+            del self.given[name]
+        return len(old)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+@dataclass
+class ScriptedWriter:
+    """Writer that returns a given script whatever the evidence, to test the sentence check."""
+
+    script: Sequence[str]
+    name: str = "fake:script"
+
+    async def write(
+        self, question: Question, evidence: Evidence, history: Sequence[Message]
+    ) -> AsyncIterator[str]:
+        del question, evidence, history
+        for piece in self.script:
+            yield piece

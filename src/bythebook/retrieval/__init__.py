@@ -1,0 +1,1 @@
+"""Retrieval: hybrid search, calibrated scoring and ranking of passages."""

@@ -1,1 +1,0 @@
-"""A question in, hits out."""

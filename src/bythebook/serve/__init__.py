@@ -1,1 +1,0 @@
-"""The book over HTTP."""

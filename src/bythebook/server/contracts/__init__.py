@@ -1,0 +1,19 @@
+"""HTTP contracts, one file each: wire models, and ``read``, ``show`` and ``fail``.
+
+========  ======================================  ==========================================
+file      routes                                  how a refusal is reported
+========  ======================================  ==========================================
+query     ``/query``                              ``is_refusal``, ``refusal_reason``
+ask       ``/ask``, ``/search``                   ``has_relevant_context: false``
+envelope  ``/api/v2/query``, ``/api/query``       ``status: "refused"``
+plain     ``/api/v1/query``                       the answer's text, ``sources: []``
+chat      ``/chat/run``, ``/chat/threads``        ``should_answer: false``
+openai    ``/v1/chat/completions``                the answer's text, ``sources: []``
+========  ======================================  ==========================================
+
+``read(body)`` converts a request to a question, ``show(reply)`` a reply to a response, and
+``fail(error)`` an error to a status and a body. To add a contract, add a file here and its routes
+to ``server/routes.py``. Shared code is in ``wire_types.py`` (fields, errors) and ``fit.py``
+(answers that fit a contract's limits). The terms of the wire formats (chunk, source, session) are
+used only in this package.
+"""

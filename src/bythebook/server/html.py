@@ -1,0 +1,401 @@
+"""Convert the Markdown of answers and passages to HTML that is safe on any page.
+
+Lists, tables, fenced code and maths are parsed as Markdown, but ``__init__``, ``2*3*4``, ``&lt;``
+and a backslash in prose are literal text. Code is highlighted by classes, maths becomes MathML, a
+link outside of the book's own origins is reduced to its text, and images are dropped. Finally
+``nh3`` removes everything that is not on its allow lists. No input raises an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
+from html import escape
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline.emphasis import tokenize as tokenize_emphasis
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from bythebook.language.text import clean
+from bythebook.sources.markdown.maths import likely_maths_inline, maths_block
+from bythebook.types import AnswerSpan, Sentence
+
+_LONGEST_CODE = 20_000  # characters; longer code is not highlighted
+_LONGEST_MATHS = 2_000  # characters; longer maths is shown as source
+_DEEPEST_MATHS = 40  # nested brackets
+
+# A citation marker during parsing: its number between two private-use characters.
+_OPEN, _CLOSE = "\ue0b7", "\ue0b8"
+_MARK, _UNMARK = "\ue0b9", "\ue0ba"
+_NO_MARKERS = dict.fromkeys(map(ord, (_OPEN, _CLOSE, _MARK, _UNMARK)))
+_PLAIN = re.compile(r"[^`$*|\n\[\]]+")
+_MARKER = re.compile(f"{_OPEN}([0-9]{{1,4}}){_CLOSE}")
+# A letter, then no character with a meaning in Markdown or an escape in HTML.
+_SIGNS = rf"[ \xa0,.;:()'’“”%/–{_MARK}{_UNMARK}-]"
+_PROSE = re.compile(rf"[^\W\d_](?:[^\W_]|{_SIGNS}|{_MARKER.pattern})*(?<![ \xa0])")
+_MARKERS_AT_END = re.compile(  # tried only where spaces or markers begin
+    rf"(?:(?<!\s)\s++|(?<![\s{_CLOSE}]))((?:{_OPEN}[0-9]{{1,4}}{_CLOSE})++)\Z"
+)
+_CITED = re.compile(r"(?<=\s)((?:\[[0-9]{1,4}\])+)(?=\s|\Z)")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_DELIMITER_ROW = re.compile(r"\|(?:\s*:?-+:?\s*\|)+\s*")
+
+_MATHS_TAGS = frozenset(
+    [
+        *("math", "menclose", "mfenced", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover"),
+        *("mpadded", "mphantom", "mroot", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub"),
+        *("msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover"),
+    ]
+)
+_MATHS_ATTRIBUTES = frozenset(
+    [
+        *("accent", "accentunder", "columnalign", "columnlines", "columnspacing", "depth"),
+        *("display", "displaystyle", "fence", "form", "height", "largeop", "linethickness"),
+        *("lspace", "mathvariant", "maxsize", "minsize", "movablelimits", "notation", "rowlines"),
+        *("rowspacing", "rspace", "scriptlevel", "separator", "stretchy", "symmetric", "voffset"),
+        "width",
+    ]
+)
+_TAGS = frozenset(
+    [
+        *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "mark", "ol"),
+        *(
+            "p",
+            "pre",
+            "s",
+            "span",
+            "strong",
+            "sup",
+            "table",
+            "tbody",
+            "td",
+            "th",
+            "thead",
+            "tr",
+            "ul",
+        ),
+    ]
+)
+ALLOWED_TAGS = _TAGS | _MATHS_TAGS
+_TOP_HEADING, _LAST_HEADING = 3, 6  # the page itself uses the first two levels
+
+
+def to_html(markdown: str, *, origins: Sequence[str] = ()) -> str:
+    """Render Markdown; links may lead to ``origins`` and to the page's own origin."""
+    return _render(_without_markers(markdown), origins)
+
+
+def said_html(
+    sentences: Sequence[Sentence], *, mark: AnswerSpan | None = None, origins: Sequence[str] = ()
+) -> str:
+    """Render the sentences of an answer with citation markers, ``<sup data-cite="1">``.
+
+    The span ``mark``, the short answer, is wrapped in ``<mark>``.
+    """
+    parts = [
+        sentence.lead
+        + _with_mark(sentence.text, mark if mark and mark.sentence == number else None)
+        + _gap(sentence)
+        + _markers(sentence)
+        for number, sentence in enumerate(sentences)
+    ]
+    return _render("".join(parts).strip(), origins)
+
+
+def cited_html(text: str, numbers: Collection[int], *, origins: Sequence[str] = ()) -> str:
+    """Render a stored answer, in which ``[1]`` stands for one of the citations ``numbers``."""
+
+    def marked(found: re.Match[str]) -> str:
+        known = [int(number) for number in re.findall("[0-9]+", found[1])]
+        if not set(known) <= set(numbers):
+            return found[0]
+        return "".join(f"{_OPEN}{number}{_CLOSE}" for number in known)
+
+    return _render(_CITED.sub(marked, _without_markers(text)), origins)
+
+
+def _without_markers(text: str) -> str:
+    return text.translate(_NO_MARKERS)
+
+
+def _with_mark(text: str, mark: AnswerSpan | None) -> str:
+    """Mark the answer span, except in text with code or maths, where it would break the markup."""
+    if mark is None or not _PLAIN.fullmatch(text):
+        return _without_markers(text)
+    parts = (text[: mark.start], text[mark.start : mark.end], text[mark.end :])
+    before, marked, after = map(_without_markers, parts)
+    return f"{before}{_MARK}{marked}{_UNMARK}{after}"
+
+
+def _gap(sentence: Sentence) -> str:
+    """Return a separator that keeps the marker from wrapping to a line of its own."""
+    return "\n" if "\n" in sentence.text else "\xa0"
+
+
+def _markers(sentence: Sentence) -> str:
+    return "".join(f"{_OPEN}{number}{_CLOSE}" for number in sentence.citations)
+
+
+def _render(markdown: str, origins: Sequence[str]) -> str:
+    text = clean(markdown.encode("utf-8", "replace").decode())
+    text = "\n".join(_whole_tables(text.splitlines()))
+    try:
+        made = _prose(text) or _grammar().render(text, {"origins": tuple(origins)})
+    except (RecursionError, ValueError, IndexError, KeyError, TypeError):
+        made = f"<p>{escape(_MARKER.sub('', text))}</p>"  # fallback: the source text
+    made = made.replace(_MARK, "<mark>").replace(_UNMARK, "</mark>")
+    return _cleaner().clean(_MARKER.sub("", made))  # drop markers that ended up within code
+
+
+def _prose(text: str) -> str | None:
+    """Render plain paragraphs, as most answers are, without the parser; None for other text."""
+    paragraphs = text.split("\n\n")
+    if not all(map(_PROSE.fullmatch, paragraphs)):
+        return None
+    marked = _MARKER.sub(lambda found: _sup(found[1]), "</p>\n<p>".join(paragraphs))
+    return f"<p>{marked}</p>\n"
+
+
+# --- the Markdown grammar of passages -------------------------------------------------------------
+
+
+@cache
+def _grammar() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "breaks": True})
+    parser.enable(["table", "strikethrough"])
+    parser.disable(["code", "lheading", "reference", "html_block"])
+    parser.disable(["escape", "entity", "autolink", "html_inline"])
+    parser.block.ruler.before(
+        "fence", "maths_block", maths_block, {"alt": ["paragraph", "blockquote", "list"]}
+    )
+    parser.inline.ruler.before("backticks", "marker", _marker)
+    parser.inline.ruler.before("backticks", "maths_inline", likely_maths_inline)
+    parser.inline.ruler.at("emphasis", _emphasis)
+    # Unlike the default text rule, this one stops at marker characters.
+    parser.inline.ruler.at("text", _text)
+    for name, rule in _RENDER.items():
+        parser.add_render_rule(name, rule)
+    return parser
+
+
+_STOPS = re.compile(rf"[{_OPEN}$*`\[\]~\n!_<>&\\]")
+
+
+def _text(state: StateInline, silent: bool) -> bool:
+    stop = _STOPS.search(state.src, state.pos, state.posMax)
+    end = stop.start() if stop else state.posMax
+    if end == state.pos:
+        return False
+    if not silent:
+        state.pending += state.src[state.pos : end]
+    state.pos = end
+    return True
+
+
+def _emphasis(state: StateInline, silent: bool) -> bool:
+    """Parse asterisks around words only; within words they are literal (products), as are all _."""
+    if state.src[state.pos] != "*":
+        return False
+    end = state.pos
+    while end < state.posMax and state.src[end] == "*":
+        end += 1
+    before, after = state.src[state.pos - 1 : state.pos], state.src[end : end + 1]
+    if before.isalnum() and after.isalnum():
+        if not silent:
+            state.pending += state.src[state.pos : end]
+        state.pos = end
+        return True
+    return tokenize_emphasis(state, silent)
+
+
+def _marker(state: StateInline, silent: bool) -> bool:
+    found = _MARKER.match(state.src, state.pos)
+    if found is None:
+        return False
+    if not silent:
+        state.push("marker", "", 0).content = found[1]
+    state.pos = found.end()
+    return True
+
+
+def _whole_tables(lines: Sequence[str]) -> Iterator[str]:
+    """Repair tables cited row by row: move markers into the last cell, add the delimiter row."""
+    fence, before, columns = "", "", 0
+    for line in lines:
+        found = _FENCE.match(line)
+        if found and not fence:
+            fence = found[1]
+        elif found and fence and found[1].startswith(fence):
+            fence = ""
+        row = None if fence else _row(line)
+        if before and row is None:
+            before = ""
+        elif before == "head" and row is not None:
+            before = "rows"
+            if not _DELIMITER_ROW.fullmatch(row):
+                yield "|" + "---|" * columns
+        elif row is not None and not before:
+            before, columns = "head", len(re.findall(r"(?<!\\)\|", row)) - 1
+        yield line if row is None else row
+    if before == "head":
+        yield "|" + "---|" * columns
+
+
+def _row(line: str) -> str | None:
+    bare = line.strip()
+    found = _MARKERS_AT_END.search(bare)
+    cells = bare[: found.start()] if found else bare
+    if not (len(cells) > 2 and cells.startswith("|") and cells.endswith("|")):
+        return None
+    return f"{cells[:-1].rstrip()} {found[1]} |" if found else cells
+
+
+# --- tokens to HTML -------------------------------------------------------------------------------
+
+
+def _heading(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
+    token = tokens[at]
+    level = min(int(token.tag[1:]) + _TOP_HEADING - 1, _LAST_HEADING)
+    return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"
+
+
+def _link_open(
+    renderer: RendererHTML, tokens: Sequence[Token], at: int, _: OptionsDict, env: EnvType
+) -> str:
+    href = str(tokens[at].attrGet("href") or "")
+    allowed = _leads_home(href, env["origins"])
+    env.setdefault("links", []).append(allowed)
+    return f'<a href="{escape(href)}">' if allowed else ""
+
+
+def _link_close(
+    renderer: RendererHTML, tokens: Sequence[Token], at: int, _: OptionsDict, env: EnvType
+) -> str:
+    return "</a>" if env["links"].pop() else ""
+
+
+def _leads_home(href: str, origins: Sequence[str]) -> bool:
+    """Compare a link with the origins exactly; reject what browsers would parse differently."""
+    if "\\" in href or not href.isprintable():
+        return False
+    if href.startswith(("#", "/")):
+        return not href.startswith("//")
+    return any(href == origin or href.startswith(f"{origin}/") for origin in origins if origin)
+
+
+def _fence(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
+    token = tokens[at]
+    language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
+    return f"<pre><code>{_coloured(token.content, language)}</code></pre>\n"
+
+
+def _coloured(code: str, language: str) -> str:
+    if not language or len(code) > _LONGEST_CODE:
+        return escape(code)
+    from pygments import highlight  # noqa: PLC0415 - a tenth of a second, and few answers have code
+    from pygments.formatters import HtmlFormatter  # noqa: PLC0415
+    from pygments.lexers import get_lexer_by_name  # noqa: PLC0415
+    from pygments.util import ClassNotFound  # noqa: PLC0415
+
+    try:
+        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except (ClassNotFound, ValueError):
+        return escape(code)
+    made: str = highlight(code, lexer, HtmlFormatter(nowrap=True))
+    return made
+
+
+def _inline_maths(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
+    return _maths(tokens[at].content, display=len(tokens[at].markup) > 1)
+
+
+def _block_maths(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
+    return f"<p>{_maths(tokens[at].content, display=True)}</p>\n"
+
+
+def _maths(source: str, *, display: bool) -> str:
+    """Convert LaTeX to MathML; what the converter cannot parse is shown as source."""
+    source = _MARKER.sub("", source).strip()
+    as_written = f"<code>{escape(source)}</code>"
+    if len(source) > _LONGEST_MATHS or source.count("{") > _DEEPEST_MATHS * 5:
+        return as_written
+    if _depth(source) > _DEEPEST_MATHS:
+        return as_written
+    from latex2mathml.converter import convert  # noqa: PLC0415 - few answers have maths
+
+    try:
+        made: str = convert(source, display="block" if display else "inline")
+    except Exception:  # any converter error: the source stays readable
+        return as_written
+    return made
+
+
+def _depth(source: str) -> int:
+    deepest = depth = 0
+    for char in source:
+        depth += (char in "{(") - (char in "})")
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _image(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
+    return escape(tokens[at].content)  # the alternative text
+
+
+def _marked(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
+    return _sup(tokens[at].content)
+
+
+def _sup(number: str) -> str:
+    return f'<sup data-cite="{number}">{number}</sup>'
+
+
+_RENDER: dict[str, Callable[..., str]] = {
+    "heading_open": _heading,
+    "heading_close": _heading,
+    "link_open": _link_open,
+    "link_close": _link_close,
+    "fence": _fence,
+    "maths_inline": _inline_maths,
+    "maths_block": _block_maths,
+    "image": _image,
+    "marker": _marked,
+}
+
+
+# --- sanitizing -----------------------------------------------------------------------------------
+
+
+@cache
+def _cleaner() -> nh3.Cleaner:
+    """Create the sanitizer, once: this takes fifty times as long as cleaning a paragraph."""
+    return nh3.Cleaner(
+        tags=set(ALLOWED_TAGS),
+        clean_content_tags={"script", "style"},
+        attributes=_attributes(),
+        allowed_classes={"span": _code_classes()},
+        url_schemes={"http", "https"},
+        link_rel="noopener",
+        strip_comments=True,
+    )
+
+
+def _attributes() -> dict[str, set[str]]:
+    own = {
+        "a": {"href"},
+        "ol": {"start"},
+        "sup": {"data-cite"},
+    }
+    return own | {tag: set(_MATHS_ATTRIBUTES) for tag in _MATHS_TAGS}
+
+
+def _code_classes() -> set[str]:
+    from pygments.token import STANDARD_TYPES  # noqa: PLC0415
+
+    return {name for name in STANDARD_TYPES.values() if name}

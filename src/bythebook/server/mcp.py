@@ -1,0 +1,233 @@
+"""Serve the book as tools of the Model Context Protocol (MCP), over stdio or at ``/mcp``.
+
+The package ``mcp`` is an optional extra and is imported only where it is used.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bythebook import __version__, validation
+from bythebook.book import Book
+from bythebook.errors import BookError, Stopping, UnknownProvider
+from bythebook.server.contracts import mcp_tools as tools
+from bythebook.server.contracts.wire_types import Call, is_ours, sentence_of, status_of
+from bythebook.server.middleware.stack import ContractRoute
+from bythebook.server.routes import asker_of
+from bythebook.types import Asker
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
+    from mcp_types import (
+        CallToolRequestParams,
+        CallToolResult,
+        ListToolsResult,
+        PaginatedRequestParams,
+    )
+
+_log = logging.getLogger(__name__)
+
+PATH = "/mcp"
+_INSTRUCTIONS = (
+    "A book that answers questions from its own text alone. Keep the citations: every claim has a "
+    "link to the passage that says it. A refusal means that the book does not say."
+)
+_HERE = ("127.0.0.1", "localhost", "[::1]")
+
+
+def is_installed() -> bool:
+    return find_spec("mcp") is not None
+
+
+def check_installed() -> None:
+    if not is_installed():
+        raise UnknownProvider(
+            "The book's tools need the package mcp.", hint='Run: pip install "bythebook[mcp]"'
+        )
+
+
+# --- the tools ------------------------------------------------------------------------------------
+
+Use = Callable[[Book, Any, Asker], Awaitable[BaseModel]]
+
+
+async def _search(library: Book, given: tools.SearchBook, _: Asker) -> tools.SearchResult:
+    return tools.show_findings(await library.search(given.question))
+
+
+async def _ask(library: Book, given: tools.AskBook, asker: Asker) -> tools.AskResult:
+    return tools.show_reply(await library.reply(given.asked, asker=asker))
+
+
+async def _read(library: Book, given: tools.ReadSection, _: Asker) -> tools.Section:
+    url, passages = await library.section(given.url)
+    return tools.show_section(url, passages)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    takes: type[BaseModel]
+    gives: type[BaseModel]
+    use: Use
+
+
+_TOOLS = {
+    "search_book": _Tool(tools.SearchBook, tools.SearchResult, _search),
+    "ask_book": _Tool(tools.AskBook, tools.AskResult, _ask),
+    "read_section": _Tool(tools.ReadSection, tools.Section, _read),
+}
+
+
+def make_server(library: Book) -> Server[Any]:
+    from mcp.server.lowlevel import Server  # noqa: PLC0415 - an extra
+    from mcp_types import (  # noqa: PLC0415
+        CallToolResult,
+        ListToolsResult,
+        TextContent,
+        Tool,
+        ToolAnnotations,
+    )
+
+    async def list_tools(
+        _: ServerRequestContext[Any], __: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        harmless = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        listed = [
+            Tool(
+                name=name,
+                description=tool.takes.__doc__,
+                input_schema=tool.takes.model_json_schema(),
+                output_schema=tool.gives.model_json_schema(mode="serialization"),
+                annotations=harmless,
+            )
+            for name, tool in _TOOLS.items()
+        ]
+        return ListToolsResult(tools=listed)
+
+    async def call_tool(
+        context: ServerRequestContext[Any], params: CallToolRequestParams
+    ) -> CallToolResult:
+        request = context.request
+        asker = await asker_of(request) if isinstance(request, Request) else Asker()
+        said, result = await _use(library, params.name, params.arguments or {}, asker)
+        return CallToolResult(
+            content=[TextContent(text=said)],
+            structured_content=None if result is None else result.model_dump(mode="json"),
+            is_error=result is None,
+        )
+
+    return Server(
+        "bythebook",
+        version=__version__,
+        title="By the Book",
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def _use(
+    library: Book, name: str, given: dict[str, Any], asker: Asker
+) -> tuple[str, BaseModel | None]:
+    """Call a tool; return its text and its result, or a readable error message and None."""
+    tool = _TOOLS.get(name)
+    if tool is None:
+        return f"There is no such tool. There are {', '.join(_TOOLS)}.", None
+    try:
+        result = await tool.use(library, tool.takes.model_validate(given), asker)
+    except ValidationError as wrong:
+        said, _ = validation.message_of(wrong.errors(), given)
+        return f"{said} Correct the call.", None
+    except BookError as error:
+        if is_ours(error):
+            _log.warning("%s: %s", type(error).__name__, error)
+        return sentence_of(error), None
+    except Exception:
+        _log.exception("a tool failed")  # a stack trace is of no use to an assistant
+        return "Something went wrong. Try again.", None
+    return tools.write(result), result
+
+
+# --- over stdio -----------------------------------------------------------------------------------
+
+
+async def serve_stdio(library: Book) -> None:
+    """Serve until the client closes standard input."""
+    check_installed()
+    from mcp.server.stdio import stdio_server  # noqa: PLC0415 - an extra
+
+    server = make_server(library)
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+# --- over HTTP ------------------------------------------------------------------------------------
+
+
+class RpcError(BaseModel):
+    code: int
+    message: str
+
+
+class RpcFailure(BaseModel):
+    jsonrpc: str = "2.0"
+    id: None = None
+    error: RpcError
+
+
+def fail(error: BookError, _: Call | None = None, /) -> tuple[int, RpcFailure]:
+    """Return a rejected request as a JSON-RPC server error."""
+    return status_of(error), RpcFailure(error=RpcError(code=-32000, message=sentence_of(error)))
+
+
+class Endpoint:
+    """Stateless endpoint ``POST /mcp``: any worker can answer any request.
+
+    ``private``: only this machine has access, without a key; DNS rebinding protection then keeps
+    out web pages that are open in a local browser.
+    """
+
+    def __init__(self, library: Book, *, private: bool) -> None:
+        self._library = library
+        self._private = private
+        self._app: ASGIApp | None = None
+        self.contract = ContractRoute("MCP", Route(PATH, self, methods=["POST"]), fail)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        from mcp.server.streamable_http_manager import (  # noqa: PLC0415 - an extra
+            StreamableHTTPSessionManager,
+        )
+        from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415
+
+        hosts = [name for host in _HERE for name in (host, f"{host}:*")]
+        manager = StreamableHTTPSessionManager(
+            make_server(self._library),
+            json_response=True,
+            stateless=True,
+            security_settings=TransportSecuritySettings(
+                enable_dns_rebinding_protection=self._private,
+                allowed_hosts=hosts,
+                allowed_origins=[f"http://{host}" for host in hosts],
+            ),
+        )
+        async with manager.run():
+            self._app = manager.asgi_app
+            yield
+        self._app = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._app is None:
+            raise Stopping
+        await self._app(scope, receive, send)

@@ -1,0 +1,1 @@
+"""ASGI middleware: context, errors, authentication, limits, CORS, idempotency."""

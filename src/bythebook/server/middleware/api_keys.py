@@ -1,0 +1,135 @@
+"""API keys: each is shown once when created; afterwards only a keyed digest of it is stored.
+
+``btk_…`` is secret, for server-side programs. ``btp_…`` is publishable: it may appear in a page's
+script, is valid only for browsers on that page's origin, and allows POST requests only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import os
+import re
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bythebook.config.settings import is_origin
+from bythebook.errors import ConfigurationError, InvalidInput, ServiceError
+from bythebook.interfaces.access import ApiKey, KeyStore
+
+if TYPE_CHECKING:
+    from bythebook.config.settings import Settings
+
+_KEY = re.compile(r"(btk|btp)_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
+_RELOAD_S = 0.5  # a revoked key is refused within a second
+_STALE_S = 600  # how long cached keys stay valid while the database is unavailable
+
+_log = logging.getLogger(__name__)
+
+
+def make_key(pepper: bytes, *, label: str = "", origins: Sequence[str] = ()) -> tuple[str, ApiKey]:
+    """Create a key; return its text for the owner, and the record to store."""
+    for origin in origins:
+        if not is_origin(origin):
+            raise InvalidInput(
+                f"{origin!r} is not an origin.",
+                hint="Write it as a browser does: https://book.example, without a path.",
+            )
+    key_id = secrets.token_hex(8)
+    text = f"{'btp' if origins else 'btk'}_{key_id}_{secrets.token_urlsafe(32)}"
+    now = datetime.now(UTC)
+    return text, ApiKey(key_id, digest(pepper, text), label, now, tuple(origins))
+
+
+def digest(pepper: bytes, text: str) -> str:
+    """Return the HMAC-SHA-256 of a key; 256 random bits need no slow password hash."""
+    return hmac.new(pepper, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def is_ours(text: str) -> bool:
+    """Return whether the text has the prefix of our keys, valid or not."""
+    return text.startswith(("btk_", "btp_"))
+
+
+class KeyRing:
+    """Cache of the valid keys, reloaded when older than half a second."""
+
+    def __init__(
+        self, store: KeyStore, pepper: bytes, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._store = store
+        self._pepper = pepper
+        self._clock = clock
+        self._keys: Mapping[str, ApiKey] = {}
+        self._read_at = float("-inf")
+        self._tried_at = float("-inf")
+        self._reading = asyncio.Lock()
+
+    async def holder(self, text: str) -> ApiKey | None:
+        """Return the key with this text, or None if it is unknown or revoked."""
+        shape = _KEY.fullmatch(text)
+        keys = await self._current()
+        key = keys.get(shape[2]) if shape else None
+        known = key.digest if key else "0" * 64  # the same code path for unknown keys
+        if not hmac.compare_digest(digest(self._pepper, text), known):
+            return None
+        return key
+
+    async def origins(self) -> frozenset[str]:
+        """Return the origins of all publishable keys."""
+        keys = await self._current()
+        return frozenset(origin for key in keys.values() for origin in key.origins)
+
+    async def _current(self) -> Mapping[str, ApiKey]:
+        async with self._reading:
+            if self._clock() - self._tried_at >= _RELOAD_S:
+                await self._read()
+            return self._keys
+
+    async def _read(self) -> None:
+        asked_at = self._clock()
+        try:
+            keys = await self._store.all()
+        except ServiceError:
+            if asked_at - self._read_at > _STALE_S:
+                raise
+            if self._tried_at == self._read_at:
+                _log.warning("the keys could not be read again; the last ones known still hold")
+            self._tried_at = self._clock()
+            return
+        self._keys = {key.id: key for key in keys if key.revoked_at is None}
+        self._read_at = self._tried_at = asked_at
+
+
+def pepper_of(settings: Settings) -> bytes:
+    """Return the secret for digests: from the settings, or from a file created once in the home."""
+    if settings.door.pepper is not None:
+        return settings.door.pepper.get_secret_value().encode()
+    file = settings.home / "pepper"
+    try:
+        return file.read_bytes() if file.is_file() else _make_pepper(file)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The secret of the keys cannot be read or made: {error.strerror}.",
+            hint="Set BYTHEBOOK_PEPPER, or make the home writable.",
+        ) from None
+
+
+def _make_pepper(file: Path) -> bytes:
+    """Create the secret file atomically by a link: concurrent processes all read the first one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=file.parent, prefix="pepper.") as draft:  # mode 0600
+        draft.write(secrets.token_hex(32).encode())
+        draft.flush()
+        os.fsync(draft.fileno())
+        with suppress(FileExistsError):
+            os.link(draft.name, file)
+    return file.read_bytes()

@@ -1,0 +1,322 @@
+"""Convert a section's text to HTML; each sentence, item, row and code block has an id.
+
+A passage contains only what ``chunking/render.py`` writes: paragraphs, lists, tables, fenced code,
+maths between dollars, and lines that are the title of the block after them.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from html import escape
+from itertools import takewhile
+
+from bythebook.chunking.section_text import Joined, Marked
+from bythebook.server.html import to_html
+from bythebook.sources.markdown.elements import ADMONITIONS
+from bythebook.types import UnitKind
+
+_ITEM = re.compile(r"( *)(?:([-*•])|([0-9]{1,9})[.)])[ \t]+")
+_RULE_ROW = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*")
+_CELL = re.compile(r"(?<!\\)\|")
+_STOPS = (".", "!", "?", ":", ";", "…", "。", "؟", "۔", "।")
+_LONGEST_TITLE = 80  # characters
+_MOST_TITLES = 3
+_ADMONITION = re.compile(rf"({'|'.join(sorted(ADMONITIONS))})(?: — (.+))?", re.IGNORECASE)
+_WORD = re.compile(r"[\w./~-]+(?:\(\))?")
+_ID_DIGITS = 10
+
+
+def unit_id(passage_id: str, number: int) -> str:
+    """Return the HTML id of a unit, which is also the fragment of its URL."""
+    return f"u{passage_id[:_ID_DIGITS]}-{number}"
+
+
+def section_html(section: Joined) -> str:
+    return "\n".join(_Section(section).blocks())
+
+
+def words_html(section: Joined) -> str:
+    """Convert inline only: for a section that consists of its heading."""
+    return _Section(section).inline(0, len(section.text))
+
+
+@dataclass(slots=True)
+class _Line:
+    start: int
+    end: int
+    text: str
+
+    @property
+    def is_blank(self) -> bool:
+        return not self.text.strip()
+
+    @property
+    def is_row(self) -> bool:
+        bare = self.text.strip()
+        return len(bare) > 1 and bare[0] == bare[-1] == "|"
+
+
+@dataclass(slots=True)
+class _Item:
+    """List item: the HTML of its lines and of the blocks within it."""
+
+    indent: int
+    number: int | None  # in ordered lists
+    parts: list[str] = field(default_factory=list)
+
+
+class _Section:
+    def __init__(self, section: Joined) -> None:
+        self._text = section.text
+        self._units = section.units
+        self._starts = [unit.start for unit in section.units]
+        self._whole = {unit.start: unit for unit in section.units if _is_block(unit)}
+        self._lines = list(_lines(section.text))
+        self._at = 0
+
+    def blocks(self) -> Iterator[str]:
+        while self._at < len(self._lines):
+            if self._lines[self._at].is_blank:
+                self._at += 1
+            else:
+                yield self._block()
+
+    # --- blocks: each method consumes the lines of its block
+
+    def _block(self) -> str:
+        line = self._lines[self._at]
+        if self._block_unit(line):
+            return self._code_or_maths()
+        if line.is_row:
+            return self._table()
+        if _ITEM.match(line.text):
+            return self._list()
+        return self._paragraph()
+
+    def _block_unit(self, line: _Line) -> Marked | None:
+        return self._whole.get(line.start + len(line.text) - len(line.text.lstrip()))
+
+    def _code_or_maths(self, titles: str = "") -> str:
+        unit = self._block_unit(self._lines[self._at])
+        assert unit is not None
+        after = bisect_right(self._starts, unit.start)
+        parts = list(takewhile(lambda part: part.continues, self._units[after:]))
+        end = parts[-1].end if parts else unit.end
+        source = self._text[unit.start : end]
+        while self._at < len(self._lines) and self._lines[self._at].start < end:
+            self._at += 1
+        html = self._block_html(unit, source, titles)
+        for part in parts:  # a citation of any part links to the whole block
+            html = f"<div {_mark(part)}>{html}</div>"
+        return html
+
+    def _block_html(self, unit: Marked, source: str, titles: str) -> str:
+        mark = _mark(unit)
+        if unit.kind is UnitKind.MATHS:
+            letters = escape(source.strip("$\n "))
+            return f'<div class="maths" {mark} data-words="{letters}">{to_html(source)}</div>'
+        language = source.partition("\n")[0].strip("`~ \t").partition(" ")[0]
+        named = f'<span class="language">{escape(language)}</span>' if language else ""
+        caption = f"<figcaption>{titles}{named}</figcaption>" if titles or named else ""
+        code = _scroll("Code", to_html(source))
+        return f'<figure class="code" dir="ltr" {mark}>{caption}{code}</figure>'
+
+    def _table(self) -> str:
+        rows = list(self._take(lambda line: line.is_row))
+        head: list[str] = []
+        if len(rows) > 1 and _RULE_ROW.fullmatch(rows[1].text):
+            head = [self._row(rows[0], "th")]
+            rows = rows[2:]
+        body = "".join(self._row(row, "td") for row in rows if not _RULE_ROW.fullmatch(row.text))
+        top = f"<thead>{''.join(head)}</thead>" if head else ""
+        return _scroll("Table", f"<table>{top}<tbody>{body}</tbody></table>")
+
+    def _row(self, row: _Line, cell: str) -> str:
+        first, last = (bisect_left(self._starts, border) for border in (row.start, row.end))
+        unit = self._units[first] if first < last else None
+        scope = ' scope="col"' if cell == "th" else ""
+        texts = [text.strip().replace("\\|", "|") for text in _CELL.split(row.text.strip()[1:-1])]
+        cells = "".join(f'<{cell} dir="auto"{scope}>{_inline(text)}</{cell}>' for text in texts)
+        return f"<tr {_mark(unit)}>{cells}</tr>" if unit else f"<tr>{cells}</tr>"
+
+    def _list(self) -> str:
+        items: list[_Item] = []
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            marker = _ITEM.match(line.text)
+            if line.is_blank:
+                following = self._lines[self._at + 1 : self._at + 2]
+                if not following or not _ITEM.match(following[0].text):
+                    break
+                self._at += 1
+            elif marker:
+                number = int(marker[3]) if marker[3] else None
+                words = self.inline(line.start + marker.end(), line.end)
+                items.append(_Item(len(marker[1]), number, [words]))
+                self._at += 1
+            elif self._block_unit(line):
+                items[-1].parts.append(self._code_or_maths())
+            elif line.text.startswith(" "):
+                items[-1].parts.append(f"<br>{self.inline(line.start, line.end)}")
+                self._at += 1
+            else:
+                break
+        return _nested(items)
+
+    def _paragraph(self) -> str:
+        lines = list(self._take(self._is_prose))
+        following = self._lines[self._at] if self._at < len(self._lines) else None
+        adjoins = following is not None and not following.is_blank
+        note = _ADMONITION.fullmatch(lines[0].text.strip())
+        if note and (len(lines) > 1 or adjoins):
+            return self._note(note[1].lower(), lines, adjoins=adjoins)
+        if adjoins and self._block_unit(self._lines[self._at]) and _are_titles(lines):
+            return self._code_or_maths("".join(self._title(line) for line in lines))
+        return self._prose(lines)
+
+    def _note(self, kind: str, lines: list[_Line], *, adjoins: bool) -> str:
+        title = f'<p class="title" dir="auto">{self._inline_of(lines[0])}</p>'
+        body = self._prose(lines[1:]) if len(lines) > 1 else ""
+        body += self._block() if adjoins else ""
+        return f'<aside class="note {kind}">{title}{body}</aside>'
+
+    def _title(self, line: _Line) -> str:
+        return f'<span class="name">{self._inline_of(line)}</span>'
+
+    def _prose(self, lines: list[_Line]) -> str:
+        first, *rest = lines
+        if rest and _are_titles([first]) and not _are_titles(rest[:1]):
+            label = f'<strong class="label">{self._inline_of(first)}</strong>'
+        else:
+            label = self._inline_of(first)
+        words = "<br>".join([label, *(self._inline_of(line) for line in rest)])
+        return f'<p dir="auto">{words}</p>'
+
+    def _is_prose(self, line: _Line) -> bool:
+        return not (
+            line.is_blank or line.is_row or self._block_unit(line) or _ITEM.match(line.text)
+        )
+
+    def _take(self, wanted: Callable[[_Line], object]) -> Iterator[_Line]:
+        while self._at < len(self._lines) and wanted(self._lines[self._at]):
+            yield self._lines[self._at]
+            self._at += 1
+
+    # --- inline
+
+    def _inline_of(self, line: _Line) -> str:
+        return self.inline(line.start, line.end)
+
+    def inline(self, start: int, end: int) -> str:
+        parts: list[str] = []
+        place = start
+        first, last = (bisect_left(self._starts, border) for border in (start, end))
+        for unit in self._units[first:last]:
+            if unit.start < place or unit.end > end:
+                continue
+            parts += [_inline(self._text[place : unit.start]), self._unit(unit)]
+            place = unit.end
+        parts.append(_inline(self._text[place:end]))
+        return "".join(parts)
+
+    def _unit(self, unit: Marked) -> str:
+        source = self._text[unit.start : unit.end]
+        made = _inline(source)
+        # The text of rendered maths differs from that quoted in a citation.
+        words = f' data-words="{escape(source)}"' if "<math" in made else ""
+        return f"<span {_mark(unit)}{words}>{made}</span>"
+
+
+def _scroll(name: str, html: str) -> str:
+    """Wrap a wide block in a container that scrolls, by keyboard, too."""
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="{name}">{html}</div>'
+
+
+def _is_block(unit: Marked) -> bool:
+    return unit.kind in (UnitKind.CODE, UnitKind.MATHS)
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    start = 0
+    for line in text.split("\n"):
+        yield _Line(start, start + len(line), line)
+        start += len(line) + 1
+
+
+def _mark(unit: Marked) -> str:
+    return f'id="{unit_id(unit.passage, unit.number)}" data-unit'
+
+
+def _are_titles(lines: list[_Line]) -> bool:
+    bare = [line.text.strip() for line in lines]
+    return len(bare) <= _MOST_TITLES and all(
+        len(text) <= _LONGEST_TITLE and not text.endswith(_STOPS) for text in bare
+    )
+
+
+def _inline(text: str) -> str:
+    if text.count("$") > 1:
+        made = to_html(text.strip()).strip()
+        if "<math" in made and made.startswith("<p>") and made.endswith("</p>"):
+            return _spaces_around(text, made[3:-4])
+    parts, place = [], 0
+    for start, end in _names(text):
+        parts += [escape(text[place:start]), f"<code>{escape(text[start:end])}</code>"]
+        place = end
+    return "".join([*parts, escape(text[place:])])
+
+
+def _names(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of code names; the catalog does not keep their inline code markup."""
+    for word in _WORD.finditer(text):
+        start, end = word.start(), word.start() + len(word[0].rstrip("."))
+        beside = text[start - 1 : start] + text[end : end + 1]
+        if not set(beside) & set("<@") and _is_name(text[start:end]):
+            yield start, end
+
+
+def _is_name(word: str) -> bool:
+    """Return whether a word is like ``snake_case``, ``/a/path``, ``--option`` or ``call()``."""
+    if not word.isascii() or not word.lstrip("/~-.")[:1].isalpha():
+        return False
+    is_path = word[0] == "/" and word[1:2].isalpha()
+    return is_path or word.startswith("--") or word.endswith("()") or "_" in word.strip("_")
+
+
+def _spaces_around(text: str, made: str) -> str:
+    before = " " if text[:1].isspace() else ""
+    return before + made + (" " if text[-1:].isspace() else "")
+
+
+def _nested(items: list[_Item]) -> str:
+    """Return nested lists according to the indents of their items."""
+    html = ""
+    while items:
+        first = items[0]
+        same: list[tuple[_Item, list[_Item]]] = []
+        while items and items[0].indent == first.indent and _alike(items[0], first):
+            item, rest = items[0], items[1:]
+            outside = (n for n, other in enumerate(rest) if other.indent <= item.indent)
+            end = next(outside, len(rest))
+            same.append((item, rest[:end]))
+            items = rest[end:]
+        html += _list_html(same)
+    return html
+
+
+def _alike(one: _Item, other: _Item) -> bool:
+    return (one.number is None) == (other.number is None)
+
+
+def _list_html(items: list[tuple[_Item, list[_Item]]]) -> str:
+    rows = "".join(
+        f'<li dir="auto">{"".join(item.parts)}{_nested(below) if below else ""}</li>'
+        for item, below in items
+    )
+    number = items[0][0].number
+    if number is None:
+        return f"<ul>{rows}</ul>"
+    return f'<ol start="{number}">{rows}</ol>' if number != 1 else f"<ol>{rows}</ol>"

@@ -1,0 +1,93 @@
+"""Build the HTML of a page from its passages: headings, anchors and text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+
+from bythebook.chunking.section_text import join
+from bythebook.chunking.text_fragments import folded
+from bythebook.language.text import word_set
+from bythebook.server.reader.blocks import section_html, words_html
+from bythebook.sources.slugs import slug
+from bythebook.types import Passage, Place
+
+_RIGHT_TO_LEFT = word_set("ar arc ckb dv fa he ku ps sd ug ur yi")
+_DEEPEST = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PageHeading:
+    text: str
+    anchor: str
+    level: int  # 2 is the level below the page's title
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    html: str
+    headings: tuple[PageHeading, ...]
+
+
+def direction(language: str) -> str:
+    return "rtl" if language.lower().partition("-")[0] in _RIGHT_TO_LEFT else "ltr"
+
+
+def page_view(passages: Sequence[Passage]) -> PageView:
+    """Return the HTML and the headings of a page, without its title."""
+    page = _Page()
+    parts = [
+        page.section(place, list(section))
+        for place, section in groupby(passages, key=lambda passage: passage.place)
+    ]
+    return PageView("\n".join(filter(None, parts)), tuple(page.headings))
+
+
+class _Page:
+    def __init__(self) -> None:
+        self.headings: list[PageHeading] = []
+        self._shown: set[tuple[tuple[str, ...], str]] = set()
+        self._anchors: set[str] = set()
+
+    def section(self, place: Place, passages: Sequence[Passage]) -> str:
+        joined = join(passages)
+        new = list(self._new_headings(place))
+        self.headings += new
+        parts = [_heading(heading, escape(heading.text)) for heading in new]
+        if new and folded(joined.text) == folded(place.heading):
+            parts[-1] = _heading(new[-1], words_html(joined))  # a section without text
+        else:
+            parts.append(section_html(joined))
+        return "\n".join(parts)
+
+    def _new_headings(self, place: Place) -> Iterator[PageHeading]:
+        """Yield the headings of this section not yet shown; the last one has the URL's anchor."""
+        for depth, text in enumerate(place.section, 1):
+            path = place.section[:depth]
+            is_last = depth == len(place.section)
+            anchor = place.url.partition("#")[2] if is_last else ""
+            key = (path, anchor)
+            if any(known == path and (not is_last or at == anchor) for known, at in self._shown):
+                continue
+            self._shown.add(key)
+            yield PageHeading(text, self._free(anchor or slug(text)), min(depth + 1, _DEEPEST))
+
+    def _free(self, anchor: str) -> str:
+        if anchor in self._anchors:
+            anchor = next(
+                name
+                for name in (f"{anchor}-{number}" for number in range(1, 10_000))
+                if name not in self._anchors
+            )
+        self._anchors.add(anchor)
+        return anchor
+
+
+def _heading(heading: PageHeading, words: str) -> str:
+    link = (
+        f'<a class="anchor" href="#{escape(heading.anchor)}" aria-hidden="true" tabindex="-1">#</a>'
+    )
+    name = f"h{heading.level}"
+    return f'<{name} id="{escape(heading.anchor)}" dir="auto">{words}{link}</{name}>'

@@ -1,0 +1,117 @@
+"""Run the application with granian, in one or several worker processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from granian import Granian
+from granian.constants import Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from bythebook.book import Book
+from bythebook.config.settings import Server, Settings
+from bythebook.errors import ConfigurationError
+from bythebook.server.access import open_door
+from bythebook.server.app import create_app
+from bythebook.server.memory import collect_often, give_back_often, share_among_threads
+from bythebook.server.observability.logging_config import configuration
+from bythebook.wiring import open_book
+
+_KILL_AFTER_S = 13  # longer than a drain takes, shorter than operators wait
+_ORPHANED_S = 0.5  # how often a worker checks whether its parent is alive
+
+
+OpenBook = Callable[[Settings], Book]
+
+
+def run(settings: Settings, *, open_book: OpenBook = open_book) -> None:
+    server = settings.server
+    Granian(
+        "bythebook.server.runner:worker",
+        interface=Interfaces.ASGI,
+        address=server.host,
+        port=server.port,
+        workers=server.workers,
+        respawn_failed_workers=True,
+        log_level=LogLevels.warning,
+        log_dictconfig=configuration(),
+        websockets=False,
+        workers_kill_timeout=_KILL_AFTER_S,
+        http1_settings=HTTP1Settings(header_read_timeout=5000),
+    ).serve(target_loader=partial(worker, settings, open_book), wrap_loader=False)
+
+
+def worker(settings: Settings, open_book: OpenBook) -> ASGIApp:
+    """Create the ASGI application of a worker process."""
+    share_among_threads()
+    app = create_app(open_book(settings), settings, open_door(settings))
+    collect_often()
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            stop = _Stop(app.state.operations.drain)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.begin)
+            beside = [
+                asyncio.create_task(_end_with(os.getppid(), stop)),
+                asyncio.create_task(give_back_often()),
+            ]
+            try:
+                await app(scope, receive, send)
+            finally:
+                for task in beside:
+                    task.cancel()
+        else:
+            await app(scope, receive, send)
+
+    return served
+
+
+async def _end_with(parent: int, stop: _Stop) -> None:
+    """Stop when the parent was killed: an orphan would keep the address from a new server."""
+    while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells us
+        await asyncio.sleep(_ORPHANED_S)
+    stop.begin()
+
+
+class _Stop:
+    """SIGTERM handler: drain the open requests, then stop granian.
+
+    Granian by itself would stop accepting requests at once and wait for open streams without
+    notifying the application. It also stops at SIGINT, which is sent after the drain.
+    """
+
+    def __init__(self, drain: Callable[[], Awaitable[None]]) -> None:
+        self._drain = drain
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._end())
+
+    async def _end(self) -> None:
+        try:
+            await self._drain()
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def check_free(server: Server) -> None:
+    """Raise ``ConfigurationError`` with a readable message if the address cannot be bound."""
+    host, port = server.host, server.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ConfigurationError(
+                f"{host}:{port} cannot be used: {error.strerror}.",
+                hint="Choose another with --host and --port.",
+            ) from None

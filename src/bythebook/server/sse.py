@@ -1,0 +1,288 @@
+"""Server-sent events of an answer: numbered, buffered for a while, resumable.
+
+A separate task produces the events into a buffer, from which clients read. A client whose
+connection broke can thus resume with ``Last-Event-ID`` without loss. When the last client of a
+stream disconnects before its end, the task is cancelled. The last event always reports how the
+stream ended: no exception reaches the server, which would end the response as if it were complete.
+
+FastAPI's own generator routes are not used, only their encoding: they send a 200 before the
+question is validated, hide exceptions of the generator, and have a fixed heartbeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+from fastapi import Response
+from fastapi.responses import StreamingResponse
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from pydantic import BaseModel
+from starlette.types import Message, Receive, Scope, Send
+
+from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping
+from bythebook.server.disconnect import close_connection
+
+_log = logging.getLogger(__name__)
+
+Told = tuple[str, BaseModel]  # name and payload of an event
+Fail = Callable[[BookError], Told]
+Write = Callable[[str, str, str], bytes]  # encodes id, name and data of an event
+
+MEDIA_TYPE = "text/event-stream"
+
+_EVENT_ID = re.compile(r"([0-9a-f]{32})\.([0-9]{1,9})")
+# Not line ends in server-sent events, but many clients split at them; JSON can escape them.
+_LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
+_LAST = frozenset({"done", "error"})
+_HEADERS = {
+    "Cache-Control": "no-store, no-transform",  # no-transform: proxies must not compress it
+    "X-Accel-Buffering": "no",  # nginx must not buffer events
+}
+
+
+def named(event_id: str, name: str, data: str) -> bytes:
+    """Encode an event with its name and id."""
+    return format_sse_event(data_str=data, event=name, id=event_id)
+
+
+def bare(_: str, name: str, data: str) -> bytes:
+    """Encode data only, as OpenAI's clients expect; ``[DONE]`` marks a complete answer."""
+    end = format_sse_event(data_str="[DONE]") if name == "done" else b""
+    return format_sse_event(data_str=data) + end
+
+
+class Stream:
+    """Event buffer of one answer, shared by all its readers."""
+
+    def __init__(
+        self,
+        telling: AsyncGenerator[Told, None],
+        fail: Fail,
+        owner: str | None,
+        write: Write = named,
+    ) -> None:
+        self.id = uuid.uuid4().hex
+        self.owner = owner
+        self.ending: str | None = None  # name of the last event, once it was added
+        self.size = 0  # in bytes
+        self.readers = 0
+        self._telling = telling
+        self._fail = fail
+        self._write = write
+        self._events: list[bytes] = []
+        self._more = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @property
+    def ended(self) -> bool:
+        return self.ending is not None
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._follow())
+
+    async def end(self, error: BookError) -> None:
+        """End the stream with this error unless it has ended, and wait for its task."""
+        going_on = not self.ended
+        self.finish(error)
+        if self._task is None:
+            return
+        if going_on:
+            self._task.cancel()
+        await asyncio.wait({self._task})
+
+    def settle(self) -> None:
+        """Drop the finished task, which holds references to all it worked on; keep the events."""
+        self._task = None
+
+    async def read(self, number: int, *, heartbeat_s: float) -> AsyncGenerator[bytes, None]:
+        """Yield all past and future events after the event with this number."""
+        while True:
+            while number < len(self._events):
+                told, number = self._events[number:], len(self._events)
+                yield b"".join(told)
+            if self.ended:
+                return
+            try:
+                async with asyncio.timeout(heartbeat_s):
+                    await self._more.wait()
+            except TimeoutError:
+                yield KEEPALIVE_COMMENT
+
+    async def _follow(self) -> None:
+        try:
+            async with aclosing(self._telling):
+                async for told in self._telling:
+                    self._add(told)
+            self.finish(ServiceError("The answer broke off.", hint="Ask again."))
+        except BookError as error:
+            self.finish(error)
+        except Exception:
+            _log.exception("a stream broke off")
+            self.finish(ServiceError("Something went wrong.", hint="Ask again."))
+
+    def finish(self, error: BookError) -> None:
+        """Add this error as the last event unless the stream has ended."""
+        if not self.ended:
+            self._add(self._fail(error))
+
+    def _add(self, told: Told) -> None:
+        if self.ended:  # the client has the last event; drop later ones
+            return
+        name, body = told
+        number = len(self._events) + 1
+        data = body.model_dump_json().translate(_LINE_ENDS)
+        event = self._write(f"{self.id}.{number}", name, data)
+        self._events.append(event)
+        self.size += len(event)
+        self.ending = name if name in _LAST else None
+        self._more.set()
+        self._more.clear()
+
+
+class Streams:
+    """Registry of this process's streams; finished ones are kept for ``keep_s`` seconds.
+
+    At most ``most`` streams are open at once, and finished ones are limited in number and bytes,
+    the oldest being evicted first. A stream of another worker is not found here, and the client is
+    told to ask again. A client that reads nothing is disconnected after ``patience_s``.
+    """
+
+    def __init__(
+        self,
+        *,
+        heartbeat_s: float = 15,
+        patience_s: float = 55,  # with cleanup, disconnected within a minute
+        keep_s: float = 120,
+        most: int = 1000,
+        most_bytes: int = 16 << 20,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.patience_s = patience_s
+        self._heartbeat_s = heartbeat_s
+        self._keep_s = keep_s
+        self._most = most
+        self._most_bytes = most_bytes
+        self._clock = clock
+        self._open: dict[str, Stream] = {}
+        self._finished: dict[str, tuple[Stream, float]] = {}  # with its end time, oldest first
+        self._stopping = False
+
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
+    @property
+    def kept_count(self) -> int:
+        return len(self._finished)
+
+    def begin(
+        self,
+        telling: AsyncGenerator[Told, None],
+        *,
+        fail: Fail,
+        owner: str | None,
+        write: Write = named,
+    ) -> Response:
+        """Start a stream; return the response with all its events."""
+        if self._stopping:
+            raise Stopping
+        if len(self._open) >= self._most:
+            raise ServiceError("Too many answers are being written at once.", hint="Ask again.")
+        return self._response(Stream(telling, fail, owner, write), after=0)
+
+    def resume(self, last_event_id: str, *, owner: str | None) -> Response:
+        """Return a response with the events after the last one received."""
+        match = _EVENT_ID.fullmatch(last_event_id)
+        if match is None:
+            raise InvalidInput(
+                "Last-Event-ID names no event of a stream.", hint="Send the last id you received."
+            )
+        self._forget()
+        name, number = match[1], int(match[2])
+        stream = self._open.get(name) or self._finished.get(name, (None,))[0]
+        if stream is None or stream.owner != owner or number > len(stream):
+            raise NotFound("This stream is not kept here (any more).", hint="Ask again.")
+        return self._response(stream, after=number)
+
+    async def stop(self) -> None:
+        """End all streams with the error that the server stops; accept no new ones."""
+        self._stopping = True
+        await asyncio.gather(*(stream.end(Stopping()) for stream in list(self._open.values())))
+
+    def _response(self, stream: Stream, *, after: int) -> Response:
+        return _StreamResponse(self, stream, stream.read(after, heartbeat_s=self._heartbeat_s))
+
+    def enter(self, stream: Stream) -> None:
+        stream.readers += 1
+        if self._stopping:  # since ``begin`` or ``resume``
+            stream.finish(Stopping())
+        if not stream.ended:
+            self._open[stream.id] = stream
+            stream.start()
+
+    async def leave(self, stream: Stream) -> None:
+        stream.readers -= 1
+        if stream.readers or stream.id not in self._open:
+            return
+        await stream.end(ServiceError("The reader left before the end.", hint="Ask again."))
+        stream.settle()
+        if self._open.pop(stream.id, None) is not None:
+            self._finished[stream.id] = (stream, self._clock())
+            self._forget()
+
+    def _forget(self) -> None:
+        now, size = self._clock(), sum(stream.size for stream, _ in self._finished.values())
+        for name, (stream, ended) in list(self._finished.items()):
+            within = len(self._finished) <= self._most and size <= self._most_bytes
+            if within and now - ended <= self._keep_s:
+                return
+            del self._finished[name]
+            size -= stream.size
+
+
+class _StreamResponse(StreamingResponse):
+    """Response that sends a stream until it ends, or the client disconnects or stops reading."""
+
+    def __init__(self, streams: Streams, stream: Stream, told: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(told, media_type=MEDIA_TYPE, headers=_HEADERS)
+        self._told = told
+        self._streams = streams
+        self._stream = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_in_time(message: Message) -> None:
+            try:
+                async with asyncio.timeout(self._streams.patience_s):
+                    await send(message)
+            except TimeoutError:
+                # HTTP/2 connections may be shared, and their streams can end without closing them.
+                if scope["http_version"].startswith("1") and scope.get("client"):
+                    host, port = scope["client"]
+                    close_connection((host, int(port)))  # granian passes the port as text
+                raise
+
+        self._streams.enter(self._stream)
+        work = {
+            asyncio.create_task(self.stream_response(send_in_time)),
+            asyncio.create_task(self.listen_for_disconnect(receive)),
+        }
+        try:
+            await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+            await self._told.aclose()
+            # Before ``leave``, so that a stream abandoned by its client has no ending yet.
+            scope.setdefault("state", {})["stream_ending"] = self._stream.ending
+            await self._streams.leave(self._stream)

@@ -1,0 +1,1 @@
+"""Reading of books from files: Docusaurus, mdBook and plain Markdown."""

@@ -1,0 +1,1 @@
+"""Docusaurus sites: configuration, sidebars, page order and routes."""

@@ -1,0 +1,1 @@
+"""Parsing of Markdown and MDX into blocks."""

@@ -1,0 +1,257 @@
+"""Builder of the block tree: a stack of open containers and elements with their blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from markdown_it.token import Token
+
+from bythebook.sources.markdown.blocks import Document, Heading, Listing, Paragraph, Remark, Span
+from bythebook.sources.markdown.elements import (
+    BLOCK_NAMES,
+    HIDDEN_NAMES,
+    Frame,
+    TabLabels,
+    finish_container,
+    finish_element,
+    settle_rows,
+)
+from bythebook.sources.markdown.inline import Values, shown_value, slug_text, tidy, visible
+from bythebook.sources.markdown.jsx import Expression, Tag
+from bythebook.sources.slugs import Slugger
+
+_MAX_FRAMES = 40  # of elements nested deeper, only the text is kept
+
+Partial = Callable[[Tag, Span], Document | None]  # the file that a tag includes, if any
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """Context of a file beyond its own tokens."""
+
+    span_of: Callable[[int, int], Span]  # lines -> offsets in the source file
+    line_of: Callable[[int], int]  # line -> line of the source file, from 1
+    partial: Partial
+    values: Values
+    maths: bool
+    mdx: bool = True
+
+
+@dataclass(slots=True)
+class Builder:
+    around: Surroundings
+    frames: list[Frame] = field(default_factory=lambda: [Frame("page", 0)])
+    anchors: set[str] = field(default_factory=set)
+    remarks: list[Remark] = field(default_factory=list)
+    inlined: dict[int, Document] = field(default_factory=dict)  # id of a tag -> its file
+    notes: dict[str, Frame] = field(default_factory=dict)
+    note_order: dict[str, None] = field(default_factory=dict)
+    slugger: Slugger = field(default_factory=Slugger)
+    tabs: TabLabels = field(default_factory=TabLabels)
+    line: int = 0
+    line_end: int = 0
+
+    # --- frames ---
+
+    @property
+    def top(self) -> Frame:
+        return self.frames[-1]
+
+    @property
+    def span(self) -> Span:
+        return self.around.span_of(self.line, self.line_end)
+
+    def open(self, name: str, tag: Tag | None = None) -> Frame:
+        self.frames.append(Frame(name, self.line, tag))
+        return self.top
+
+    def close(self) -> None:
+        frame = self.frames.pop()
+        span = self.around.span_of(frame.start, max(frame.start + 1, self.line_end))
+        settle_rows(frame, span)
+        if frame.tag is None and frame.name == "note":
+            self._keep_note(frame)
+        elif len(self.frames) > _MAX_FRAMES and frame.name != "table":
+            self._flatten(frame, span)
+        elif frame.tag is None:
+            finish_container(frame, self.top, span)
+        else:
+            finish_element(frame, self.top, span)
+
+    def _flatten(self, frame: Frame, span: Span) -> None:
+        title = frame.title.rpartition("\n")[2]
+        if title:
+            self.top.blocks.append(Paragraph(title, span))
+        self.top.blocks.extend(frame.blocks)
+
+    def _keep_note(self, frame: Frame) -> None:
+        """Store a footnote for the end of the page; a duplicate label keeps both texts."""
+        known = self.notes.setdefault(frame.title, frame)
+        if known is not frame:
+            known.blocks.extend(frame.blocks)
+
+    def close_markdown(self, name: str) -> None:
+        """Close a Markdown container and any elements left open inside it."""
+        while len(self.frames) > 1:
+            done = self.top.name == name and self.top.tag is None
+            self.close()
+            if done:
+                return
+
+    # --- text ---
+
+    def add_text(self, children: Sequence[Token]) -> None:
+        text = visible(children, self.around.values)
+        if text:
+            self.top.blocks.append(Paragraph(text, self.span))
+
+    def add_inline(self, children: Sequence[Token]) -> None:
+        """Add a paragraph, split where a block-level element begins or ends."""
+        start = 0
+        self.refer(children)
+        for place, child in enumerate(children):
+            if child.type == "expression":
+                self.report_expression(child.meta["expression"])
+            elif child.type == "tag":
+                self.report_properties(child.meta["tag"])
+                if self.stands_alone(child.meta["tag"]):
+                    self.add_text(children[start:place])
+                    self.add_tag(child.meta["tag"])
+                    start = place + 1
+        self.add_text(children[start:])
+
+    def stands_alone(self, tag: Tag) -> bool:
+        if tag.is_literal:
+            return False
+        return tag.name in BLOCK_NAMES or self._partial(tag) is not None
+
+    def _partial(self, tag: Tag) -> Document | None:
+        if tag.closing or not tag.name[:1].isupper():
+            return None
+        if id(tag) not in self.inlined:
+            document = self.around.partial(tag, self.span)
+            if document is None:
+                return None
+            self.inlined[id(tag)] = document
+        return self.inlined[id(tag)]
+
+    # --- tags ---
+
+    def add_tag(self, tag: Tag) -> None:
+        self.tabs.note(tag)
+        if tag.is_literal:
+            self.top.blocks.append(Paragraph(tag.raw, self.span))
+        elif tag.closing:
+            if tag.paired:
+                self._close_tag(tag)
+        elif (document := self._partial(tag)) is not None:
+            self.top.blocks.extend(document.blocks)
+            self.remarks.extend(document.remarks)
+        else:
+            if tag.text_of("alt"):
+                self.top.blocks.append(Paragraph(tidy(tag.text_of("alt")), self.span))
+            if tag.paired or tag.alone:
+                title = self.tabs.label(tag) if tag.name == "TabItem" else ""
+                self.open(tag.name, tag).title = title
+            if tag.alone:
+                self.close()
+
+    def _close_tag(self, tag: Tag) -> None:
+        for frame in reversed(self.frames):
+            if frame.tag is None:
+                self._reveal(tag.name)
+                return  # the element was opened outside this list, quote or box
+            if frame.name == tag.name:
+                break
+        while self.top.name != tag.name:
+            self.close()
+        self.close()
+
+    def _reveal(self, name: str) -> None:
+        """Show a hidden element that is closed in another block, rather than lose the rest."""
+        for frame in reversed(self.frames):
+            if frame.tag is not None and frame.name == name and name in HIDDEN_NAMES:
+                frame.name = ""
+                return
+
+    def add_expression(self, expression: Expression) -> None:
+        text = shown_value(expression, self.around.values)
+        self.report_expression(expression)
+        if text and self.top.name in ("CodeBlock", "Code", "pre"):
+            self.top.blocks.append(Paragraph(text.removesuffix("\n"), self.span))
+        elif text and text.strip():
+            self.top.blocks.append(Paragraph(tidy(text), self.span))
+
+    def report_expression(self, expression: Expression) -> None:
+        if shown_value(expression, self.around.values) is None:
+            code = " ".join(expression.code.split())[:60]
+            self.remark(f"{{{code}}} is computed by the site; its text is not in any passage")
+
+    def report_unclosed(self, tag: Tag) -> None:
+        """Report an unpaired tag: an error in MDX, but not for HTML in plain Markdown."""
+        if self.around.mdx and not tag.paired:
+            lacks = "is never opened" if tag.closing else "is never closed"
+            kept = "; it stays in the text as it is" if tag.is_literal else ""
+            self.remark(f"{' '.join(tag.raw.split())[:60]} {lacks}{kept}")
+
+    def report_properties(self, tag: Tag) -> None:
+        """Report text in a component's properties, which the component may display."""
+        if tag.closing or tag.name in BLOCK_NAMES or not tag.name[:1].isupper():
+            return
+        held = {name: _count_words(tag.value_of(name)) for name in tag.attributes if name != "alt"}
+        named = [name for name, count in held.items() if count]
+        if named and self._partial(tag) is None:
+            count = sum(held.values())
+            self.remark(
+                f"<{tag.name}> holds {count} words in its properties ({', '.join(named)}); "
+                "they are not in any passage"
+            )
+
+    def remark(self, text: str) -> None:
+        self.remarks.append(Remark(self.around.line_of(self.line), text))
+
+    # --- headings and footnotes ---
+
+    def add_heading(self, level: int, children: Sequence[Token], explicit: str) -> None:
+        self.refer(children)
+        anchor: str | None = explicit or self.slugger.slug(slug_text(children))
+        text = visible(children, self.around.values).replace("\n", " ")
+        if level == 1:
+            anchor = None  # the theme renders an h1 without its id
+        elif anchor in self.anchors:
+            self.remark(f'the heading id "{anchor}" occurs twice: links go to the first')
+        self.anchors.add(anchor or "")
+        self.top.blocks.append(Heading(level, text, anchor, self.span))
+
+    def refer(self, children: Sequence[Token]) -> None:
+        """Record the footnotes that a line refers to, in order (as the page numbers them).
+
+        Also report the elements that it leaves open.
+        """
+        for child in children:
+            if child.type == "footnote_ref":
+                self.note_order.setdefault(child.meta.get("label", ""))
+            elif child.type == "tag":
+                self.report_unclosed(child.meta["tag"])
+
+    def add_notes(self) -> None:
+        shown = [self.notes[label] for label in self.note_order if label in self.notes]
+        if not shown:
+            return
+        span = self.around.span_of(shown[0].start, shown[0].start + 1)
+        heading = Heading(2, "Footnotes", "footnote-label", span)
+        items = tuple(tuple(frame.blocks) for frame in shown)
+        self.frames[0].blocks += [heading, Listing(True, 1, items, span)]
+
+
+def _count_words(value: object, *, at_least: int = 3) -> int:
+    """Count the words of prose; a single name or number counts only in a list."""
+    if isinstance(value, str):
+        count = len(value.split())
+        return count if count >= at_least else 0
+    if isinstance(value, dict):
+        return sum(_count_words(item) for item in value.values())
+    if isinstance(value, list):
+        return sum(_count_words(item, at_least=1) for item in value)
+    return 0

@@ -1,0 +1,89 @@
+"""Block tree of a page: its visible content in order, without Markdown markup.
+
+Every block has its offsets in the source file (``span``), so that a citation can be located.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    level: int
+    text: str
+    anchor: str | None  # as in the page's HTML; None if the heading has no id there
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    language: str
+    title: str
+    text: str  # verbatim, without the last line end
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Maths:
+    text: str  # the source between the dollar signs
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    ordered: bool
+    start: int
+    items: tuple[tuple[Block, ...], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    blocks: tuple[Block, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Blocks with a visible title: an admonition, a tab, ``<details>`` or a footnote."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    span: Span
+
+
+Block = Heading | Paragraph | Code | Maths | Table | Listing | Quote | Box
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Warning about a page for its author."""
+
+    line: int | None  # from 1, in the file
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Parsed file."""
+
+    blocks: tuple[Block, ...]
+    headings: tuple[Heading, ...]  # all on the page, including those inside boxes and lists
+    words: tuple[str, ...]  # the visible words, taken from the parser's tokens
+    remarks: tuple[Remark, ...] = ()

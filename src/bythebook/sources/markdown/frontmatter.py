@@ -1,0 +1,160 @@
+"""Reader of front matter (YAML 1.2) at the start of a file."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from bythebook.language.text import clean
+from bythebook.sources.markdown.yaml_scalars import plain_value, read_simple
+
+MAX_CHARACTERS = 64 * 1024
+MAX_DEPTH = 20
+_MOST_OPEN = 10 * MAX_DEPTH  # brackets, also inside text: parsing time is quadratic in them
+
+_TOO_DEEP = f"YAML is nested deeper than {MAX_DEPTH} levels"
+_BRACKET = re.compile(r"[\[\]{}]")
+_LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
+_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null")} | {
+    f"tag:yaml.org,2002:{kind}" for kind in ("seq", "map", "timestamp")
+}
+
+
+class UnreadableFrontMatter(Exception):
+    """Reason why front matter is rejected, with the line of the text (from 1)."""
+
+    def __init__(self, reason: str, line: int | None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+
+
+def read_front_matter(text: str) -> tuple[dict[str, object], int]:
+    """Return the front matter and its number of lines, fences included."""
+    head, lines = _split(text)
+    if not lines:
+        return {}, 0
+    if len(head) > MAX_CHARACTERS:
+        raise UnreadableFrontMatter("front matter is longer than 64 KiB", 1)
+    value = read_yaml(head, first_line=2)
+    if value is None:
+        return {}, lines
+    if not isinstance(value, dict):
+        raise UnreadableFrontMatter("front matter is not a list of names and values", 2)
+    return {str(key): item for key, item in value.items()}, lines
+
+
+def read_yaml(text: str, *, first_line: int = 1) -> object:
+    """Parse one YAML document to Python values. Reject aliases, tags and deep nesting."""
+    simple = read_simple(text)
+    if simple is not None:
+        return simple
+    _refuse_open_brackets(text, first_line)
+    try:
+        return parse_yaml(text, first_line)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = mark.line + first_line if mark is not None else None
+        raise UnreadableFrontMatter(f"YAML: {error.problem or 'not readable'}", line) from None
+    except (YAMLError, ValueError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "not readable"
+        raise UnreadableFrontMatter(f"YAML: {reason}", first_line) from None
+
+
+def _refuse_open_brackets(text: str, first_line: int) -> None:
+    """Reject texts with too many open brackets, before the parser's lookahead gets slow."""
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        depth = depth + 1 if found[0] in "[{" else max(depth - 1, 0)
+        if depth > _MOST_OPEN:
+            line = text.count("\n", 0, found.start()) + first_line
+            raise UnreadableFrontMatter(_TOO_DEEP, line)
+
+
+def _split(text: str) -> tuple[str, int]:
+    """Return the text between the fences, and the number of lines including the fences."""
+    lines = (clean(found.group(1)) for found in _LINE.finditer(text))
+    first = next(lines)
+    if not first.startswith("---") or first.startswith("----"):
+        return "", 0
+    head: list[str] = []
+    for line in lines:
+        if line.startswith("---"):
+            break
+        head.append(line + "\n")
+    else:
+        return "", 0  # a horizontal rule at the top of a page without front matter
+    language = first[3:].strip()
+    if language and language not in ("yaml", "yml"):
+        # gray-matter would execute `---js` as code.
+        raise UnreadableFrontMatter(f"front matter in {language[:20]!r} is not read, only YAML", 1)
+    return "".join(head), len(head) + 2
+
+
+class _Nest:
+    """Open list or mapping; ``waiting`` means that the value of ``key`` comes next."""
+
+    __slots__ = ("key", "value", "waiting")
+
+    def __init__(self, value: dict[object, object] | list[object]) -> None:
+        self.value = value
+        self.key: object = None
+        self.waiting = False
+
+    def add(self, item: object) -> None:
+        if isinstance(self.value, list):
+            self.value.append(item)
+        elif self.waiting:
+            self.value[self.key] = item
+            self.waiting = False
+        else:
+            self.key, self.waiting = (item if _hashable(item) else str(item)), True
+
+
+def parse_yaml(text: str, first_line: int) -> object:
+    """Parse like ``read_yaml``, but always with the full parser and with its own errors."""
+    nests: list[_Nest] = []
+    top = _Nest([])
+    for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
+        _refuse(event, len(nests), first_line)
+        if isinstance(event, ScalarEvent):
+            (nests[-1] if nests else top).add(_scalar(event))
+        elif isinstance(event, (MappingStartEvent, SequenceStartEvent)):
+            nests.append(_Nest({} if isinstance(event, MappingStartEvent) else []))
+        elif isinstance(event, (MappingEndEvent, SequenceEndEvent)):
+            done = nests.pop().value
+            (nests[-1] if nests else top).add(done)
+    assert isinstance(top.value, list)
+    return top.value[0] if top.value else None
+
+
+def _refuse(event: Event, depth: int, first_line: int) -> None:
+    line = event.start_mark.line + first_line
+    if isinstance(event, AliasEvent):
+        raise UnreadableFrontMatter("YAML aliases (*name) are not allowed", line)
+    if depth > MAX_DEPTH:
+        raise UnreadableFrontMatter(_TOO_DEEP, line)
+    tag = getattr(event, "tag", None)
+    if tag is not None and str(tag) not in _TAGS:
+        raise UnreadableFrontMatter(f"YAML tag {str(tag)[:40]!r} is not allowed", line)
+
+
+def _scalar(event: ScalarEvent) -> object:
+    is_text = event.style is not None or event.tag is not None  # quoted and block scalars
+    return event.value if is_text else plain_value(event.value)
+
+
+def _hashable(item: object) -> bool:
+    return not isinstance(item, (dict, list))

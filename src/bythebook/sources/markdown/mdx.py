@@ -1,0 +1,235 @@
+"""Parser of MDX or plain Markdown files into the block tree of their visible content."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TypeVar
+
+from markdown_it.token import Token
+
+from bythebook.language.text import clean, words
+from bythebook.sources.js_literals import Budget
+from bythebook.sources.markdown.block_builder import Builder, Surroundings
+from bythebook.sources.markdown.blocks import Document, Paragraph, Remark, Span
+from bythebook.sources.markdown.grammar import grammar
+from bythebook.sources.markdown.jsx import (
+    Expression,
+    Tag,
+    pair_tags,
+    read_constants,
+    read_imports,
+    scan_tag,
+)
+from bythebook.sources.markdown.token_visitor import build, headings_of
+from bythebook.sources.markdown.visible_words import visible_words
+from bythebook.sources.slugs import Slugger, slug
+
+Value = TypeVar("Value")
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_RAW = "!!raw-loader!"
+_UNWRAPPED = {size: re.compile(rf" *`{{{size}}} *mdx-code-block\Z") for size in (3, 4)}
+
+# (imported path, properties, span) -> the file's block tree, or None if it is not Markdown
+OpenPartial = Callable[[str, Mapping[str, object], Span], Document | None]
+
+
+def _no_partial(path: str, properties: Mapping[str, object], span: Span) -> Document | None:
+    return None
+
+
+OpenText = Callable[[str], str | None]  # imported path -> the file's raw text
+
+
+def _no_text(path: str) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class MdxSource:
+    """Lines of a file without line ends, each with its offset and number in the file."""
+
+    lines: tuple[str, ...]
+    starts: tuple[int, ...]  # one more entry than lines
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: str, *, skip_lines: int = 0) -> MdxSource:
+        if "\r" in text:
+            starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+            lines = clean(_LINE_END.sub("\n", text)).split("\n")
+        else:
+            starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))][:-1]
+            lines = clean(text).split("\n")
+        numbers = range(1, len(lines) + 1)
+        return cls(
+            tuple(lines[skip_lines:]),
+            (*starts[skip_lines:], len(text)),
+            tuple(numbers[skip_lines:]),
+        )
+
+    def span(self, first: int, last: int) -> Span:
+        top = len(self.starts) - 1
+        return self.starts[min(first, top)], self.starts[min(last, top)]
+
+    def number(self, line: int) -> int:
+        return self.numbers[min(line, len(self.numbers) - 1)] if self.numbers else 1
+
+
+@dataclass(frozen=True, slots=True)
+class ParseOptions:
+    """Options for parsing a file."""
+
+    mdx: bool = True
+    loose: bool = False  # not MDX, but Markdown inside HTML is parsed
+    maths: str = "guess"  # "on", "off" or "guess"
+    comment_ids: bool = False  # <!-- #id --> sets a heading's id
+    slug: Callable[[str], str] = slug  # heading text -> anchor
+    open_partial: OpenPartial = _no_partial
+    open_text: OpenText = _no_text
+    values: Mapping[str, object] = field(default_factory=dict)
+    place: Span | None = None  # for a partial: span of its use in the page
+
+
+_AS_MDX = ParseOptions()
+
+
+def parse(source: MdxSource, reading: ParseOptions = _AS_MDX) -> Document:
+    """Parse one file into a Document. Never fails: any text is accepted."""
+    source = unwrap(source)
+    try:
+        return _parse(source, reading)
+    except RecursionError:
+        return _as_plain_text(source)
+
+
+def _parse(source: MdxSource, reading: ParseOptions) -> Document:
+    flavour = "mdx" if reading.mdx else "loose" if reading.loose else "md"
+    parser = grammar(flavour, maths=reading.maths, comment_ids=reading.comment_ids)
+    text = "\n".join(source.lines).replace("\0", "\ufffd")
+    tokens = parser.parse(text, {"budget": Budget(len(text))})
+    pair_tags(list(_tags(tokens)))
+    code = [token.content for token in tokens if token.type == "module_code"]
+    imports = _merge(map(read_imports, code))
+    values = {
+        **reading.values,
+        **_merge(map(read_constants, code)),
+        **_imported_texts(imports, reading.open_text),
+    }
+    around = _surroundings(source, reading, imports, values)
+    builder = Builder(around, slugger=Slugger(reading.slug))
+    blocks = build(builder, tokens)
+    return Document(
+        blocks,
+        tuple(headings_of(blocks)),
+        visible_words(tokens, values, builder.inlined),
+        tuple(builder.remarks),
+    )
+
+
+def _imported_texts(imports: Mapping[str, str], open_text: OpenText) -> dict[str, object]:
+    """Return the texts of raw imports by name: ``import code from '!!raw-loader!./a.py'``."""
+    raw = {name: path.removeprefix(_RAW) for name, path in imports.items() if path.startswith(_RAW)}
+    texts = {name: open_text(path) for name, path in raw.items()}
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+def _surroundings(
+    source: MdxSource,
+    reading: ParseOptions,
+    imports: Mapping[str, str],
+    values: Mapping[str, object],
+) -> Surroundings:
+    place = reading.place
+
+    def partial(tag: Tag, span: Span) -> Document | None:
+        if tag.name not in imports:
+            return None
+        properties = {f"props.{name}": tag.value_of(name) for name in tag.attributes}
+        return reading.open_partial(imports[tag.name], properties, place or span)
+
+    return Surroundings(
+        span_of=source.span if place is None else lambda first, last: place,
+        line_of=source.number,
+        partial=partial,
+        values=values,
+        maths=reading.maths != "off",
+        mdx=reading.mdx,
+    )
+
+
+def _merge(mappings: Iterable[dict[str, Value]]) -> dict[str, Value]:
+    return {name: value for mapping in mappings for name, value in mapping.items()}
+
+
+def _tags(tokens: Sequence[Token]) -> Iterator[Tag]:
+    """Yield every tag of the page in order. Converts HTML block tokens to flow tokens."""
+    for token in tokens:
+        if token.type == "html_block":
+            token.type, token.meta = "flow", {"parts": _html_parts(token.content)}
+        if token.type == "flow":
+            yield from (part for part in token.meta["parts"] if isinstance(part, Tag))
+        for child in token.children or ():
+            if child.type == "tag":
+                yield child.meta["tag"]
+
+
+def _html_parts(content: str) -> list[Tag | Expression | str]:
+    """Split a CommonMark HTML block into tags and text, which is not parsed as Markdown."""
+    parts: list[Tag | Expression | str] = []
+    budget, place, text_start = Budget(len(content)), 0, 0
+    last_comment_end = content.rfind("-->")
+    while (place := content.find("<", place)) >= 0:
+        is_comment = content.startswith("<!--", place) and place < last_comment_end
+        comment_end = content.find("-->", place + 4) if is_comment else -1
+        scanned = scan_tag(content, place, len(content), budget) if comment_end < 0 else None
+        if comment_end < 0 and scanned is None:
+            place += 1
+            continue
+        parts.append(html.unescape(content[text_start:place]))
+        if scanned is not None:
+            parts.append(scanned[0])
+        place = text_start = scanned[1] if scanned is not None else comment_end + 3
+    parts.append(html.unescape(content[text_start:]))
+    return parts
+
+
+def unwrap(source: MdxSource) -> MdxSource:
+    """Remove ```` ```mdx-code-block ```` fences: Docusaurus parses their content as MDX."""
+    for size, opening in _UNWRAPPED.items():
+        fences: set[int] = set()
+        start: int | None = None
+        for place, line in enumerate(source.lines):
+            if start is None:
+                if "mdx-code-block" in line and opening.match(line):
+                    start = place
+            elif place > start + 1 and line.strip(" ") == "`" * size and line.endswith("`"):
+                fences |= {start, place}
+                start = None
+        if fences:
+            source = _without_lines(source, fences)
+    return source
+
+
+def _without_lines(source: MdxSource, dropped: set[int]) -> MdxSource:
+    kept = [place for place in range(len(source.lines)) if place not in dropped]
+    return MdxSource(
+        tuple(source.lines[place] for place in kept),
+        (*(source.starts[place] for place in kept), source.starts[-1]),
+        tuple(source.numbers[place] for place in kept),
+    )
+
+
+def _as_plain_text(source: MdxSource) -> Document:
+    """Return each line as a paragraph: fallback for files nested too deeply to parse."""
+    blocks = tuple(
+        Paragraph(line.strip(), source.span(place, place + 1))
+        for place, line in enumerate(source.lines)
+        if line.strip()
+    )
+    seen = tuple(words("\n".join(source.lines)))
+    return Document(blocks, (), seen, (Remark(1, "nested too deeply; read as plain text"),))

@@ -1,0 +1,151 @@
+"""mdBook sources: chapters from ``SUMMARY.md``, includes, URLs and anchors.
+
+Follows mdBook's documentation: chapters are the links of the summary, in its order; parts are its
+headings; ``README.md`` becomes ``index.html``; anchors have a rule of their own.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote, unquote
+
+from bythebook.sources.files import Files, UnreadableFile
+
+_LINK = re.compile(r"^(\s*)(?:[-*+]\s+)?\[([^\]]*)\]\(<?([^)>#\s]*)>?(?:#[^)]*)?\)\s*$")
+_PART = re.compile(r"#\s+(.+)")
+_INCLUDE = re.compile(
+    r"(?<!\\)\{\{\s*#(?:include|rustdoc_include|playground)"
+    r"\s+([^\s:}]++)(?::([^\s}]*+))?+[^{}]*+\}\}"
+)
+_ANCHOR_LINE = re.compile(r"ANCHOR(?:_END)?:\s*([\w-]+)")
+_MAX_INCLUDED = 2 * 1024 * 1024  # characters of all includes in one page
+
+OpenText = Callable[[PurePosixPath], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    file: PurePosixPath  # relative to the folder of the summary
+    title: str
+    part: str | None  # the summary's heading above it
+    above: str | None  # the outermost chapter it belongs to
+
+
+@dataclass(frozen=True, slots=True)
+class MdBook:
+    folder: Path  # contains SUMMARY.md
+    base_url: str
+    language: str | None
+
+    def chapters(self, files: Files) -> list[Chapter]:
+        return list(read_summary(files.read(self.folder, PurePosixPath("SUMMARY.md"))))
+
+    def url(self, file: PurePosixPath, origin: str, base_url: str | None) -> str:
+        name = "index" if file.stem.lower() == "readme" else file.stem
+        path = posixpath.join("/", base_url or self.base_url, str(file.with_name(f"{name}.html")))
+        return origin.rstrip("/") + quote(path)
+
+
+def find_mdbook(files: Files, docs: Path) -> MdBook | None:
+    """Return the mdBook of which this is the root or source folder, or None."""
+    for home, folder in ((docs, None), (docs.parent, docs)):
+        config = _read_config(files, home / "book.toml")
+        source = folder or home / str(_below(config, "book").get("src", "src"))
+        if files.has_file(source / "SUMMARY.md") and (folder is None or folder == docs):
+            html = _below(_below(config, "output"), "html")
+            language = _below(config, "book").get("language")
+            return MdBook(
+                folder=source,
+                base_url=str(html.get("site-url", "/")),
+                language=language if isinstance(language, str) else None,
+            )
+    return None
+
+
+def _read_config(files: Files, file: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(files.read(file.parent, PurePosixPath(file.name)))
+    except (UnreadableFile, tomllib.TOMLDecodeError):
+        return {}
+
+
+def _below(table: dict[str, object], name: str) -> dict[str, object]:
+    value = table.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _title(words: str) -> str | None:
+    """Return the heading text without closing ``#`` characters, or None if empty."""
+    return words.strip().rstrip("#").rstrip() or None
+
+
+def read_summary(text: str) -> Iterator[Chapter]:
+    """Yield the chapters that have a file, in reading order, each file once."""
+    part: str | None = None
+    outermost: str | None = None
+    seen: set[str] = set()
+    first_heading = True
+    for line in text.splitlines():
+        heading = _PART.match(line)
+        if heading:
+            part = None if first_heading else _title(heading[1])  # the first is "Summary"
+            first_heading = False
+        link = _LINK.match(line)
+        if link is None:
+            continue
+        indent, title, target = link.groups()
+        outermost = outermost if indent else title
+        path = posixpath.normpath(unquote(target))
+        if target and not path.startswith(("..", "/")) and path not in seen:
+            seen.add(path)
+            yield Chapter(PurePosixPath(path), title, part, outermost)
+
+
+def with_includes(text: str, folder: PurePosixPath, open_text: OpenText) -> str:
+    """Expand ``{{#include file}}``, also with lines (``:2:10``) or an anchor (``:name``)."""
+    left = _MAX_INCLUDED
+
+    def put(directive: re.Match[str]) -> str:
+        nonlocal left
+        path = posixpath.normpath(posixpath.join(str(folder), directive.group(1)))
+        found = None if path.startswith(("..", "/")) else open_text(PurePosixPath(path))
+        if found is None or len(found) > left:
+            return directive.group(0)
+        left -= len(found)
+        return _part_of(found, directive.group(2) or "")
+
+    return _INCLUDE.sub(put, text)
+
+
+def _part_of(text: str, part: str) -> str:
+    lines = text.splitlines()
+    if re.fullmatch(r"\d*(?::\d*)?", part):
+        first, _, last = part.partition(":")
+        start = int(first or 1) - 1
+        end = int(last) if last else (start + 1 if first and ":" not in part else len(lines))
+        chosen = lines[start:end]
+    else:
+        chosen = _between_anchors(lines, part.partition(":")[0])
+    return "\n".join(line for line in chosen if not _ANCHOR_LINE.search(line))
+
+
+def _between_anchors(lines: list[str], name: str) -> list[str]:
+    inside, chosen = False, []
+    for line in lines:
+        anchor = _ANCHOR_LINE.search(line)
+        if anchor and anchor.group(1) == name:
+            inside = "ANCHOR_END" not in line
+        elif inside:
+            chosen.append(line)
+    return chosen
+
+
+def mdbook_slug(text: str) -> str:
+    """Return the id of a heading by mdBook's rule."""
+    kept = (char for char in text.strip() if char.isalnum() or char.isspace() or char in "_-")
+    return "".join("-" if char.isspace() else char.lower() for char in kept)

@@ -1,1 +1,0 @@
-"""Conversations: what was said before, and what a follow-up means without it."""

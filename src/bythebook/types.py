@@ -1,0 +1,440 @@
+"""Immutable data types of the pipeline, from source pages to replies.
+
+One term per concept: page, passage, hit, evidence, citation, reply, thread. The terms of the
+HTTP contracts (chunk, source, session) are used only in ``server/contracts/``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+# --- the book -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Location of a passage in the book."""
+
+    file: str  # relative to the docs folder, with forward slashes
+    title: str  # of the page
+    url: str  # of the page, with "#anchor" if the heading has one
+    module: str
+    chapter: str
+    section: tuple[str, ...]  # heading path below the page's title; empty before the first heading
+
+    @property
+    def page_url(self) -> str:
+        return self.url.partition("#")[0]
+
+    @property
+    def is_on_the_web(self) -> bool:
+        """Return whether the URL is absolute: without a site URL it is only a path, or empty."""
+        return self.url.startswith(("http://", "https://"))
+
+    @property
+    def heading(self) -> str:
+        """Return the nearest heading above the passage, or the page's title."""
+        return self.section[-1] if self.section else self.title
+
+    @property
+    def topic(self) -> str:
+        """Return the outermost heading: deeper ones may be generic, such as "Common mistakes"."""
+        return self.section[0] if self.section else self.title
+
+    @property
+    def path(self) -> str:
+        """Return the full heading path, ``Title › Section › Subsection``."""
+        return " › ".join((self.title, *self.section))
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Filterable metadata of a passage, from front matter and from its text."""
+
+    language: str = "en"
+    week: int | None = None
+    difficulty: str | None = None
+    keywords: tuple[str, ...] = ()
+    has_code: bool = False
+
+
+class UnitKind(StrEnum):
+    SENTENCE = "sentence"
+    ITEM = "item"
+    ROW = "row"
+    CODE = "code"
+    MATHS = "maths"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Smallest quotable part of a passage: ``passage.text[start:end]``."""
+
+    start: int
+    end: int
+    kind: UnitKind = UnitKind.SENTENCE
+    fragment: str = ""  # "text=…", if a browser can find the unit on its page with it
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Chunk of one section of one page, as visible text."""
+
+    id: str  # 64 hex digits; the same on every machine
+    text: str
+    place: Place
+    position: int  # 0, 1, 2 … within the page
+    content_hash: str  # SHA-256 of the text
+    metadata: Metadata = field(default_factory=Metadata)
+    units: tuple[Unit, ...] = ()
+    source: tuple[int, int] = (0, 0)  # offsets of the passage in its source file
+    tokens: int = 0
+    neighbours: tuple[str, ...] = ()  # ids of the previous and next passage of the section
+    # Set if the previous passage's code or maths block continues here: the separator, "\n" or "".
+    continues: str | None = None
+
+    def unit_text(self, unit: Unit) -> str:
+        return self.text[unit.start : unit.end]
+
+    @property
+    def embedded_text(self) -> str:
+        """Return the text to embed: the heading path, then the passage text."""
+        return f"{self.place.path}\n{self.text}"
+
+
+# --- questions and search results -------------------------------------------------------------
+
+FilterValue = str | int | bool
+
+# Filter names and the types of their values.
+FILTERS: Mapping[str, type[FilterValue]] = {
+    "module": str,
+    "chapter": str,
+    "section": str,
+    "url": str,
+    "language": str,
+    "difficulty": str,
+    "week": int,
+    "hasCode": bool,
+}
+
+
+class VectorState(StrEnum):
+    """Availability of semantic search; without it, search is by keywords."""
+
+    READY = "ready"
+    PENDING = "pending"
+    AWAY = "away"  # index or embedder does not respond: keyword search for now
+
+
+class Level(StrEnum):
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    INSUFFICIENT = "insufficient"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    text: str
+    selection: str | None = None
+    selection_url: str | None = None
+    selection_only: bool = True  # answer from the selection only; otherwise it guides the search
+    thread: str | None = None
+    top_k: int = 5
+    floor: float = 0.5
+    needs: Level = Level.INSUFFICIENT  # minimum confidence to answer; the floor applies first
+    filters: Mapping[str, FilterValue] = field(default_factory=dict)
+    page: str | None = None  # URL of the page being read: preferred among similar hits
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """Raw features behind a passage's score."""
+
+    passage_cosine: float = 0.0
+    unit_cosine: float = 0.0  # of the unit nearest to the question
+    term_weight: float = 0.0  # BM25 as a share of the question's maximum, 0–1
+    coverage: float = 0.0  # share of the question's weighted terms found in the passage, 0–1
+    # Counter-evidence from the passage text (retrieval/counter_evidence.py):
+    missing: float = 0.0  # weight of the rarest question term that the nearest unit lacks, 0–1
+    denied: float = 0.0  # 1: the question negates what the nearest unit affirms
+    strange: float = 0.0  # count of the question's names and numbers that the passage lacks
+    hollow: float = 0.0  # 1: it only repeats the question
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Rank of a passage by each signal alone, among all ranked passages."""
+
+    passage: int = 1
+    unit: int = 1
+    words: int = 1
+    among: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    passage: Passage
+    rank: int  # 1 is best
+    cosine: float  # raw, may be negative
+    score: float  # calibrated: 0.5 means as likely to hold the answer as not
+    signals: Signals = field(default_factory=Signals)
+    ranks: Ranks = field(default_factory=Ranks)
+    unit_cosines: tuple[float, ...] = ()  # one for each unit of the passage
+    vector: Vectors | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """ConfidenceMetrics of the contract chat, computed on calibrated scores."""
+
+    average: float = 0.0
+    minimum: float = 0.0
+    maximum: float = 0.0
+    count: int = 0
+    diversity: float = 0.0
+    level: Level = Level.INSUFFICIENT
+
+    @property
+    def should_answer(self) -> bool:
+        return self.level is not Level.INSUFFICIENT
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Hits for the writer, best first, within the token budget."""
+
+    hits: tuple[Hit, ...] = ()
+    tokens: int = 0
+    confidence: Confidence = field(default_factory=Confidence)
+    considered: tuple[Hit, ...] = ()  # all hits, before the floor is applied
+
+
+# --- the reply ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    number: int  # from 1, in order of first use
+    passage_id: str
+    place: Place
+    quote: str  # verbatim from the passage
+    url: str  # of the page, with the heading's anchor
+    link: str  # the same, with a text fragment for the quote if a browser can find it
+    score: float
+    position: int = 0  # of the passage, within its page
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    text: str
+    citations: tuple[int, ...]
+    lead: str = " "  # separator before it, unless it is the first
+
+    @property
+    def cited(self) -> str:
+        """Return the sentence with its citation markers."""
+        gap = "\n" if "\n" in self.text else " "
+        return self.text + gap + "".join(f"[{number}]" for number in self.citations)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSpan:
+    """Span of a sentence that is the short answer."""
+
+    sentence: int  # from 0
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    sentences: tuple[Sentence, ...]
+    citations: tuple[Citation, ...]
+    writer: str
+    disclaimer: str | None = None
+    mark: AnswerSpan | None = None  # the short answer, if there is one
+
+    @property
+    def text(self) -> str:
+        """Return the answer with its citation markers."""
+        return "".join(s.lead + s.cited for s in self.sentences).strip()
+
+    @property
+    def full_text(self) -> str:
+        """Return the text with the disclaimer appended, for contracts without a field for it."""
+        return "\n\n".join(filter(None, (self.text, self.disclaimer)))
+
+    @property
+    def span(self) -> str | None:
+        """Return the marked span, or None."""
+        return self.parts[1] or None
+
+    @property
+    def markdown(self) -> str:
+        """Return the text with the marked span in bold."""
+        before, marked, after = self.parts
+        return f"{before}**{marked}**{after}" if marked else before
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """Return the text before the marked span, the span, and the text after it."""
+        if self.mark is None:
+            return self.text, "", ""
+        through = replace(self, sentences=self.sentences[: self.mark.sentence + 1]).text
+        start = len(through) - len(self.sentences[self.mark.sentence].cited) + self.mark.start
+        end = start + self.mark.end - self.mark.start
+        return self.text[:start], self.text[start:end], self.text[end:]
+
+
+class RefusalType(StrEnum):
+    """Refusal reasons of the contract envelope."""
+
+    EMPTY_RETRIEVAL = "empty_retrieval"
+    LOW_RELEVANCE = "low_relevance"
+    INSUFFICIENT_GROUNDING = "insufficient_grounding"
+    SELECTED_TEXT_MISSING = "selected_text_missing"
+
+
+BOOK_DOES_NOT_SAY = (
+    "The provided book content does not contain sufficient information to answer this question"
+)
+SELECTION_DOES_NOT_SAY = "The selected text does not contain this information"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Related topic that the book covers."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    type: RefusalType
+    nearby: tuple[Topic, ...] = ()
+
+    @property
+    def text(self) -> str:
+        if self.type is RefusalType.SELECTED_TEXT_MISSING:
+            return SELECTION_DOES_NOT_SAY
+        return BOOK_DOES_NOT_SAY
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    query_ms: float = 0.0  # embedding the question
+    search_ms: float = 0.0
+    generation_ms: float = 0.0
+    total_ms: float = 0.0
+
+    @property
+    def retrieval_ms(self) -> float:
+        return self.query_ms + self.search_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token usage and cost of the language model calls for an answer."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls: int = 0
+    cost_usd: float | None = None  # None if the price is unknown
+
+    def __add__(self, other: Usage) -> Usage:
+        known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.calls + other.calls,
+            sum(known) if known else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Result of checking one sentence of a draft, and what was removed from it."""
+
+    text: str
+    holds: bool
+    odds: float  # probability that the book supports it; 1 for a verbatim quote
+    reasons: tuple[str, ...] = ()
+    markers: int = 0  # removed citation markers that match no passage of the evidence
+    addresses: int = 0  # removed links and markup
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    question: Question
+    outcome: Answer | Refusal
+    evidence: Evidence
+    timings: Timings
+    vectors: VectorState = VectorState.READY
+    verdicts: tuple[Verdict, ...] = ()  # for every written sentence, shown or not
+    persisted: bool = True  # False: the thread's messages could not be stored
+    writer: str = ""  # the configured one, even if a fallback wrote the answer
+    usage: Usage = Usage()
+    fallback: str | None = None  # why a fallback writer wrote the answer or the rest of it
+    cached: bool = False  # served from the cache, without search or writing
+    asked_at: datetime | None = None  # when the question arrived
+    answered_at: datetime | None = None  # when the answer was complete
+
+    @property
+    def withheld(self) -> int:
+        """Return the number of sentences that were written but not shown."""
+        return sum(not verdict.holds for verdict in self.verdicts)
+
+
+# --- conversations ------------------------------------------------------------------------------
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Role
+    content: str
+    timestamp: datetime
+    confidence: float | None = None
+    citations: tuple[Citation, ...] = ()  # of an answer, as they were at that time
+    request: str | None = None  # id of the question's request, if that may be repeated
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    id: str
+    messages: tuple[Message, ...]
+    created_at: datetime
+    updated_at: datetime
+    topic_summary: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    owner: str | None = None  # API key that created it; None where keys are not required
+    archived_at: datetime | None = None  # archived when idle; the next message restores it
+    earlier: int = 0  # number of stored earlier messages that are not included
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Client of a request, reduced to what the pipeline needs."""
+
+    owner: str | None = None
+    session: str | None = None  # of the contract envelope, a UUID: for the query log, not a thread
+    address: str | None = None  # IP address of the client; only a part of it is stored
+    query: str | None = None  # a UUID: id of the question in the query log and in feedback
+    request: str | None = None  # digest that is equal for all repetitions of one request

@@ -1,0 +1,517 @@
+"""Build a ``Book`` from settings. The only module that chooses providers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from bythebook.answering.answer_cache import AnswerCache
+from bythebook.book import Book, MakeWriter, extractive, not_ingested
+from bythebook.conversations.query_log import LogQueue
+from bythebook.conversations.retention import Archiver, Retention
+from bythebook.errors import ConfigurationError, DatabaseFailed, UnknownProvider
+
+if TYPE_CHECKING:
+    from bythebook.chunking.read_book import ParsedBook
+    from bythebook.config.settings import Settings
+    from bythebook.interfaces.access import KeyStore, RateCounter, ReplyStore
+    from bythebook.interfaces.conversations import ThreadStore
+    from bythebook.interfaces.embedding import Embedder
+    from bythebook.interfaces.store import Catalog, GenerationStore
+    from bythebook.interfaces.writer import Writer
+    from bythebook.providers.http.client import HttpClient
+    from bythebook.providers.http.credentials import Account
+    from bythebook.providers.llm.agents import PipelineHooks
+    from bythebook.providers.llm.agents_client import AgentsClient
+    from bythebook.providers.llm.budget import Budget
+    from bythebook.providers.llm.openai import OpenAIWriter
+    from bythebook.providers.qdrant.foreign import ExistingBook
+    from bythebook.providers.qdrant.nodes import Server
+    from bythebook.providers.sql.catalog import SqlCatalog
+    from bythebook.providers.sql.feedback import SqlFeedback
+    from bythebook.providers.sql.threads import SqlThreads
+    from bythebook.retrieval.search import SearchContext
+    from bythebook.types import Evidence, Hit, Question
+
+
+_log = logging.getLogger(__name__)
+
+_LOG_DEADLINE_S = 0.5
+_OPERATORS_PATIENCE_S = 30.0  # a command-line user can wait for a busy database
+_PROBE_S = 5.0
+_REMEMBERED = 256  # cached passages of a book on a server, about 20 KB each
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    module: str
+    name: str
+    install: str = "pip install bythebook"
+
+
+EMBEDDERS = {
+    "local": Provider("bythebook.providers.embeddings.local", "LocalEmbedder"),
+    "openai": Provider("bythebook.providers.llm.openai", "openai_embedder"),
+    "cohere": Provider("bythebook.providers.embeddings.cohere", "cohere_embedder"),
+    "gemini": Provider("bythebook.providers.embeddings.gemini", "gemini_embedder"),
+    "ollama": Provider("bythebook.providers.llm.openai", "openai_embedder"),
+}
+_CHAT = Provider("bythebook.providers.llm.openai", "OpenAIWriter")
+WRITERS = {
+    "openai": _CHAT,
+    "openrouter": _CHAT,
+    "gemini": _CHAT,
+    "ollama": _CHAT,
+    "agents": Provider(
+        "bythebook.providers.llm.agents", "AgentsWriter", 'pip install "bythebook[agents]"'
+    ),
+}
+
+Probe = Callable[[], Awaitable[None]]  # raises an error with its cure if the provider fails
+
+
+def open_book(
+    settings: Settings | None = None, *, new: bool = False, book: ParsedBook | None = None
+) -> Book:
+    """Return a book on the providers that the settings name; ``new`` may create its home folder.
+
+    With a ``book`` to ingest, its language affects the choice of embedder. Models are loaded on
+    first use.
+    """
+    from bythebook.config.settings import AUTO, load_settings
+    from bythebook.providers.sql.catalog import SqlCatalog
+    from bythebook.providers.stores.keyword_memory import KeywordStore
+
+    settings = settings or load_settings()
+    engine = _database(settings, new=new or settings.collection.existing)
+    catalog = SqlCatalog(engine, settings.home)
+    hosted = Hosted(settings)
+    embedder = _embedder(_embedder_name(settings, catalog, book), settings, hosted)
+    existing = _existing_book(settings, embedder)
+
+    def switch(name: str) -> tuple[Embedder, GenerationStore]:
+        other = _chosen_embedder(name, hosted)
+        return other, _shelf(settings, other, catalog)
+
+    threads, archiver, log, feedback = _notebook(settings, engine)
+    return Book(
+        embedder=embedder,
+        shelf=existing or _shelf(settings, embedder, catalog),
+        catalog=existing or catalog,
+        threads=threads,
+        log=log,
+        archiver=archiver,
+        feedback=feedback,
+        deadline_s=settings.database.timeout_s,
+        make_writer=_writer(settings, hosted),
+        make_fallback=_fallback(settings),
+        context_tokens=settings.limits.context_tokens,
+        spare=KeywordStore if settings.spare == "words" and existing is None else None,
+        switch=switch if settings.embedder == AUTO and existing is None else None,
+        on_close=hosted.close,
+        known=AnswerCache() if settings.model.cache else None,
+    )
+
+
+class Hosted:
+    """Hosted providers and the connections that they share, created on first use."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._web: HttpClient | None = None
+        self._budget: Budget | None = None
+        self._line: AgentsClient | None = None
+
+    def embedder(self, make: Any, provider: str, model: str) -> Embedder:
+        from bythebook.providers.http.credentials import embedder_account
+
+        account = embedder_account(provider, model, self._settings)
+        embedder: Embedder = make(account, self._settings.embedding, web=self._connections())
+        return embedder
+
+    def writer(self) -> OpenAIWriter:
+        """Return the configured model's writer: one for all generations, as it keeps state."""
+        from bythebook.answering.prompts import BESIDE, compose
+        from bythebook.providers.llm.openai import OpenAIWriter
+
+        settings = self._settings
+        return OpenAIWriter(
+            self._account(),
+            settings.model,
+            compose=partial(compose, tokens=settings.limits.context_tokens + BESIDE),
+            web=self._connections(),
+            budget=self._allowance(),
+        )
+
+    def agents(self) -> MakeWriter:
+        """Return a factory of agents: one per generation, as they search it, on a shared client."""
+        make, _, _ = choose(WRITERS, self._settings.writer)
+        from bythebook.providers.http.circuit_breaker import CircuitBreaker
+        from bythebook.providers.llm.agents_client import AgentsClient
+
+        settings, account = self._settings, self._account()
+        self._line = line = AgentsClient(account)
+        shared = {"model": line.model, "breaker": CircuitBreaker(), "budget": self._allowance()}
+
+        def make_writer(index: SearchContext) -> Writer:
+            house = _house(index, settings.limits.context_tokens)
+            writer: Writer = make(account, settings.model, house=house, **shared)
+            return writer
+
+        return make_writer
+
+    def _account(self) -> Account:
+        """Return the account of the writer. Agents use OpenAI's account, or ``model.base_url``."""
+        from bythebook.providers.http.credentials import writer_account
+
+        _, provider, model = choose(WRITERS, self._settings.writer)
+        if provider != "agents":
+            return writer_account(provider, model, self._settings)
+        account = writer_account("openai", model, self._settings)
+        return replace(account, named=replace(account.named, name=self._settings.writer))
+
+    def _allowance(self) -> Budget | None:
+        daily = self._settings.model.daily_tokens
+        if daily is not None and self._budget is None:
+            from bythebook.providers.llm.budget import Budget
+
+            self._budget = Budget(self._settings.home / "tokens.db", daily)
+        return self._budget
+
+    async def close(self) -> None:
+        if self._line is not None:
+            await self._line.close()
+        if self._web is not None:
+            await self._web.close()
+        if self._budget is not None:
+            await self._budget.close()
+
+    def _connections(self) -> HttpClient:
+        from bythebook.providers.http.client import HttpClient
+
+        self._web = self._web or HttpClient()
+        return self._web
+
+
+def _embedder(name: str, settings: Settings, hosted: Hosted) -> Embedder:
+    try:
+        return _chosen_embedder(name, hosted)
+    except UnknownProvider as error:
+        if name == settings.embedder:
+            raise
+        raise UnknownProvider(
+            f"This book was ingested with {name}. {error.message}",
+            hint=f"{error.hint} Or ingest the book again.",
+        ) from None
+
+
+def _chosen_embedder(name: str, hosted: Hosted) -> Embedder:
+    make, provider, model = choose(EMBEDDERS, name)
+    embedder: Embedder = (
+        make(model) if provider == "local" else hosted.embedder(make, provider, model)
+    )
+    return embedder
+
+
+def _embedder_name(settings: Settings, catalog: Catalog, book: ParsedBook | None) -> str:
+    from bythebook.config.settings import AUTO
+
+    if settings.embedder != AUTO:
+        return settings.embedder
+    if book is None and (current := catalog.current()) is not None:
+        return current.embedder
+    from bythebook.providers.embeddings.local.choose import embedder_for
+
+    choice = embedder_for(p.metadata.language for p in (book.passages if book else ()))
+    if choice.note:
+        _log.warning("%s", choice.note)
+    return choice.embedder
+
+
+def open_catalog(settings: Settings) -> Catalog:
+    """Open the catalog of an ingested book, without embedder, index or writer."""
+    from bythebook.providers.sql.catalog import SqlCatalog
+
+    return SqlCatalog(_database(settings, new=False), settings.home)
+
+
+def open_threads(settings: Settings) -> tuple[ThreadStore, Archiver]:
+    """Open the threads and their archiver, without the book."""
+    engine = _database(settings, new=False)
+    return _notebook(settings, engine, deadline_s=_OPERATORS_PATIENCE_S)[:2]
+
+
+def _notebook(
+    settings: Settings, engine: Any, *, deadline_s: float | None = None
+) -> tuple[SqlThreads, Archiver, LogQueue | None, SqlFeedback]:
+    from bythebook.providers.sql.feedback import SqlFeedback
+    from bythebook.providers.sql.query_log import SqlQueryLog
+    from bythebook.providers.sql.threads import SqlThreads
+
+    chosen = settings.retention
+    retention = Retention(
+        idle=timedelta(minutes=chosen.idle_minutes),
+        queries=timedelta(days=chosen.query_days),
+        threads=None if chosen.thread_days is None else timedelta(days=chosen.thread_days),
+    )
+    threads = SqlThreads(engine, deadline_s=deadline_s or settings.database.timeout_s)
+    rows = SqlQueryLog(engine, deadline_s=deadline_s or _LOG_DEADLINE_S)
+    log = LogQueue(rows, with_text=settings.log.text) if settings.log.queries else None
+    feedback = SqlFeedback(engine, deadline_s=deadline_s or settings.database.timeout_s)
+    archiver = Archiver(threads, rows, feedback=feedback, retention=retention)
+    return threads, archiver, log, feedback
+
+
+def open_keys(settings: Settings) -> KeyStore:
+    from bythebook.providers.sql.access import SqlKeys
+
+    return SqlKeys(_database(settings, new=True))
+
+
+@dataclass(frozen=True, slots=True)
+class AccessStores:
+    """State of the access middleware: API keys, rate limit counters and replayable replies."""
+
+    keys: KeyStore
+    counter: RateCounter
+    replies: ReplyStore
+
+
+def open_access_stores(settings: Settings | None = None) -> AccessStores:
+    """Open the stores that the settings name; without settings, in-memory ones."""
+    from bythebook.providers.memory import MemoryCounter, MemoryKeys, MemoryReplies
+
+    if settings is None:
+        return AccessStores(MemoryKeys(), MemoryCounter(), MemoryReplies())
+    from bythebook.providers.rate_limit_fallback import FallbackCounter
+    from bythebook.providers.sql.access import SqlCounter, SqlReplies, open_counts
+
+    keys = open_keys(settings)
+    shared = _redis(settings.door.counts) if settings.door.counts.startswith("redis") else None
+    try:
+        engine = open_counts(settings.database_url, settings.home)
+    except DatabaseFailed:
+        # A book on a read-only disk can still be queried; each worker keeps its own state.
+        _log.warning("the door remembers nothing beyond this process: no database to write")
+        return AccessStores(keys, shared or MemoryCounter(), MemoryReplies())
+    if settings.door.counts == "database":
+        shared = SqlCounter(engine)
+    counter = FallbackCounter(shared, MemoryCounter()) if shared else MemoryCounter()
+    return AccessStores(keys, counter, SqlReplies(engine))
+
+
+def _redis(url: str) -> RateCounter:
+    try:
+        from bythebook.providers.redis import RedisCounter
+    except ModuleNotFoundError as error:
+        raise UnknownProvider(
+            f"Counting on Redis needs the package {error.name}.",
+            hint='Run: pip install "bythebook[redis]"',
+        ) from None
+    return RedisCounter(url)
+
+
+def open_store_probes(settings: Settings) -> dict[str, Probe]:
+    """Return a probe for each configured store, by role and kind."""
+
+    async def database() -> None:
+        await asyncio.to_thread(lambda: open_catalog(settings).served())
+
+    async def server() -> None:
+        from bythebook.providers.qdrant.nodes import Nodes
+
+        nodes = Nodes(_server(settings))
+        try:
+            await nodes.call(lambda node: node.get_collections(), seconds=_PROBE_S)
+        finally:
+            await nodes.close()
+
+    async def index() -> None:
+        async with open_book(settings) as library:
+            await library.context()
+
+    async def counts() -> None:
+        counter = _redis(settings.door.counts)
+        try:
+            await counter.take("check", limit=1, seconds=1)
+        finally:
+            await counter.close()
+
+    kind = (settings.database_url or "sqlite").partition(":")[0]
+    probes: dict[str, Probe] = {f"database {kind.partition('+')[0]}": database}
+    if settings.store == "qdrant":
+        probes["store qdrant"] = server
+    probes["index"] = index
+    if settings.door.counts.startswith("redis"):
+        probes["counts redis"] = counts
+    return probes
+
+
+def _database(settings: Settings, *, new: bool) -> Any:
+    from bythebook.providers.sql.catalog import open_database
+
+    embedded = settings.database_url is None
+    if embedded and settings.home.exists() and not settings.home.is_dir():
+        raise ConfigurationError(
+            f"The home {settings.home} is not a folder.", hint="Choose another with --home."
+        )
+    if embedded and not new and not (settings.home / "bythebook.db").is_file():
+        raise not_ingested()
+    return open_database(settings.database_url, settings.home)
+
+
+def choose(table: dict[str, Provider], name: str) -> tuple[Any, str, str]:
+    """Import the factory for ``"provider:model"``; return it with the provider and the model."""
+    provider, _, model = name.partition(":")
+    if provider not in table or not model:
+        raise UnknownProvider(
+            f"There is no provider {name!r}.",
+            hint=f'Write "provider:model" with one of {", ".join(table)}.',
+        )
+    row = table[provider]
+    try:
+        return getattr(import_module(row.module), row.name), provider, model
+    except ModuleNotFoundError as error:
+        raise UnknownProvider(
+            f"{name} needs the package {error.name}.", hint=f"Run: {row.install}"
+        ) from None
+
+
+def _shelf(settings: Settings, embedder: Embedder, catalog: SqlCatalog) -> GenerationStore:
+    if settings.store == "qdrant":
+        return _server_shelf(settings, embedder, catalog)
+    if settings.store != "edge":
+        raise ConfigurationError(
+            f"There is no store {settings.store!r}.", hint="Use edge or qdrant."
+        )
+    from bythebook.providers.qdrant.embedded import EdgeShelf
+
+    return EdgeShelf(settings.home / "generations", dimension=embedder.dimension)
+
+
+def _server_shelf(settings: Settings, embedder: Embedder, catalog: SqlCatalog) -> GenerationStore:
+    server = _server(settings)
+    from bythebook.providers.qdrant.server import ServerGenerationStore
+
+    return ServerGenerationStore(
+        server,
+        settings.collection.name,
+        dimension=embedder.dimension,
+        owner=catalog.identity(),
+        remembered=_REMEMBERED,
+    )
+
+
+def _existing_book(settings: Settings, embedder: Embedder) -> ExistingBook | None:
+    chosen = settings.collection
+    if not chosen.existing:
+        return None
+    server = _server(settings)
+    from bythebook.providers.qdrant.foreign import ExistingBook
+
+    return ExistingBook(
+        server, chosen.name, embedder=embedder, fields=chosen.fields, vector=chosen.vector
+    )
+
+
+def _server(settings: Settings) -> Server:
+    chosen = settings.qdrant
+    if not chosen.urls:
+        raise ConfigurationError("The store qdrant has no address.", hint="Set QDRANT_URL.")
+    try:
+        from bythebook.providers.qdrant.nodes import Server
+    except ModuleNotFoundError as error:
+        raise UnknownProvider(
+            f"The store qdrant needs the package {error.name}.",
+            hint='Run: pip install "bythebook[qdrant]"',
+        ) from None
+    return Server(
+        urls=chosen.urls,
+        api_key=chosen.api_key.get_secret_value() if chosen.api_key else None,
+        replication=chosen.replication,
+        shards=chosen.shards,
+        timeout_s=chosen.timeout_s,
+    )
+
+
+def _writer(settings: Settings, hosted: Hosted) -> MakeWriter:
+    if settings.writer == "extractive":
+        return extractive
+    if settings.writer.startswith("agents:"):
+        return hosted.agents()
+    writer = hosted.writer()
+    return lambda index: writer
+
+
+def _house(index: SearchContext, context_tokens: int) -> PipelineHooks:
+    """Return the pipeline functions that the agents call."""
+    from bythebook.answering.gate import gate, gather
+    from bythebook.answering.prompts import BESIDE, Quoting
+    from bythebook.answering.routing import Mode, plan
+    from bythebook.grounding.verifier import Supported, check
+    from bythebook.providers.llm.agents import PipelineHooks
+    from bythebook.retrieval.search import search
+
+    async def holds(text: str, evidence: Evidence) -> bool:
+        async def draft() -> AsyncGenerator[str, None]:
+            yield text
+
+        verdicts = check(draft(), evidence, index.embedder)
+        return any([isinstance(verdict, Supported) async for verdict in verdicts])
+
+    async def search_again(question: Question) -> Sequence[Hit]:
+        findings = await search(question, index)
+        return gather(question, findings.hits, context_tokens=context_tokens).hits
+
+    return PipelineHooks(
+        quoting=lambda: Quoting(context_tokens + BESIDE),
+        is_about_book=lambda question: plan(question).mode is Mode.STANDARD_RAG,
+        may_answer=lambda question, evidence: gate(question, plan(question), evidence) is None,
+        holds=holds,
+        search=search_again,
+    )
+
+
+def _fallback(settings: Settings) -> MakeWriter | None:
+    """Return the fallback for a language model; the extractive writer needs none."""
+    stands_in = settings.writer != "extractive" and settings.model.fallback == "extractive"
+    return extractive if stands_in else None
+
+
+def open_probes(settings: Settings) -> dict[str, Probe]:
+    """Return a probe for each configured provider, by role and name.
+
+    A probe raises a ``BookError`` with the problem and its cure.
+    """
+    from bythebook.config.settings import AUTO
+
+    async def embed() -> None:
+        from bythebook.indexing.embeddings import embed
+
+        hosted = Hosted(settings)
+        try:
+            embedder = _embedder(name, settings, hosted)
+            await embed(["Is the book open?"], embedder, role="query")
+        finally:
+            await hosted.close()
+
+    async def write() -> None:
+        hosted = Hosted(settings)
+        try:
+            await hosted.writer().probe()
+        finally:
+            await hosted.close()
+
+    name = settings.embedder
+    if name == AUTO:
+        name = _embedder_name(settings, open_catalog(settings), None)
+    probes: dict[str, Probe] = {f"embedder {name}": embed}
+    if settings.writer != "extractive":
+        probes[f"writer {settings.writer}"] = write
+    return probes

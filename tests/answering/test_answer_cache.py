@@ -1,0 +1,164 @@
+"""The same question gets the same answer again, from memory, for as long as that is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bythebook.answering.answer_cache import AnswerCache
+from bythebook.answering.pipeline import Event
+from bythebook.book import Book, extractive
+from bythebook.chunking.read_book import read_book
+from bythebook.errors import WriterFailed
+from bythebook.interfaces.writer import DraftPiece
+from bythebook.providers.testing import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryGenerationStore,
+    MemoryThreads,
+)
+from bythebook.types import Evidence, Level, Message, Question, Reply, Usage
+from tests.samples import read
+
+FLY = Question("What makes a kite fly?", floor=0.0)
+SAID = "A kite flies because the wind pushes it upwards. [1]"
+
+
+class CountingWriter:
+    """Says the same each time, at a price, unless it is told to fail."""
+
+    name = "fake:counting"
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.fails = False
+
+    async def write(
+        self, question: Question, evidence: Evidence, history: Sequence[Message]
+    ) -> AsyncIterator[DraftPiece]:
+        del question, evidence, history
+        self.calls += 1
+        if self.fails:
+            raise WriterFailed("The model did not answer.")
+        yield SAID
+        yield Usage(10, 5, 1, 0.001)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Shop:
+    """A library that remembers replies, and the parts of it that a test turns."""
+
+    def __init__(self) -> None:
+        self.writer, self.clock = CountingWriter(), Clock()
+        self.library = Book(
+            embedder=FakeEmbedder(),
+            shelf=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+            make_writer=lambda index: self.writer,
+            make_fallback=extractive,
+            known=AnswerCache(most=2, clock=self.clock),
+        )
+
+    async def ask(self, question: Question) -> list[Event]:
+        return [event async for event in self.library.ask(question)]
+
+
+@pytest.fixture
+async def shop(book_folder: Path) -> Shop:
+    shop = Shop()
+    await shop.library.ingest(read(book_folder))
+    return shop
+
+
+async def test_the_second_time_the_same_events_come_and_nobody_writes(shop: Shop) -> None:
+    *first, reply = await shop.ask(FLY)
+    *second, again = await shop.ask(FLY)
+    assert isinstance(reply, Reply)
+    assert isinstance(again, Reply)
+    assert first == second
+    assert shop.writer.calls == 1
+    assert (reply.cached, reply.usage.calls) == (False, 1)
+    assert (again.cached, again.usage) == (True, Usage())
+    assert again.outcome == reply.outcome
+    assert again.asked_at
+    assert reply.answered_at
+    assert again.asked_at >= reply.answered_at  # each has its own times
+    own = {"cached": False, "timings": reply.timings, "usage": reply.usage}
+    times = {"asked_at": reply.asked_at, "answered_at": reply.answered_at}
+    assert replace(again, **own, **times) == reply
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(FLY, text="What makes a kite fly"),
+        replace(FLY, selection="A kite flies because the wind pushes it upwards."),
+        replace(FLY, top_k=3),
+        replace(FLY, floor=0.01),
+        replace(FLY, needs=Level.LOW),
+        replace(FLY, filters={"language": "en"}),
+    ],
+)
+async def test_another_question_is_answered_by_itself(shop: Shop, other: Question) -> None:
+    await shop.ask(FLY)
+    *_, reply = await shop.ask(other)
+    assert isinstance(reply, Reply)
+    assert not reply.cached
+
+
+async def test_what_was_said_before_is_never_left_out_of_account(shop: Shop) -> None:
+    in_thread = replace(FLY, thread="e7a4a1f2-6a53-4b39-9f0b-1b8a2f1d7f10")
+    await shop.ask(FLY)
+    await shop.ask(in_thread)  # its first question: from memory, and written down
+    assert shop.writer.calls == 1
+    thread = await shop.library.threads.read(in_thread.thread or "", owner=None)
+    assert thread is not None
+    assert len(thread.messages) == 2
+    for _ in range(2):
+        *_, reply = await shop.ask(in_thread)
+        assert isinstance(reply, Reply)
+        assert not reply.cached
+    assert shop.writer.calls == 3
+
+
+async def test_a_new_generation_of_the_book_knows_nothing(shop: Shop, book_folder: Path) -> None:
+    await shop.ask(FLY)
+    (book_folder / "more.md").write_text("# Swings\n\nA swing goes to and fro.\n")
+    await shop.library.ingest(read_book(book_folder))
+    await shop.ask(FLY)
+    assert shop.writer.calls == 2
+
+
+async def test_it_is_kept_for_an_hour_and_among_the_latest(shop: Shop) -> None:
+    await shop.ask(FLY)
+    shop.clock.now = 3599
+    await shop.ask(FLY)
+    assert shop.writer.calls == 1
+    shop.clock.now = 3600
+    await shop.ask(FLY)
+    assert shop.writer.calls == 2
+    for top_k in (1, 2):
+        await shop.ask(replace(FLY, top_k=top_k))
+    await shop.ask(FLY)
+    assert shop.writer.calls == 5
+
+
+async def test_who_stood_in_for_a_writer_is_not_remembered(shop: Shop) -> None:
+    shop.writer.fails = True
+    *_, reply = await shop.ask(FLY)
+    assert isinstance(reply, Reply)
+    assert reply.fallback
+    shop.writer.fails = False
+    *_, later = await shop.ask(FLY)
+    assert isinstance(later, Reply)
+    assert (later.cached, later.fallback) == (False, None)

@@ -1,0 +1,38 @@
+"""Citations are numbered in order of first use."""
+
+from dataclasses import replace
+
+from bythebook.answering.citations import Citations, deep_link
+from bythebook.chunking.text_fragments import with_fragments
+from bythebook.grounding.verifier import Supported
+from tests.samples import hit, passage
+
+
+def test_numbers_follow_first_use_and_a_place_keeps_its_number() -> None:
+    one, two = hit("One.", section="A"), hit("Two.", section="B")
+    citations = Citations()
+    cited = [
+        citations.cite(Supported("One.", one, "One.")),
+        citations.cite(Supported("Two.", two, "Two.")),
+        citations.cite(Supported("One again.", one, "One.")),
+    ]
+    assert [sentence.citations for sentence, _, _ in cited] == [(1,), (2,), (1,)]
+    assert [new for _, _, new in cited] == [True, True, False]
+
+
+def test_a_citation_opens_its_section() -> None:
+    _, citation, _ = Citations().cite(Supported("One.", hit("One.", section="Kites"), "One."))
+    assert citation.url == "/docs/a#kites"
+    assert citation.quote == "One."
+
+
+def test_a_link_goes_on_to_the_quoted_words_and_falls_back_to_the_section() -> None:
+    (kites,) = with_fragments([passage("A kite flies. It needs a strong wind.", section="Kites")])
+    assert deep_link(kites, "It needs a strong wind.") == (
+        "/docs/a#kites:~:text=It%20needs%20a%20strong%20wind"
+    )
+    assert deep_link(kites, "words of another page") == "/docs/a#kites"
+    top = replace(kites, place=replace(kites.place, url="/docs/a"))
+    assert deep_link(top, "It needs a strong wind.").startswith("/docs/a#:~:text=It")
+    nowhere = replace(kites, place=replace(kites.place, url=""))
+    assert deep_link(nowhere, "It needs a strong wind.") == ""

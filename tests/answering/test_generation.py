@@ -1,0 +1,167 @@
+"""Who writes an answer: the chosen writer, and the offline one where that fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bythebook.answering.extractive import ExtractiveWriter
+from bythebook.answering.generation import PARTLY
+from bythebook.answering.pipeline import DISCLAIMER
+from bythebook.answering.prompts import NOT_SAID
+from bythebook.errors import Truncated, WriterFailed
+from bythebook.interfaces.writer import WriterSearchResult
+from bythebook.types import Answer, Hit, Question, Refusal, RefusalType, Usage
+from tests.samples import hit
+from tests.writers import Model, small_library
+
+KETTLE = Question("At how many degrees does a kettle boil water?", floor=0.01)
+TRUE = "A kettle boils water at 100 degrees Celsius. [1]"
+LIE = "A kettle boils water at 70 degrees Fahrenheit. [1]"
+
+
+def _texts(outcome: Answer | Refusal) -> list[str]:
+    assert isinstance(outcome, Answer)
+    return [sentence.text for sentence in outcome.sentences]
+
+
+async def test_what_holds_of_a_models_draft_is_shown_and_counted(tmp_path: Path) -> None:
+    model = Model(TRUE, "\n", LIE, Usage(120, 30, 1, 0.002))
+    reply = await (await small_library(tmp_path, model)).reply(KETTLE)
+    assert _texts(reply.outcome) == ["A kettle boils water at 100 degrees Celsius."]
+    assert reply.withheld == 1
+    assert reply.usage == Usage(120, 30, 1, 0.002)
+    assert reply.fallback is None
+    assert isinstance(reply.outcome, Answer)
+    assert (reply.writer, reply.outcome.writer) == ("fake:model", "fake:model")
+
+
+async def test_a_writer_that_fails_at_once_is_replaced_by_the_offline_one(tmp_path: Path) -> None:
+    model = Model(WriterFailed("The model answered 429.", retry_after=20))
+    reply = await (await small_library(tmp_path, model)).reply(KETTLE)
+    assert isinstance(reply.outcome, Answer)
+    assert reply.outcome.writer == ExtractiveWriter.name
+    assert "100 degrees Celsius" in reply.outcome.text
+    assert reply.fallback is not None
+    assert "not available at the moment; these are the book's own" in reply.fallback
+    assert "429" not in reply.fallback
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (WriterFailed("Slow.", timed_out=True), "did not answer in time"),
+        (WriterFailed("Busy."), "not available at the moment"),
+        (WriterFailed("No such model.", retryable=False), "could not write this answer"),
+    ],
+)
+async def test_the_reader_is_told_why(tmp_path: Path, error: WriterFailed, words: str) -> None:
+    reply = await (await small_library(tmp_path, Model(error))).reply(KETTLE)
+    assert reply.fallback is not None
+    assert words in reply.fallback
+    assert error.message not in reply.fallback
+
+
+async def test_a_writer_that_breaks_off_is_gone_on_for_and_not_repeated(tmp_path: Path) -> None:
+    model = Model(f"{TRUE}\n", "It switches itself off by me", WriterFailed("The line broke."))
+    library = await small_library(tmp_path, model)
+    reply = await library.reply(Question("What is a kettle and what does it do?", floor=0.01))
+    texts = _texts(reply.outcome)
+    assert texts[0] == "A kettle boils water at 100 degrees Celsius."
+    assert texts.count(texts[0]) == 1
+    assert "It switches itself off by me" not in texts
+    assert reply.fallback is not None
+    assert "the rest are the book's own" in reply.fallback
+    assert isinstance(reply.outcome, Answer)
+    assert reply.outcome.writer == "fake:model"
+    if len(texts) > 1:
+        assert reply.outcome.sentences[1].lead == "\n\n"
+
+
+async def test_a_draft_that_became_too_long_ends_with_its_last_whole_sentence(
+    tmp_path: Path,
+) -> None:
+    model = Model(f"{TRUE}\n", "It switches itself off by me", Truncated("Too long."))
+    reply = await (await small_library(tmp_path, model)).reply(KETTLE)
+    assert _texts(reply.outcome) == ["A kettle boils water at 100 degrees Celsius."]
+    assert reply.fallback is None
+
+
+async def test_without_a_stand_in_the_typed_error_leaves(tmp_path: Path) -> None:
+    error = WriterFailed("The model answered 401.", retryable=False)
+    library = await small_library(tmp_path, Model(error), fallback=False)
+    with pytest.raises(WriterFailed) as caught:
+        await library.reply(KETTLE)
+    assert caught.value is error
+
+
+@pytest.mark.parametrize("pieces", [(LIE,), (), ("???",)])
+async def test_a_draft_of_which_nothing_holds_gives_way_to_the_book(
+    tmp_path: Path, pieces: tuple[str, ...]
+) -> None:
+    reply = await (await small_library(tmp_path, Model(*pieces, Usage(9, 9, 1)))).reply(KETTLE)
+    assert isinstance(reply.outcome, Answer)
+    assert reply.outcome.writer == ExtractiveWriter.name
+    assert reply.fallback is not None
+    assert "stands in the book" in reply.fallback
+    assert reply.usage.calls == 1
+
+
+async def test_without_a_stand_in_such_a_draft_is_a_refusal(tmp_path: Path) -> None:
+    reply = await (await small_library(tmp_path, Model(LIE), fallback=False)).reply(KETTLE)
+    assert isinstance(reply.outcome, Refusal)
+    assert reply.outcome.type is RefusalType.INSUFFICIENT_GROUNDING
+    assert reply.fallback is None
+
+
+@pytest.mark.parametrize("said", [NOT_SAID, f"**{NOT_SAID}**", NOT_SAID.lower(), f"{NOT_SAID} [1]"])
+async def test_a_model_that_says_the_book_does_not_say_is_believed(
+    tmp_path: Path, said: str
+) -> None:
+    reply = await (await small_library(tmp_path, Model(said))).reply(KETTLE)
+    assert isinstance(reply.outcome, Refusal)
+    assert reply.outcome.type is RefusalType.INSUFFICIENT_GROUNDING
+    assert (reply.withheld, reply.fallback) == (0, None)
+
+
+async def test_an_answer_to_a_part_says_that_it_is_one(tmp_path: Path) -> None:
+    reply = await (await small_library(tmp_path, Model(TRUE, "\n", NOT_SAID))).reply(KETTLE)
+    assert isinstance(reply.outcome, Answer)
+    assert reply.outcome.disclaimer in (PARTLY, f"{PARTLY} {DISCLAIMER}")
+    assert reply.withheld == 0
+
+
+async def test_what_the_writer_looked_up_can_be_cited(tmp_path: Path) -> None:
+    looked_up = hit("A dragon kite has a tail of forty coloured discs.", file="dragons.md")
+    model = Model(
+        TRUE, "\n", WriterSearchResult((looked_up,)), "A dragon kite has a tail of forty coloured "
+    )
+    model.pieces = (*model.pieces, "discs. [9]")
+    reply = await (await small_library(tmp_path, model)).reply(KETTLE)
+    assert isinstance(reply.outcome, Answer)
+    assert _texts(reply.outcome)[1] == "A dragon kite has a tail of forty coloured discs."
+    assert reply.outcome.citations[1].passage_id == looked_up.passage.id
+    assert model.evidence is not None
+    assert reply.evidence.hits == (*model.evidence.hits, looked_up)
+    assert reply.evidence.confidence.count == model.evidence.confidence.count
+
+
+async def test_what_was_looked_up_is_no_evidence_for_what_was_written_before(
+    tmp_path: Path,
+) -> None:
+    looked_up: Hit = hit("A dragon kite has a tail of forty coloured discs.", file="dragons.md")
+    said = "A dragon kite has a tail of forty coloured discs. [9]\n\n"
+    model = Model(TRUE, "\n", said, WriterSearchResult((looked_up,)))
+    reply = await (await small_library(tmp_path, model)).reply(KETTLE)
+    assert reply.withheld == 1
+
+
+async def test_nobody_writes_on_for_a_reader_who_left(tmp_path: Path) -> None:
+    model = Model(f"{TRUE}\n\n", *["It switches itself off by means of a bimetal strip. "] * 50)
+    events = (await small_library(tmp_path, model)).ask(KETTLE)
+    async for event in events:
+        if type(event).__name__ == "Sentence":
+            break
+    await events.aclose()
+    assert model.closed

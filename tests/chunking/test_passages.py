@@ -1,0 +1,333 @@
+"""Passages: one heading's own content, small, whole, and at their exact address."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bythebook.chunking.chunker import longest
+from bythebook.chunking.passages import (
+    MAX_TOKENS,
+    content_hash,
+    estimate_tokens,
+    passage_of_selection,
+    passages_of,
+)
+from bythebook.chunking.section_text import join
+from bythebook.language.text import words
+from bythebook.language.tokens import estimate_lines, shortened
+from bythebook.sources.markdown.mdx import MdxSource, parse
+from bythebook.types import Metadata, Passage, Place, UnitKind
+
+PLACE = Place("a/b.md", "Title", "/docs/a/b", "Module", "Chapter", ())
+
+
+def split(text: str, *, max_tokens: int = MAX_TOKENS) -> tuple[Passage, ...]:
+    return passages_of(parse(MdxSource.of(text)), PLACE, Metadata(), max_tokens=max_tokens)
+
+
+def where(text: str) -> list[tuple[tuple[str, ...], str, str]]:
+    return [(p.place.section, p.place.url, p.text) for p in split(text)]
+
+
+# --- sections -------------------------------------------------------------------------------------
+
+
+def test_text_before_the_first_heading_belongs_to_the_page() -> None:
+    assert where("Before.\n\n# Title\n\nUnder.\n\n## A\n\nIn a.") == [
+        ((), "/docs/a/b", "Before.\n\nUnder."),
+        (("A",), "/docs/a/b#a", "In a."),
+    ]
+
+
+def test_a_title_that_differs_from_the_page_s_own_is_kept_as_text() -> None:
+    assert where("# Another title\n\nText.")[0][2] == "Another title\n\nText."
+
+
+def test_a_heading_followed_by_a_deeper_one_has_no_passage_and_a_lone_one_has() -> None:
+    assert where("## A\n\n### B\n\ntext\n\n## C\n") == [
+        (("A", "B"), "/docs/a/b#b", "text"),
+        (("C",), "/docs/a/b#c", "C"),
+    ]
+
+
+def test_sections_go_down_to_h4_and_deeper_headings_are_lines() -> None:
+    assert where("## A\n\n#### B\n\ntext\n\n##### C\n\nmore") == [
+        (("A", "B"), "/docs/a/b#b", "text\n\nC\n\nmore"),
+    ]
+
+
+def test_a_heading_in_a_box_opens_a_section_that_ends_with_the_box() -> None:
+    source = (
+        "## A\n\none\n\n<details>\n<summary>More</summary>\n\n### B\n\ntwo\n\n</details>\n\nthree"
+    )
+    assert where(source) == [
+        (("A",), "/docs/a/b#a", "one\n\nMore"),
+        (("A", "B"), "/docs/a/b#b", "two"),
+        (("A",), "/docs/a/b#a", "three"),
+    ]
+
+
+def test_equal_headings_lead_to_their_own_anchors() -> None:
+    urls = [url for _, url, _ in where("## A\n\nx\n\n## A\n\ny\n")]
+    assert urls == ["/docs/a/b#a", "/docs/a/b#a-1"]
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+SENTENCE = "Sentence number {} says that robots move with care. "
+
+
+def test_a_long_section_is_cut_between_blocks() -> None:
+    source = "## A\n\n" + "\n\n".join(SENTENCE.format(n) * 5 for n in range(20))
+    passages = split(source)
+    assert len(passages) > 1
+    assert all(p.tokens <= MAX_TOKENS for p in passages)
+    assert "\n\n".join(p.text for p in passages) == source.removeprefix("## A\n\n").strip().replace(
+        " \n", "\n"
+    )
+
+
+def test_a_long_paragraph_is_cut_between_sentences_that_overlap_by_one() -> None:
+    passages = split("".join(SENTENCE.format(n) for n in range(100)))
+    assert len(passages) > 1
+    assert all(p.tokens <= MAX_TOKENS for p in passages)
+    for before, after in itertools.pairwise(passages):
+        last = before.unit_text(before.units[-1])
+        assert after.unit_text(after.units[0]) == last
+
+
+def _code(functions: int) -> str:
+    return "\n".join(
+        f"def compute_{n}(value: int) -> int:\n    doubled = value * {n}\n\n    return doubled\n"
+        for n in range(functions)
+    )
+
+
+def test_code_of_up_to_800_tokens_is_never_cut() -> None:
+    code = _code(32)
+    assert MAX_TOKENS < estimate_tokens(code) < 800 < estimate_tokens(_code(36))
+    for before in ("Text.", SENTENCE.format(1) * 30, ":::note[Boxed]\n\n" + SENTENCE.format(2)):
+        passages = split(f"{before}\n\n```py\n{code}\n```\n\nMore.")
+        (whole,) = [passage for passage in passages if passage.metadata.has_code]
+        assert whole.text == f"```py\n{code}\n```"
+        assert whole.continues is None
+
+
+def test_longer_code_is_cut_between_functions_into_passages_of_its_own() -> None:
+    code = _code(150)
+    before, *parts, after = split(f'Text.\n\n```py title="a.py"\n{code}\n```\n\nMore.')
+    assert (before.text, after.text) == ("Text.", "More.")
+    assert len(parts) == 5
+    assert parts[0].text.startswith("a.py\n```py\ndef ")
+    assert all(part.text.startswith("```py\ndef ") for part in parts[1:])
+    assert [part.continues for part in parts] == [None, "\n", "\n", "\n", "\n"]
+    assert all(MAX_TOKENS / 2 < part.tokens <= 800 for part in parts[:-1])
+    assert join(split(f"```py\n{code}\n```")).text == f"```py\n{code}\n```"
+    for one, other in itertools.pairwise(parts):
+        assert other.id in one.neighbours
+        assert one.id in other.neighbours
+
+
+def test_a_row_too_long_for_a_passage_is_cut_like_prose() -> None:
+    long = SENTENCE.format(7) * 100
+    passages = split(
+        f"| head | value |\n|---|---|\n| short | 1 |\n| long | {long} |\n| last | 2 |\n"
+    )
+    assert all(passage.tokens <= 800 for passage in passages)
+    assert {"short", "long", "last"} <= {word for p in passages for word in words(p.text)}
+    heading = split(f"| {long} | value |\n|---|---|\n| a cell | {SENTENCE.format(8) * 60} |\n")
+    assert all(passage.tokens <= 800 for passage in heading)
+    assert "a cell" in "".join(passage.text for passage in heading)
+
+
+def test_a_cut_table_says_its_header_again() -> None:
+    rows = "\n".join(f"| name {n} | a value that fills some space {n} |" for n in range(120))
+    passages = split(f"| head | value |\n|---|---|\n{rows}\n")
+    assert len(passages) > 1
+    assert all(p.text.startswith("| head | value |\n|---|---|\n| name") for p in passages)
+    assert sum(p.text.count("| name") for p in passages) == 120
+
+
+def test_a_title_is_not_left_behind_at_the_end_of_a_passage() -> None:
+    filler = SENTENCE.format(1) * 40
+    passages = split(f"{filler}\n\n:::note[Boxed]\n\n{SENTENCE.format(2) * 20}\n\n:::\n")
+    assert passages[-1].text.startswith("Note — Boxed\n")
+    assert "Boxed" not in passages[0].text
+
+
+def test_text_without_any_sentence_is_still_cut() -> None:
+    for text in ("word " * 3000, "字" * 3000, "x" * 9000):
+        assert all(p.tokens <= MAX_TOKENS for p in split(text))
+
+
+# --- identity -------------------------------------------------------------------------------------
+
+
+def test_ids_are_unique_and_depend_on_file_section_and_text_alone() -> None:
+    source = "## A\n\nSame.\n\n## A\n\nSame.\n"
+    first, second = split(source)
+    assert first.id != second.id
+    assert re.fullmatch("[0-9a-f]{64}", first.id)
+    assert [p.id for p in split("\r\n\r\n" + source.replace("\n", "\r\n"))] == [first.id, second.id]
+    assert first.content_hash == second.content_hash == content_hash("Same.")
+
+
+def test_the_source_of_a_passage_can_be_shown_in_place() -> None:
+    text = "# Title\n\nIntro.\n\n## A\n\nFirst *para*.\n\nSecond.\n\n## B\n\nThird."
+    assert [text[slice(*p.source)].strip() for p in split(text)] == [
+        "Intro.",
+        "First *para*.\n\nSecond.",
+        "Third.",
+    ]
+
+
+def test_code_is_told_apart() -> None:
+    plain, code = split("## A\n\n`inline` only\n\n## B\n\n```py\nx\n```\n")
+    assert (plain.metadata.has_code, code.metadata.has_code) == (False, True)
+
+
+# --- a reader's selection -------------------------------------------------------------------------
+
+
+def test_a_selection_is_a_passage_of_its_own() -> None:
+    passage = passage_of_selection("One.\u202e Two\U000e0041.\r\n\r\n- three", url="/docs/x#y")
+    assert (passage.id, passage.place.section) == ("selected_text", ("Selected text",))
+    assert (passage.place.url, passage.place.title) == ("/docs/x#y", "Selected text")
+    assert (passage.place.module, passage.place.chapter) == ("", "")
+    assert [passage.unit_text(unit) for unit in passage.units] == ["One.", "Two.", "three"]
+    assert passage_of_selection("a b", url=None).place.url == ""
+
+
+# --- estimates ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),  # as all-MiniLM-L6-v2 counts them
+    [
+        ("The robot moves its arm.", 6),
+        ("A robotics workstation is a high-performance computer dedicated to training.", 16),
+        ("Proprioception and electromechanical actuators.", 11),
+    ],
+)
+def test_the_estimate_leans_to_more(text: str, pieces: int) -> None:
+    assert 0.9 * pieces <= estimate_tokens(text) <= 2 * pieces
+
+
+PIECE = re.compile(
+    r"[A-Za-z]{1,6}|[0-9]{1,3}|[!-/:-@\[-`{-~]|[\u2500-\u259f]{1,4}"
+    r"|[\u00c0-\u024f\u0370-\u1fff]{1,2}|\S"
+)
+CHARS = st.one_of(st.characters(max_codepoint=127), st.sampled_from("aZ09 \n─║éд\u2003—🙂"))
+
+
+@given(st.lists(st.text(CHARS), max_size=4))
+def test_the_estimate_is_the_number_of_pieces(texts: list[str]) -> None:
+    text = "\n".join(texts)
+    assert estimate_tokens(text) == len(PIECE.findall(text))
+    lines = text.split("\n")
+    assert estimate_lines(lines) == [len(PIECE.findall(line)) for line in lines]
+    assert words(text) == re.findall(r"\w+", text)
+
+
+@given(st.lists(st.text(CHARS), max_size=40).map(" ".join), st.integers(1, 40))
+def test_a_shortened_text_is_its_beginning_in_whole_words(text: str, tokens: int) -> None:
+    short = shortened(text, tokens)
+    if short == text:
+        return
+    whole = " ".join(text.split())
+    assert whole.startswith(short)
+    assert estimate_tokens(short) <= tokens
+    assert len(short) <= 4 * tokens
+    assert short or not text.strip()
+
+
+def test_a_text_is_shortened_between_words_where_it_has_any() -> None:
+    assert shortened("one two  three four", 3) == "one two"
+    assert shortened("one\n\ntwo " + " " * 1000, 3) == "one two"
+    assert shortened("w" * 100, 3) == "w" * 12
+    assert shortened("水壶" * 100, 3) == "水壶水"
+    assert len(shortened("x" * 1000, 100)) < len(shortened("word " * 200, 100))
+
+
+# --- properties -----------------------------------------------------------------------------------
+
+MARKDOWN = st.lists(
+    st.sampled_from(
+        [
+            "## Heading\n\n",
+            "### Sub heading\n\n",
+            "A paragraph with *emphasis* and `code`. And a second sentence.\n\n",
+            "- item one\n- item two\n  - nested\n\n",
+            "1. first\n2. second\n\n",
+            "| a | b |\n|---|---|\n| c | d |\n\n",
+            "```py\nx = 1\n\n# comment\n```\n\n",
+            ":::note[Title]\n\nBody of the note.\n\n:::\n\n",
+            "> a quote\n\n",
+            "$$\nx^2\n$$\n\n",
+            "word " * 300 + "\n\n",
+            "<details>\n<summary>Sum</summary>\n\n## Inner\n\nhidden\n\n</details>\n\n",
+        ]
+    ),
+    max_size=25,
+).map("".join)
+
+
+@given(MARKDOWN)
+def test_passages_put_back_together_hold_every_word_of_the_page(source: str) -> None:
+    document = parse(MdxSource.of(source))
+    passages = passages_of(document, PLACE, Metadata(), max_tokens=60)
+    carried = [word for p in passages for heading in p.place.section for word in words(heading)]
+    kept = {word for p in passages for word in words(p.text)} | set(carried)
+    assert set(document.words) <= kept
+    assert [p.position for p in passages] == list(range(len(passages)))
+    assert len({p.id for p in passages}) == len(passages)
+
+
+LINES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["", "", "    ", "x = 1", "    return value[0]", " " * 400, "┌───┐", "字" * 30]
+        ),
+        st.text(CHARS.filter(lambda char: char not in "\n`$" and char.isprintable()), max_size=300),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(LINES, st.sampled_from([("```py", "```"), ("$$", "$$")]), st.sampled_from([40, 100]))
+def test_a_block_too_long_for_a_passage_is_joined_byte_for_byte(
+    lines: list[str], marks: tuple[str, str], limit: int
+) -> None:
+    body = "\n".join(["first", *lines, "last"])
+    source = f"Before.\n\n{marks[0]}\n{body}\n{marks[1]}\n\nAfter."
+    passages = split(source, max_tokens=limit)
+    assert all(passage.tokens <= longest(limit) for passage in passages)
+    assert all(estimate_tokens(passage.text) == passage.tokens for passage in passages)
+    assert all(len(passage.text) <= 10_000 * limit / MAX_TOKENS for passage in passages)
+    joined = join(passages)
+    assert joined.text == source
+    blocks = [unit for unit in joined.units if unit.kind in (UnitKind.CODE, UnitKind.MATHS)]
+    assert [unit.continues for unit in blocks] == [False, *[True] * (len(blocks) - 1)]
+    first, last = blocks[0].start, blocks[-1].end
+    assert joined.text[first:last] == f"{marks[0]}\n{body}\n{marks[1]}"
+
+
+def test_no_title_or_name_of_a_language_makes_a_passage_too_long() -> None:
+    for info in (f'py title="{"word " * 2000}"', "p" * 9000):
+        passages = split(f"```{info}\n{_code(40)}\n```")
+        assert all(passage.tokens <= 800 for passage in passages)
+        assert join(passages).text.endswith(f"{_code(40)}\n```")
+    for title in (f":::note[{'word ' * 2000}]\n\n", f"##### {'word ' * 2000}\n\n"):
+        passages = split(f"{title}```py\n{_code(30)}\n```")
+        assert all(passage.tokens <= 800 for passage in passages)
+
+
+def test_a_page_that_is_nothing_but_its_title_says_that() -> None:
+    assert where("# Title") == [((), "/docs/a/b", "Title")]
+    assert where("") == []

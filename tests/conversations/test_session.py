@@ -1,0 +1,167 @@
+"""An answer does not fail with the notebook, and nobody reads another's."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bythebook.book import Book
+from bythebook.conversations.session import now, open_conversation
+from bythebook.errors import DatabaseFailed, NotFound
+from bythebook.interfaces.store import Generation
+from bythebook.providers.testing import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryGenerationStore,
+    MemoryThreads,
+)
+from bythebook.server.contracts import chat
+from bythebook.types import Answer, Asker, Message, Question, Role, Thread
+from tests.samples import read
+
+_TEXT = "At how many degrees does a kettle boil water?"
+
+
+class FragileThreads(MemoryThreads):
+    """Fails to read, to write, or not at all."""
+
+    broken: frozenset[str] = frozenset()
+
+    async def read(self, *args: Any, **kwargs: Any) -> Thread | None:
+        self._check("read")
+        return await super().read(*args, **kwargs)
+
+    async def append(self, *args: Any, **kwargs: Any) -> Thread:
+        self._check("append")
+        return await super().append(*args, **kwargs)
+
+    async def list(self, *args: Any, **kwargs: Any) -> Any:
+        self._check("read")
+        return await super().list(*args, **kwargs)
+
+    def _check(self, what: str) -> None:
+        if what in self.broken:
+            raise DatabaseFailed("The database did not answer.")
+
+
+class HangingCatalog(MemoryCatalog):
+    """Answers when it is released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = threading.Event()
+        self.released.set()
+
+    def current(self) -> Generation | None:
+        self.released.wait()
+        return super().current()
+
+
+async def _library(book: Path, threads: MemoryThreads, **parts: Any) -> Book:
+    known = {"shelf": MemoryGenerationStore(), "catalog": MemoryCatalog(), **parts}
+    library = Book(embedder=FakeEmbedder(), threads=threads, **known)
+    await library.ingest(read(book))
+    return library
+
+
+@pytest.mark.parametrize("broken", [{"read"}, {"append"}, {"read", "append"}])
+async def test_an_answer_that_could_not_be_kept_says_so(
+    book_folder: Path, broken: set[str]
+) -> None:
+    threads = FragileThreads()
+    library = await _library(book_folder, threads)
+    question = Question(_TEXT, thread=str(uuid.uuid4()))
+    assert (await library.reply(question)).persisted
+    threads.broken = frozenset(broken)
+    reply = await library.reply(question)
+    assert isinstance(reply.outcome, Answer)
+    assert not reply.persisted
+    assert (await library.reply(Question(_TEXT))).persisted  # there was nothing to keep
+    said = "ok" if broken == {"append"} else "The database did not answer."
+    assert (await library.health())["database"] == said
+    threads.broken = frozenset()
+    assert (await library.reply(question)).persisted
+
+
+async def test_an_open_book_goes_on_while_the_catalog_hangs(book_folder: Path) -> None:
+    catalog = HangingCatalog()
+    library = await _library(book_folder, MemoryThreads(), catalog=catalog, deadline_s=2)
+    await library.context()
+    catalog.released.clear()
+    replies = await asyncio.gather(*(library.reply(Question(_TEXT)) for _ in range(20)))
+    assert all(isinstance(reply.outcome, Answer) for reply in replies)
+    catalog.released.set()
+
+
+async def test_a_book_that_was_never_open_cannot_be_asked(book_folder: Path) -> None:
+    catalog = HangingCatalog()
+    library = await _library(book_folder, MemoryThreads(), catalog=catalog, deadline_s=0.001)
+    catalog.released.clear()
+    with pytest.raises(DatabaseFailed, match="in time"):
+        await library.reply(Question(_TEXT))
+    catalog.released.set()
+
+
+async def test_nobody_talks_in_anothers_thread(book_folder: Path) -> None:
+    threads = MemoryThreads()
+    library = await _library(book_folder, threads)
+    question = Question(_TEXT, thread=str(uuid.uuid4()))
+    await library.reply(question, asker=Asker(owner="mine"))
+    for stranger in (Asker(owner="yours"), Asker(), None):
+        with pytest.raises(NotFound):
+            await library.reply(question, asker=stranger)
+    assert question.thread is not None
+    thread = await threads.read(question.thread, owner="mine")
+    assert thread is not None
+    assert len(thread.messages) == 2
+
+
+async def test_a_follow_up_is_understood_and_kept_as_it_was_asked(book_folder: Path) -> None:
+    threads = MemoryThreads()
+    library = await _library(book_folder, threads)
+    name = str(uuid.uuid4())
+    await library.reply(Question("What is a kettle?", thread=name))
+    reply = await library.reply(Question("How does it switch itself off?", thread=name))
+    assert "bimetal" in reply.outcome.text
+    thread = await threads.read(name, owner=None)
+    assert thread is not None
+    assert thread.messages[2].content == "How does it switch itself off?"
+
+
+async def test_a_question_that_is_asked_again_is_no_history_of_itself() -> None:
+    """Else what it follows on from would be its own first answer."""
+    threads, name = MemoryThreads(), str(uuid.uuid4())
+    for text, request in ((_TEXT, None), ("And then?", "one")):
+        said = [
+            Message(Role.USER, text, now(), request=request),
+            Message(Role.ASSISTANT, f"About {text}", now()),
+        ]
+        thread = await threads.append(name, said, owner="mine")
+    question = Question("And then?", thread=name)
+    again = await open_conversation(threads, question, Asker("mine", request="one"))
+    other = await open_conversation(threads, question, Asker("mine", request="two"))
+    assert again.history == thread.messages[:2]
+    assert other.history == thread.messages
+
+
+async def test_each_message_has_its_own_time_and_the_disclaimer_is_kept(book_folder: Path) -> None:
+    threads = MemoryThreads()
+    library = await _library(book_folder, threads)
+    weak = Question("Is a kettle a good present?", floor=0.0, top_k=1, thread=str(uuid.uuid4()))
+    before = now()
+    reply = await library.reply(weak)
+    thread = await threads.read(weak.thread or "", owner=None)
+    assert thread is not None
+    question, answer = thread.messages
+    assert isinstance(reply.outcome, Answer)
+    assert reply.outcome.disclaimer
+    assert answer.content == reply.outcome.full_text
+    assert answer.content.endswith(reply.outcome.disclaimer)
+    assert (question.timestamp, answer.timestamp) == (reply.asked_at, reply.answered_at)
+    assert before <= question.timestamp < answer.timestamp <= now()
+    assert chat.show(reply).timestamp == answer.timestamp == thread.updated_at

@@ -1,0 +1,65 @@
+"""Cases for tests, told by what matters to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bythebook.evaluation.grade import Case
+from bythebook.evaluation.questions import Row
+from bythebook.types import Timings
+
+_YES = Row("yes", "How long?", "answerable", True, ("a week",), "a.md", "Plan")
+_NO = Row("no", "Who won?", "off_book", False)
+
+
+def answered(confidence: float = 0.9, *, right: bool = True, rank: int | None = 1) -> Case:
+    """A question that the book answers, and that was answered."""
+    return Case(
+        row=_YES,
+        answered=True,
+        confidence=confidence,
+        right=right,
+        rank=rank,
+        placed=True,
+        gold=right,
+        page=True,
+        section=rank == 1,
+        sentences=2,
+        quoted=(True,),
+        linked=(True,),
+        supported=(True, True),
+        text="It takes a week.",
+        cited=("Title › Plan",),
+        timings=Timings(5, 10, 15, 30),
+    )
+
+
+def withheld(confidence: float = 0.3) -> Case:
+    """… and that was refused."""
+    kept = replace(answered(confidence), answered=False, gold=None, page=None, section=None)
+    nothing_shown = replace(kept, sentences=0, quoted=(), linked=(), supported=(), cited=())
+    return replace(nothing_shown, refusal="low_relevance", timings=Timings(5, 10, 0, 15))
+
+
+def refused(confidence: float = 0.1) -> Case:
+    """A question that the book does not answer, and that was refused."""
+    return Case(
+        row=_NO,
+        answered=False,
+        confidence=confidence,
+        right=False,
+        refusal="low_relevance",
+        text="It takes a week.",
+        timings=Timings(5, 10, 0, 15),
+    )
+
+
+def unfounded(confidence: float = 0.8, *, kind: str = "off_book") -> Case:
+    """… and that was answered."""
+    return replace(
+        refused(confidence), row=replace(_NO, kind=kind), answered=True, refusal=None, sentences=1
+    )
+
+
+def of_kind(case: Case, kind: str, *, selection: str | None = None) -> Case:
+    return replace(case, row=replace(case.row, kind=kind, selection=selection))

@@ -1,0 +1,111 @@
+"""Questions made from a book: answered where they say, by the words they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bythebook.chunking.read_book import read_book
+from bythebook.evaluation.make_questions import make_questions
+from bythebook.evaluation.questions import read_row
+from bythebook.evaluation.text_metrics import holds
+from bythebook.types import Passage
+from tests.samples import SAMPLE_BOOK, passage
+
+
+@pytest.fixture(scope="module")
+def book() -> tuple[Passage, ...]:
+    return tuple(read_book(SAMPLE_BOOK / "docs").passages)
+
+
+@pytest.fixture(scope="module")
+def rows(book: tuple[Passage, ...]) -> list[dict[str, Any]]:
+    return make_questions(book, 90)
+
+
+def test_there_are_as_many_as_asked_for_of_every_rule(rows: list[dict[str, Any]]) -> None:
+    kinds = [row["kind"] for row in rows]
+    assert len(rows) == len({row["id"] for row in rows}) == 90
+    assert kinds.count("held_out") == 30
+    assert all(kinds.count(rule) >= 15 for rule in ("definition", "gap", "heading"))
+    assert len({(row["file"], row["section"]) for row in rows}) >= 40  # spread over the book
+
+
+def test_every_answer_stands_in_its_section(
+    rows: list[dict[str, Any]], book: tuple[Passage, ...]
+) -> None:
+    for row in rows:
+        read_row(row, default_id="")
+        texts = [
+            p.text
+            for p in book
+            if p.place.file == row["file"] and p.place.heading == row["section"]
+        ]
+        assert row["is_impossible"] or any(holds(text, row["answers"]) for text in texts), row
+
+
+def test_a_held_out_question_is_also_asked_with_its_section(rows: list[dict[str, Any]]) -> None:
+    answerable = {row["question"] for row in rows if not row["is_impossible"]}
+    held_out = [row for row in rows if row["is_impossible"]]
+    for row in held_out:
+        assert row["question"] in answerable
+        assert row["held_out"]["file"] == row["file"]
+        assert row["answers"] == []
+
+
+def test_the_same_seed_gives_the_same_questions(book: tuple[Passage, ...]) -> None:
+    assert make_questions(book, 20, seed=7) == make_questions(reversed(book), 20, seed=7)
+    assert make_questions(book, 20, seed=7) != make_questions(book, 20, seed=8)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "question", "answer"),
+    [
+        (
+            "A kite is a tethered aircraft that the wind carries.",
+            "What is a kite?",
+            "a tethered aircraft",
+        ),
+        (
+            "Most kites need a wind of 12 kilometres per hour to fly.",
+            "Most kites need a wind of how many kilometres per hour to fly?",
+            "12 kilometres",
+        ),
+        (
+            "Francis Ronalds flew kites over London in 1847 and wrote about them.",
+            "Francis Ronalds flew kites over London in what year and wrote about them?",
+            "1847",
+        ),
+        (
+            "The oldest paintings of kites come from China.",
+            "The oldest paintings of kites come from what?",
+            "China",
+        ),
+    ],
+)
+def test_the_rules(sentence: str, question: str, answer: str) -> None:
+    rows = make_questions([passage(sentence)], 10)
+    assert (question, [answer]) in [(row["question"], row["answers"]) for row in rows]
+
+
+def test_what_leans_on_another_sentence_is_not_asked() -> None:
+    text = "It is a tethered aircraft with 12 strings. These need 40 metres of free space around."
+    assert make_questions([passage(text)], 10) == []
+
+
+def test_what_two_sections_say_is_not_held_out() -> None:
+    sentence = "A kite is a tethered aircraft that the wind carries."
+    again = "As we said before, a kite is carried by the wind."
+    book = [passage(sentence, section="One"), passage(again, section="Two")]
+    assert [row["kind"] for row in make_questions(book, 10)] == ["definition"]
+
+
+@given(st.lists(st.text(max_size=80), max_size=6), st.integers(1, 9))
+def test_any_text_makes_usable_rows_or_none(texts: list[str], count: int) -> None:
+    rows = make_questions([passage(text) for text in texts], count)
+    assert len(rows) <= count
+    for row in rows:
+        assert read_row(row, default_id="").question

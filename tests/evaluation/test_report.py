@@ -1,0 +1,95 @@
+"""The report is one well-formed page that runs nothing, whatever the book says."""
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bythebook.drawing.markup import element, text
+from bythebook.evaluation.failures import worst
+from bythebook.evaluation.grade import Case
+from bythebook.evaluation.json_report import document
+from bythebook.evaluation.metrics import measure
+from bythebook.evaluation.report import report
+from bythebook.evaluation.targets import compare, read_bar
+from tests.evaluation.cases import answered, of_kind, refused, unfounded, withheld
+
+_SETUP = {"embedder": "fake:bag", "floor": 0.5}
+_HOSTILE = "</title><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;\x00\u202e]]>"
+
+
+def _page(*cases: Case, bars: tuple[str, ...] = ()) -> str:
+    evaluation = measure(cases)
+    verdicts = compare([read_bar(bar) for bar in bars], evaluation)
+    return report(evaluation, _SETUP, verdicts, worst(cases, 20))
+
+
+def _tree(page: str) -> ElementTree.Element:
+    return ElementTree.fromstring(page.removeprefix("<!doctype html>\n"))
+
+
+def test_it_shows_plots_figures_bars_and_the_worst() -> None:
+    page = _page(answered(), withheld(), refused(), unfounded(), bars=("answered=.9",))
+    tree = _tree(page)
+    titles = [title.text for title in tree.iterfind(".//svg/title")]
+    assert titles[:2] == ["Risk–coverage curve", "Reliability diagram"]
+    assert len(titles) == 4  # and a histogram for each kind
+    words = " ".join(tree.itertext())
+    assert "answered what the book does not say" in words
+    assert "missed" in words
+    assert tree.find(".//html") is None
+    assert tree.tag == "html"
+
+
+def test_it_needs_nothing_from_outside_and_runs_nothing() -> None:
+    tree = _tree(_page(answered(), unfounded()))
+    assert {"script", "link", "img", "iframe", "a"}.isdisjoint(node.tag for node in tree.iter())
+    policy = tree.find(".//meta[@http-equiv='Content-Security-Policy']")
+    assert policy is not None
+    assert policy.get("content", "").startswith("default-src 'none'")
+
+
+def test_hostile_text_stays_text() -> None:
+    poisoned = replace(
+        unfounded(),
+        text=_HOSTILE,
+        cited=(_HOSTILE,),
+        row=replace(unfounded().row, question=_HOSTILE),
+    )
+    page = _page(of_kind(poisoned, _HOSTILE), answered())
+    tree = _tree(page)
+    assert {"script", "img"}.isdisjoint(node.tag for node in tree.iter())
+    assert not [name for node in tree.iter() for name in node.attrib if name.startswith("on")]
+    assert "alert(2)" in " ".join(tree.itertext())
+    assert "\u202e" not in page
+
+
+def test_an_evaluation_without_a_single_answer_is_still_a_page() -> None:
+    unwritten = replace(refused(), right=None, text="")
+    assert _tree(_page(unwritten)).tag == "html"
+
+
+@settings(deadline=None)
+@given(st.text(), st.text())
+def test_any_text_is_well_formed(content: str, value: str) -> None:
+    tree = ElementTree.fromstring(element("p", content, title=value))
+    assert len(tree) == 0
+    assert set(tree.attrib) == {"title"}
+
+
+def test_markup_is_not_escaped_twice() -> None:
+    assert text(text("a < b")) == "a &lt; b"
+
+
+def test_the_document_has_the_names_that_bars_have() -> None:
+    evaluation = measure([answered(), unfounded()])
+    verdicts = compare([read_bar("refused.off_book=.5")], evaluation)
+    found = document(evaluation, _SETUP, verdicts, worst(evaluation.cases, 20))
+    assert found["figures"]["refused.off_book"] == 0
+    assert found["counts"]["refused.off_book"] == 1
+    assert found["bars"] == [
+        {"name": "refused.off_book", "at_least": 0.5, "value": 0.0, "met": False}
+    ]
+    assert found["worst"][0]["fault"] == "answered what the book does not say"
+    assert found["questions"] == {"answerable": 1, "off_book": 1}

@@ -1,0 +1,181 @@
+"""Questions are asked of the real journey, on fakes; replies are graded against the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bythebook.book import Book
+from bythebook.errors import InvalidInput
+from bythebook.evaluation.gold_locations import Places
+from bythebook.evaluation.grade import Asked, Case, grade
+from bythebook.evaluation.questions import Row, Section
+from bythebook.evaluation.run import Without, ask_all, recheck
+from bythebook.interfaces.store import Candidate
+from bythebook.providers.testing import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryGenerationStore,
+    MemoryThreads,
+)
+from bythebook.types import Answer, AnswerSpan, Question
+from tests.samples import read
+
+_KETTLE = Row(
+    id="kettle",
+    question="At how many degrees Celsius does a kettle boil water?",
+    kind="answerable",
+    answerable=True,
+    answers=("100 degrees",),
+    file="docs/intro.md",
+    heading="Kettles",
+)
+_OFF_BOOK = Row("gpt", "Who invented quantum chromodynamics?", "off_book", False)
+
+
+class Desk:
+    """A small book on fakes, and its catalog."""
+
+    def __init__(self) -> None:
+        self.catalog = MemoryCatalog()
+        self.library = Book(
+            embedder=FakeEmbedder(),
+            shelf=MemoryGenerationStore(),
+            catalog=self.catalog,
+            threads=MemoryThreads(),
+        )
+
+    async def ask(self, *rows: Row, floor: float = 0.5) -> list[Case]:
+        asked = [(row, Question(row.question, row.selection, floor=floor)) for row in rows]
+        return await ask_all(asked, self.library, self.catalog.passages())
+
+
+@pytest.fixture
+async def context(book_folder: Path) -> Desk:
+    context = Desk()
+    await context.library.ingest(read(book_folder))
+    return context
+
+
+async def test_an_answer_is_graded_by_its_words_and_its_place(context: Desk) -> None:
+    kettle, other = await context.ask(_KETTLE, _OFF_BOOK)
+    assert kettle.answered
+    assert (kettle.right, kettle.gold, kettle.page, kettle.section, kettle.rank) == (
+        *(True, True, True, True),
+        1,
+    )
+    assert all(kettle.quoted)
+    assert all(kettle.linked)
+    assert all(kettle.supported)
+    assert kettle.timings.total_ms > 0
+    assert not other.answered
+    assert other.refusal == "low_relevance"
+    assert other.right is not True
+
+
+async def test_what_the_floor_kept_back_is_judged_too(context: Desk) -> None:
+    (case,) = await context.ask(_KETTLE, floor=1.0)
+    assert not case.answered
+    assert case.right is True
+    assert "100 degrees" in case.text
+    assert (case.gold, case.quoted) == (None, ())  # nothing was shown
+
+
+async def test_a_held_out_section_is_not_there(context: Desk) -> None:
+    without = replace(
+        _KETTLE, answerable=False, answers=(), held_out=Section("intro.md", ("Kettles",))
+    )
+    whole, held_out = await context.ask(_KETTLE, without)
+    assert whole.answered
+    assert "Kettles" not in (held_out.best or "")
+    assert "100 degrees" not in held_out.text
+    assert held_out.confidence < whole.confidence
+
+
+async def test_a_held_out_section_that_the_book_does_not_have_is_an_error(context: Desk) -> None:
+    stale = replace(_OFF_BOOK, held_out=Section("intro.md", ("Balloons",)))
+    with pytest.raises(InvalidInput, match=r"gpt.*--make"):
+        await context.ask(stale)
+
+
+async def test_a_selection_is_graded_on_the_selection(context: Desk) -> None:
+    selection = "A kite flies because the wind pushes it upwards."
+    row = Row("s", "Why does a kite fly?", "selected", True, ("the wind",), selection=selection)
+    (case,) = await context.ask(row, floor=0.0)
+    assert case.answered
+    assert case.gold
+    assert all(case.quoted)
+    assert case.linked == ()
+    assert (case.placed, case.page) == (False, None)
+
+
+async def test_a_citation_that_lies_is_seen(context: Desk) -> None:
+    book = Places(context.catalog.passages())
+    reply = await context.library.reply(Question(_KETTLE.question))
+    assert isinstance(reply.outcome, Answer)
+    false = [
+        replace(citation, quote="Kettles fly.", url=citation.url + "-x")
+        for citation in reply.outcome.citations
+    ]
+    sentences = [replace(s, text="A kettle flies at 900 degrees.") for s in reply.outcome.sentences]
+    outcome = replace(reply.outcome, citations=tuple(false), sentences=tuple(sentences))
+    lying = replace(reply, outcome=outcome)
+    supported = await recheck(outcome, _KETTLE, book)
+    case = grade(Asked(_KETTLE, lying, lying, supported=supported), book)
+    assert not any(case.quoted)
+    assert not any(case.linked)
+    assert case.supported
+    assert not any(case.supported)
+    assert case.right is False
+
+
+async def test_a_text_fragment_does_not_make_a_link_wrong(context: Desk) -> None:
+    book = Places(context.catalog.passages())
+    reply = await context.library.reply(Question(_KETTLE.question))
+    assert isinstance(reply.outcome, Answer)
+    deeper = [replace(c, url=f"{c.url}:~:text=A%20kettle") for c in reply.outcome.citations]
+    fragment = replace(reply, outcome=replace(reply.outcome, citations=tuple(deeper)))
+    assert all(grade(Asked(_KETTLE, fragment, fragment), book).linked)
+
+
+async def test_marked_words_come_from_the_reply(context: Desk) -> None:
+    book = Places(context.catalog.passages())
+    reply = await context.library.reply(Question(_KETTLE.question))
+    assert isinstance(reply.outcome, Answer)
+    start = reply.outcome.sentences[0].text.index("100 degrees")
+    mark = AnswerSpan(0, start, start + len("100 degrees"))
+    marked = replace(reply, outcome=replace(reply.outcome, mark=mark))
+    assert grade(Asked(_KETTLE, marked, marked), book).marked == "100 degrees"
+    bare = replace(reply, outcome=replace(reply.outcome, mark=None))
+    assert grade(Asked(_KETTLE, bare, bare), book).marked is None
+
+
+async def test_a_file_may_be_named_from_further_up_but_not_by_its_end_alone(context: Desk) -> None:
+    book = Places(context.catalog.passages())
+    assert book.whereabouts(_KETTLE) is not None
+    assert book.whereabouts(replace(_KETTLE, file="site/docs/intro.md")) is not None
+    assert book.whereabouts(replace(_KETTLE, file="docs/my-intro.md")) is None
+    assert book.whereabouts(replace(_KETTLE, heading="Balloons")) is None
+
+
+class _Listed:
+    """A store that only knows an order."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._found = [Candidate(name, name, 0.0, 0.0, {}) for name in names]
+
+    async def find(self, *_: object, limit: int, **__: object) -> list[Candidate]:
+        return self._found[:limit]
+
+    async def count(self) -> int:
+        return len(self._found)
+
+
+async def test_a_store_without_some_passages_fills_their_places() -> None:
+    store = Without(_Listed(list("abcdef")), frozenset("ac"))  # type: ignore[arg-type]
+    found = await store.find(None, {}, limit=3, filters={})
+    assert [each.passage_id for each in found] == ["b", "d", "e"]
+    assert await store.count() == 4

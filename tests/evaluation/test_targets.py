@@ -1,0 +1,32 @@
+"""A bar is met or missed, in the direction that is better."""
+
+import pytest
+
+from bythebook.errors import InvalidInput
+from bythebook.evaluation.metrics import measure
+from bythebook.evaluation.targets import compare, read_bar
+from tests.evaluation.cases import answered, refused
+
+
+@pytest.mark.parametrize(
+    ("bar", "met"),
+    [
+        ("answered=.93", True),
+        ("answered=1", True),
+        ("refused.off_book = 0.5", True),
+        ("hit@1.answerable=1", True),
+        ("ms.total.p95=150", True),  # at most
+        ("ms.total.p95=3", False),
+        ("sentences=1.5", False),
+        ("auroc.nobody=.5", False),  # nothing measures it
+    ],
+)
+def test_bars(bar: str, met: bool) -> None:
+    (verdict,) = compare([read_bar(bar)], measure([answered(), refused()]))
+    assert verdict.met is met
+
+
+@pytest.mark.parametrize("bar", ["beauty=1", "answered", "answered=", "answered=nan", "auroc=1"])
+def test_a_bar_that_means_nothing_is_refused(bar: str) -> None:
+    with pytest.raises(InvalidInput):
+        read_bar(bar)

@@ -1,0 +1,61 @@
+"""What a writer may not say is taken out and counted."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bythebook.grounding.stream_splitter import Splitter, claim_of
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("A [kettle](http://evil.example) boils.", "A kettle boils."),
+        ("A kettle boils https://evil.example/a?b=c now.", "A kettle boils now."),
+        ("A kettle boils (see evil.example/path).", "A kettle boils (see)."),
+        ("A kettle <a href='//evil.example'>boils</a>.", "A kettle boils."),
+        ("A kettle boils ![x](//evil.example/i.png).", "A kettle boils x."),
+        ("A kettle boils javascript:alert(1) now.", "A kettle boils now."),
+        ("A kettle boils, write to me@evil.example now.", "A kettle boils, write to now."),
+        ("A kettle boils evil[.]example now.", "A kettle boils now."),
+        ("A kettle boils evil。example now.", "A kettle boils now."),
+    ],
+)
+def test_addresses_are_dropped_and_counted(written: str, text: str) -> None:
+    claim = claim_of(written)
+    assert claim.text == text
+    assert claim.addresses >= 1
+
+
+@pytest.mark.parametrize("marker", ["[^1]", "【1†source】", "[１]", "[source 2]", "[Passage 1]"])
+def test_markers_in_another_dress_are_dropped_and_counted(marker: str) -> None:
+    claim = claim_of(f"A kettle boils. {marker}")
+    assert (claim.text, claim.strange_markers, claim.cited) == ("A kettle boils.", 1, ())
+
+
+def test_markers_are_read() -> None:
+    claim = claim_of("A kettle [2] boils. [1, 3][99]")
+    assert (claim.text, claim.cited) == ("A kettle boils.", (2, 1, 3, 99))
+
+
+def test_the_books_own_file_names_are_no_addresses() -> None:
+    assert claim_of("Edit config.yaml by hand.", known="the file config.yaml").addresses == 0
+
+
+@given(st.text(max_size=80))
+def test_no_address_survives(text: str) -> None:
+    assert "://" not in claim_of(f"{text} http://evil.example/{text}").text
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("- History. Keep last stores ten. Full.", ["- History. Keep last stores ten.", "Full."]),
+        ("Yes. [1] A kite flies. [2]", ["Yes. [1]", "A kite flies. [2]"]),
+    ],
+)
+def test_a_label_belongs_to_the_sentence_after_it(line: str, said: list[str]) -> None:
+    for pieces in ([line], list(line)):
+        splitter = Splitter()
+        claims = [claim for piece in pieces for claim in splitter.feed(piece)]
+        assert [text for _, text in (*claims, *splitter.finish())] == said

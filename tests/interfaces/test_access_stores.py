@@ -1,0 +1,190 @@
+"""What every store of the door promises: keys, counters and kept replies."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bythebook.interfaces.access import (
+    ABANDONED_S,
+    KEPT_S,
+    ApiKey,
+    ClaimState,
+    KeptReply,
+    KeyStore,
+    RateCounter,
+    ReplyStore,
+)
+from bythebook.providers.memory import MemoryCounter, MemoryKeys, MemoryReplies
+from bythebook.providers.redis import RedisCounter
+from bythebook.providers.sql.access import SqlCounter, SqlKeys, SqlReplies, open_counts
+from bythebook.providers.sql.catalog import open_database
+from tests.databases import POSTGRES, address
+from tests.servers import running_redis
+
+_REPLY = KeptReply(200, (("content-type", "application/json"),), b'{"answer": "\xc3\xa9"}')
+
+
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
+async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[KeyStore]:
+    store: KeyStore = MemoryKeys()
+    if request.param != "memory":
+        store = SqlKeys(open_database(address(request.param, tmp_path, request), tmp_path))
+    yield store
+    await store.close()
+
+
+@pytest.fixture(
+    params=["memory", "sqlite", POSTGRES, pytest.param("redis", marks=pytest.mark.real)]
+)
+async def counter(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RateCounter]:
+    with ExitStack() as stack:
+        store: RateCounter = MemoryCounter()
+        if request.param == "redis":
+            store = RedisCounter(stack.enter_context(running_redis(tmp_path)), wait_s=60)
+        elif request.param != "memory":
+            engine = open_counts(address(request.param, tmp_path, request), tmp_path)
+            store = SqlCounter(engine, deadline_s=60)  # the machine may be busy
+        yield store
+        await store.close()
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
+async def replies(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock
+) -> AsyncIterator[ReplyStore]:
+    store: ReplyStore = MemoryReplies(clock=clock)
+    if request.param != "memory":
+        engine = open_counts(address(request.param, tmp_path, request), tmp_path)
+        store = SqlReplies(engine, clock=clock, deadline_s=60)
+    yield store
+    await store.close()
+
+
+def _key(key_id: str, *origins: str) -> ApiKey:
+    return ApiKey(key_id, "0" * 64, "for tests", datetime.now(UTC), origins)
+
+
+async def test_keys_come_back_as_they_were_added(keys: KeyStore) -> None:
+    added = [_key("a" * 16), _key("b" * 16, "https://book.example", "http://localhost:3000")]
+    for key in added:
+        await keys.add(key)
+    assert await keys.all() == added
+
+
+async def test_a_key_is_revoked_once(keys: KeyStore) -> None:
+    await keys.add(_key("a" * 16))
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    assert await keys.revoke("a" * 16, first)
+    assert await keys.revoke("a" * 16, datetime(2026, 2, 2, tzinfo=UTC))
+    assert [key.revoked_at for key in await keys.all()] == [first]
+    assert not await keys.revoke("b" * 16, first)
+
+
+async def test_exactly_the_limit_of_a_thousand_at_once(counter: RateCounter) -> None:
+    name = uuid.uuid4().hex
+    taken = [counter.take(name, limit=100, seconds=60) for _ in range(1000)]
+    counts = await asyncio.gather(*taken)
+    assert sum(count.allowed for count in counts) == 100
+    assert min(count.remaining for count in counts) == 0
+    assert all(0 < count.reset_s <= 60 for count in counts if not count.allowed)
+
+
+async def test_counts_are_told_apart_by_name(counter: RateCounter) -> None:
+    for name in ("one", "other"):
+        assert (await counter.take(name, limit=1, seconds=60)).allowed
+        assert not (await counter.take(name, limit=1, seconds=60)).allowed
+
+
+async def test_a_window_moves_and_lets_no_double_over_its_edge(counter: RateCounter) -> None:
+    """Whenever it is asked, no more than the limit within any second."""
+    allowed: list[tuple[float, float]] = []  # before and after it was counted
+    while len(allowed) < 11:
+        before = time.monotonic()
+        if (await counter.take("edge", limit=5, seconds=1)).allowed:
+            allowed.append((before, time.monotonic()))
+        await asyncio.sleep(0.01)
+    for (first, _), (_, sixth) in zip(allowed, allowed[5:], strict=False):
+        assert sixth - first > 0.95, "six within a second"
+
+
+async def test_sql_forgets_windows_that_are_over(tmp_path: Path, clock: Clock) -> None:
+    engine = open_counts(None, tmp_path)
+    counter = SqlCounter(engine, clock=clock, deadline_s=60)
+    for n in range(5):
+        await counter.take(f"old {n}", limit=1, seconds=60)
+    clock.now += 200
+    await counter.take("new", limit=1, seconds=60)
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT key FROM rate_windows").scalars().all()
+    assert rows == ["new"]
+
+
+async def test_the_first_claim_is_the_only_one(replies: ReplyStore) -> None:
+    claims = await asyncio.gather(*(replies.claim("k", "f") for _ in range(50)))
+    assert sorted(claim.state for claim in claims) == ["mine"] + ["running"] * 49
+
+
+async def test_what_is_kept_is_given_again(replies: ReplyStore, clock: Clock) -> None:
+    mine = await replies.claim("k", "f")
+    await replies.keep("k", mine.token, _REPLY)
+    clock.now += KEPT_S - 1
+    again = await replies.claim("k", "f")
+    assert (again.state, again.reply) == (ClaimState.DONE, _REPLY)
+    assert (await replies.claim("k", "another body")).state is ClaimState.OTHER
+    clock.now += 2
+    assert (await replies.claim("k", "f")).state is ClaimState.MINE
+
+
+async def test_what_is_released_may_be_tried_again(replies: ReplyStore) -> None:
+    mine = await replies.claim("k", "f")
+    await replies.release("k", mine.token)
+    assert (await replies.claim("k", "f")).state is ClaimState.MINE
+
+
+async def test_a_claim_holds_as_long_as_its_holder_says_so(
+    replies: ReplyStore, clock: Clock
+) -> None:
+    mine = await replies.claim("k", "f")
+    for _ in range(3):
+        clock.now += ABANDONED_S - 1
+        await replies.hold({"k": mine.token, "never claimed": "a token"})
+        await replies.hold({"k": "another's token"})
+    assert (await replies.claim("k", "f")).state is ClaimState.RUNNING
+    await replies.keep("k", mine.token, _REPLY)
+    assert (await replies.claim("k", "f")).reply == _REPLY
+
+
+async def test_a_claim_whose_holder_died_is_free_after_a_while(
+    replies: ReplyStore, clock: Clock
+) -> None:
+    dead = await replies.claim("k", "f")
+    clock.now += ABANDONED_S - 1
+    assert (await replies.claim("k", "f")).state is ClaimState.RUNNING
+    clock.now += 2
+    heir = await replies.claim("k", "f")
+    assert heir.state is ClaimState.MINE
+    await replies.keep("k", dead.token, _REPLY)  # the dead one was only slow
+    await replies.release("k", dead.token)
+    assert (await replies.claim("k", "f")).state is ClaimState.RUNNING
+    await replies.keep("k", heir.token, _REPLY)
+    assert (await replies.claim("k", "f")).state is ClaimState.DONE

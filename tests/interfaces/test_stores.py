@@ -1,0 +1,216 @@
+"""The conformance suite of Shelf and PassageStore, on every provider."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bythebook.errors import IndexDamaged, StoreFailed
+from bythebook.interfaces.store import Candidate, GenerationStore, IndexedPassage
+from bythebook.language.terms import Vocabulary
+from bythebook.providers.qdrant.embedded import EdgeShelf
+from bythebook.providers.testing import FakeEmbedder, MemoryGenerationStore
+from bythebook.types import Passage
+from tests.samples import passage
+from tests.servers import server_shelf
+
+ONE, TWO = "1" * 32, "2" * 32  # named as an ingest names them
+
+_SERVERS = {
+    "server": ("qdrant_server", 0),
+    "remembered": ("qdrant_server", 2),  # passages
+    "cluster": ("qdrant_cluster", 0),
+}
+_EMBEDDER = FakeEmbedder()
+_PASSAGES = [
+    passage("A kite flies in the wind.", file="kites.md", section="Kites", week=1),
+    passage("A kettle boils water. It whistles.", file="kettles.md", section="Kettles", week=2),
+    passage("The wind is moving air.", file="kites.md", section="Wind", week=1, has_code=True),
+]
+
+
+@pytest.fixture(
+    params=["fake", "edge", *(pytest.param(each, marks=pytest.mark.real) for each in _SERVERS)]
+)
+async def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[GenerationStore]:
+    if request.param == "fake":
+        yield MemoryGenerationStore(dimension=_EMBEDDER.dimension)
+    elif request.param == "edge":
+        yield EdgeShelf(tmp_path / "generations", dimension=_EMBEDDER.dimension)
+    else:
+        nodes, remembered = _SERVERS[request.param]
+        async with server_shelf(
+            request.getfixturevalue(nodes), dimension=_EMBEDDER.dimension, remembered=remembered
+        ) as on_server:
+            yield on_server
+
+
+async def _entries(passages: list[Passage]) -> list[IndexedPassage]:
+    vocabulary = Vocabulary.of(passages)
+    entries = []
+    for one in passages:
+        units = [one.unit_text(unit) for unit in one.units]
+        vectors = await _EMBEDDER.embed([one.text, *units], role="passage")
+        entries.append(IndexedPassage(one, vectors[0], vectors[1:], vocabulary.weigh(one)))
+    return entries
+
+
+async def _ask(text: str) -> np.ndarray:
+    return (await _EMBEDDER.embed([text], role="query"))[0]
+
+
+async def test_a_published_generation_gives_back_what_went_in(shelf: GenerationStore) -> None:
+    entries = await _entries(_PASSAGES)
+    assert await shelf.publish(ONE, entries) == 3
+    store = await shelf.open(ONE)
+    assert await store.count() == 3
+    for before, after in zip(entries, await store.fetch([p.id for p in _PASSAGES]), strict=True):
+        assert after.passage == before.passage
+        assert np.allclose(after.vector, before.vector, atol=1e-6)
+        assert np.allclose(after.unit_vectors, before.unit_vectors, atol=1e-6)
+        assert after.terms == pytest.approx(dict(before.terms))
+
+
+async def test_a_book_whose_vectors_are_pending_is_found_by_its_words(
+    shelf: GenerationStore,
+) -> None:
+    nothing = np.zeros((0, 0), dtype=np.float32)
+    entries = [
+        replace(entry, vector=None, unit_vectors=nothing) for entry in await _entries(_PASSAGES)
+    ]
+    assert await shelf.publish(ONE, entries) == 3
+    store = await shelf.open(ONE)
+    asked = Vocabulary.of(_PASSAGES).ask("kettle")
+    found = await store.find(None, asked, limit=3, filters={})
+    assert [each.passage_id for each in found] == [_PASSAGES[1].id]
+    assert (found[0].cosine, found[0].unit_cosine) == (0, 0)
+    assert found[0].terms.keys() >= asked.keys()
+    [entry] = await store.fetch([_PASSAGES[1].id])
+    assert entry.vector is None
+    assert len(entry.unit_vectors) == 0
+    assert entry.passage == _PASSAGES[1]
+
+
+async def test_fetch_keeps_the_order_and_leaves_unknown_ids_out(shelf: GenerationStore) -> None:
+    await shelf.publish(ONE, await _entries(_PASSAGES))
+    store = await shelf.open(ONE)
+    wanted = [_PASSAGES[2].id, "0" * 64, _PASSAGES[0].id]
+    assert [e.passage.id for e in await store.fetch(wanted)] == [wanted[0], wanted[2]]
+
+
+async def test_a_candidate_comes_with_everything_it_is_weighed_by(shelf: GenerationStore) -> None:
+    entries = await _entries(_PASSAGES)
+    await shelf.publish(ONE, entries)
+    vector = await _ask("kettle water whistles")
+    asked = Vocabulary.of(_PASSAGES).ask("kettle water whistles")
+    found = await (await shelf.open(ONE)).find(vector, asked, limit=5, filters={})
+    expected = {entry.passage.id: Candidate.of(entry, vector) for entry in entries}
+    assert sorted(one.passage_id for one in found) == sorted(expected)
+    for one in found:
+        exact = expected[one.passage_id]
+        assert one.content_hash == exact.content_hash
+        assert one.cosine == pytest.approx(exact.cosine, abs=1e-4)
+        assert one.unit_cosine == pytest.approx(exact.unit_cosine, abs=1e-4)
+        assert one.terms == pytest.approx(dict(exact.terms))
+
+
+async def test_what_is_best_in_any_way_is_found(shelf: GenerationStore) -> None:
+    # Three passages of which each is the best in one way only, and one that is best in none.
+    near = await _ask("kite")
+    far = await _ask("stove")
+    passages = [passage(text, section=text) for text in ("one", "two", "three kettle", "four")]
+    by_passage, by_unit, by_word, in_no_way = (
+        IndexedPassage(one, vector, np.stack([unit, far]), Vocabulary.of(passages).weigh(one))
+        for one, vector, unit in zip(
+            passages, (near, far, far, far), (far, near, far, far), strict=True
+        )
+    )
+    await shelf.publish(ONE, [by_passage, by_unit, by_word, in_no_way])
+    store = await shelf.open(ONE)
+    asked = Vocabulary.of(passages).ask("kettle")
+    found = await store.find(near, asked, limit=1, filters={})
+    assert sorted(one.passage_id for one in found) == sorted(
+        entry.passage.id for entry in (by_passage, by_unit, by_word)
+    )
+
+
+async def test_matching_orders_by_bm25_and_knows_rare_words(shelf: GenerationStore) -> None:
+    """Where meaning finds the same one, the second is what the words found."""
+    passages = [passage(text, section=text) for text in ("wind kite", "wind", "wind wind", "oak")]
+    vector, far = await _ask("oak"), await _ask("stove")
+    vocabulary = Vocabulary.of(passages)
+    entries = [IndexedPassage(one, far, far[None], vocabulary.weigh(one)) for one in passages[:3]]
+    entries.append(IndexedPassage(passages[3], vector, vector[None], vocabulary.weigh(passages[3])))
+    await shelf.publish(ONE, entries)
+    store = await shelf.open(ONE)
+
+    async def by_word(words: str) -> set[str]:
+        found = await store.find(vector, vocabulary.ask(words), limit=1, filters={})
+        return {one.passage_id for one in found} - {passages[3].id}
+
+    assert await by_word("wind") == {passages[2].id}, "twice is more than once"
+    assert await by_word("kite wind") == {passages[0].id}, "a rare word is worth more"
+    assert await by_word("zeppelin") == set()
+    assert await by_word("the") == set()
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"week": 1}, 2),
+        ({"week": 1, "hasCode": True}, 1),
+        ({"chapter": "Chapter"}, 3),
+        ({"section": "Kettles"}, 1),
+        ({"module": "Module", "url": "/docs/kites#wind"}, 1),
+        ({"language": "ur"}, 0),
+    ],
+)
+async def test_filters_hold_for_every_search(
+    shelf: GenerationStore, filters: dict[str, str | int | bool], expected: int
+) -> None:
+    await shelf.publish(ONE, await _entries(_PASSAGES))
+    store = await shelf.open(ONE)
+    asked = Vocabulary.of(_PASSAGES).ask("kite kettle wind")
+    found = await store.find(await _ask("wind"), asked, limit=9, filters=filters)
+    assert len(found) == expected
+
+
+async def test_an_open_generation_does_not_change_when_another_is_published(
+    shelf: GenerationStore,
+) -> None:
+    await shelf.publish(ONE, await _entries(_PASSAGES))
+    old = await shelf.open(ONE)
+    await shelf.publish(TWO, await _entries(_PASSAGES[:1]))
+    await shelf.discard(keep=[TWO])
+    assert await old.count() == 3
+    assert len(await old.fetch([_PASSAGES[1].id])) == 1
+    assert await (await shelf.open(TWO)).count() == 1
+    with pytest.raises(IndexDamaged):
+        await shelf.open(ONE)
+
+
+async def test_several_readers_open_one_generation(shelf: GenerationStore) -> None:
+    await shelf.publish(ONE, await _entries(_PASSAGES))
+    stores = [await shelf.open(ONE) for _ in range(3)]
+    assert [await store.count() for store in stores] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("poison", [np.nan, np.inf])
+async def test_a_vector_that_is_not_finite_is_refused(
+    shelf: GenerationStore, poison: float
+) -> None:
+    entry = (await _entries(_PASSAGES[:1]))[0]
+    bad = entry.vector.copy()
+    bad[0] = poison
+    with pytest.raises(StoreFailed):
+        await shelf.publish(ONE, [replace(entry, vector=bad)])
+    with pytest.raises(IndexDamaged):
+        await shelf.open(ONE)
+
+
+async def test_a_vector_of_another_dimension_is_refused(shelf: GenerationStore) -> None:
+    entry = (await _entries(_PASSAGES[:1]))[0]
+    with pytest.raises(StoreFailed):
+        await shelf.publish(ONE, [replace(entry, vector=entry.vector[:10])])

@@ -1,0 +1,306 @@
+"""The conformance suite of the ports ThreadStore and Attic, on every provider."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from bythebook.errors import InvalidInput, NotFound
+from bythebook.interfaces.conversations import ANYONE, ThreadArchive, ThreadStore
+from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.threads import SqlThreads
+from bythebook.providers.testing import MemoryThreads
+from bythebook.types import Citation, Message, Place, Role
+from tests.databases import POSTGRES, address
+
+_NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+_MINE, _YOURS = "key-1", "key-2"
+_PLACE = Place("a.md", "Kites", "/docs/a#wind", "m", "c", ("Wind", "How much"))
+_CITATION = Citation(1, "f" * 64, _PLACE, "The wind’s 12 km/h.", "/a#wind", "/a#wind:~:text=x", 0.9)
+
+
+class Threads(ThreadStore, ThreadArchive, Protocol):
+    """Both ports, which every provider answers together."""
+
+
+@pytest.fixture(params=["fake", "sqlite", POSTGRES])
+async def threads(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Threads]:
+    if request.param == "fake":
+        yield MemoryThreads()
+        return
+    engine = open_database(address(request.param, tmp_path, request), tmp_path)
+    threads = SqlThreads(engine, deadline_s=60)  # the machine may be busy
+    yield threads
+    await threads.close()
+
+
+def _exchange(number: int) -> list[Message]:
+    when = _NOW + timedelta(minutes=number)
+    return [
+        Message(Role.USER, f"question {number}", when),
+        Message(Role.ASSISTANT, f"answer {number}", when, 0.5, (_CITATION,)),
+    ]
+
+
+def _new() -> str:
+    return str(uuid.uuid4())
+
+
+async def test_the_first_message_creates_the_thread(threads: Threads) -> None:
+    name = _new()
+    assert await threads.read(name, owner=_MINE) is None
+    written = await threads.append(name, _exchange(0), owner=_MINE)
+    thread = await threads.read(name, owner=_MINE)
+    assert thread == written
+    assert thread is not None
+    assert thread.messages == tuple(_exchange(0))
+    assert (thread.created_at, thread.owner, thread.archived_at) == (_NOW, _MINE, None)
+
+
+async def test_messages_keep_their_order_and_threads_do_not_mix(threads: Threads) -> None:
+    one, other = _new(), _new()
+    for number in range(3):
+        await threads.append(one, _exchange(number), owner=None)
+    await threads.append(other, _exchange(9), owner=None)
+    thread = await threads.read(one, owner=None)
+    assert thread is not None
+    assert [m.content for m in thread.messages[::2]] == ["question 0", "question 1", "question 2"]
+    assert thread.updated_at == _NOW + timedelta(minutes=2)
+
+
+async def test_a_deleted_thread_is_gone_and_its_id_is_free(threads: Threads) -> None:
+    name = _new()
+    await threads.append(name, _exchange(0), owner=_MINE)
+    assert await threads.delete(name, owner=_MINE)
+    assert await threads.read(name, owner=_MINE) is None
+    assert not await threads.delete(name, owner=_MINE)
+    again = await threads.append(name, _exchange(1), owner=_YOURS)
+    assert again.messages == tuple(_exchange(1))
+
+
+@pytest.mark.parametrize("stranger", [_YOURS, None])
+async def test_another_owners_thread_is_not_there(threads: Threads, stranger: str | None) -> None:
+    name = _new()
+    await threads.append(name, _exchange(0), owner=_MINE)
+    with pytest.raises(NotFound, match="no such thread"):
+        await threads.read(name, owner=stranger)
+    with pytest.raises(NotFound, match="no such thread"):
+        await threads.append(name, _exchange(1), owner=stranger)
+    assert not await threads.delete(name, owner=stranger)
+    assert await threads.list(owner=stranger) == []
+    thread = await threads.read(name, owner=_MINE)
+    assert thread is not None
+    assert thread.messages == tuple(_exchange(0))
+
+
+async def test_a_thread_without_an_owner_is_no_ones_with_a_key(threads: Threads) -> None:
+    name = _new()
+    await threads.append(name, _exchange(0), owner=None)
+    with pytest.raises(NotFound):
+        await threads.read(name, owner=_MINE)
+    assert not await threads.delete(name, owner=_MINE)
+    assert await threads.read(name, owner=None) is not None
+
+
+async def test_the_operator_sees_everyones(threads: Threads) -> None:
+    names = {_MINE: _new(), _YOURS: _new(), None: _new()}
+    for owner, name in names.items():
+        await threads.append(name, _exchange(0), owner=owner)
+        assert await threads.read(name, owner=ANYONE) is not None
+    assert {one.id for one in await threads.list(owner=ANYONE)} == set(names.values())
+    assert await threads.delete(names[_MINE], owner=ANYONE)
+
+
+async def test_a_list_shows_the_newest_first_page_by_page(threads: Threads) -> None:
+    names = [_new() for _ in range(5)]
+    for number, name in enumerate(names):
+        await threads.append(name, _exchange(number), owner=_MINE)
+    await threads.append(names[1], _exchange(9), owner=_MINE)
+    await threads.append(_new(), _exchange(3), owner=_YOURS)
+    pages = [await threads.list(owner=_MINE, limit=2, offset=n) for n in (0, 2, 4, 6)]
+    assert [len(page) for page in pages] == [2, 2, 1, 0]
+    listed = [one for page in pages for one in page]
+    assert [one.id for one in listed] == [names[n] for n in (1, 4, 3, 2, 0)]
+    assert [one.messages for one in listed] == [4, 2, 2, 2, 2]
+    assert listed[0].created_at == _NOW + timedelta(minutes=1)
+    assert listed[0].updated_at == _NOW + timedelta(minutes=9)
+
+
+async def test_fifty_messages_are_shown_and_all_are_kept(threads: Threads) -> None:
+    name = _new()
+    for number in range(30):
+        await threads.append(name, _exchange(number), owner=None)
+    thread = await threads.read(name, owner=None)
+    whole = await threads.read(name, owner=None, whole=True)
+    assert thread is not None
+    assert whole is not None
+    assert len(thread.messages) == 50
+    assert thread.earlier == 10
+    assert whole.earlier == 0
+    assert whole.messages == tuple(m for n in range(30) for m in _exchange(n))
+    assert thread.messages == whole.messages[10:]
+
+
+async def test_roles_take_turns(threads: Threads) -> None:
+    name = _new()
+    user, assistant = _exchange(0)
+    for wrong in ([assistant], [user, user], [user, assistant, assistant]):
+        with pytest.raises(InvalidInput, match=r"the (user|assistant)'s"):
+            await threads.append(name, wrong, owner=None)
+    assert await threads.read(name, owner=None) is None
+    await threads.append(name, [user], owner=None)
+    with pytest.raises(InvalidInput, match="the assistant's"):
+        await threads.append(name, [user], owner=None)
+    await threads.append(name, [assistant], owner=None)
+
+
+async def test_no_time_runs_backwards(threads: Threads) -> None:
+    name = _new()
+    await threads.append(name, _exchange(5), owner=None)
+    thread = await threads.append(name, _exchange(2), owner=None)
+    assert {m.timestamp for m in thread.messages} == {_NOW + timedelta(minutes=5)}
+    assert thread.updated_at == _NOW + timedelta(minutes=5)
+
+
+async def test_the_fifth_exchange_brings_a_summary(threads: Threads) -> None:
+    name = _new()
+    for number in range(4):
+        thread = await threads.append(name, _exchange(number), owner=None)
+        assert thread.topic_summary is None
+    thread = await threads.append(name, _exchange(4), owner=None)
+    assert thread.topic_summary is not None
+    assert thread.topic_summary.startswith("Wind")
+    assert (await threads.list(owner=None))[0].topic_summary == thread.topic_summary
+
+
+async def test_two_clients_at_once_lose_and_mix_nothing(threads: Threads) -> None:
+    name = _new()
+
+    async def client(letter: str) -> None:
+        for number in range(15):
+            exchange = [replace(m, content=f"{letter}{number}") for m in _exchange(number)]
+            await threads.append(name, exchange, owner=None)
+
+    await asyncio.gather(client("a"), client("b"))
+    whole = await threads.read(name, owner=None, whole=True)
+    assert whole is not None
+    said = [message.content for message in whole.messages]
+    assert len(said) == 60
+    assert said[::2] == said[1::2]  # each question is followed by its own answer
+    for letter in "ab":
+        assert [s for s in said[::2] if s[0] == letter] == [f"{letter}{n}" for n in range(15)]
+    times = [message.timestamp for message in whole.messages]
+    assert times == sorted(times)
+
+
+def _asked(number: int, request: str, words: str = "") -> list[Message]:
+    """An exchange of a request that may come again, and then perhaps in other words."""
+    user, assistant = _exchange(number)
+    told = replace(assistant, content=f"{assistant.content} {words}")
+    return [replace(user, request=request), told]
+
+
+async def test_a_repeated_request_takes_the_place_of_what_it_brought(threads: Threads) -> None:
+    name = _new()
+    await threads.append(name, _exchange(0), owner=None)
+    await threads.append(name, _asked(1, "one", "first"), owner=None)
+    again = await threads.append(name, _asked(7, "one", "later"), owner=None)
+    where = [replace(m, content=m.content.replace("1", "7")) for m in _asked(1, "one", "later")]
+    assert again.messages == (*_exchange(0), *where)
+    assert again.updated_at == _NOW + timedelta(minutes=1)
+    assert again == await threads.read(name, owner=None)
+    last = await threads.append(name, _asked(8, "two"), owner=None)
+    assert len(last.messages) == 6
+
+
+async def test_a_request_is_known_again_however_long_the_thread_has_become(
+    threads: Threads,
+) -> None:
+    name = _new()
+    await threads.append(name, _asked(0, "one", "first"), owner=None)
+    for number in range(1, 28):
+        await threads.append(name, _exchange(number), owner=None)
+    await threads.append(name, _asked(0, "one", "later"), owner=None)
+    whole = await threads.read(name, owner=None, whole=True)
+    assert whole is not None
+    assert whole.messages[:2] == tuple(_asked(0, "one", "later"))
+    assert whole.messages[2:] == tuple(m for n in range(1, 28) for m in _exchange(n))
+
+
+async def test_a_request_is_one_threads_own(threads: Threads) -> None:
+    names = [_new(), _new()]
+    for name in names:
+        await threads.append(name, _asked(0, "one"), owner=None)
+    assert [one.messages for one in await threads.list(owner=None)] == [2, 2]
+
+
+async def test_a_request_that_comes_twice_at_once_is_kept_once(threads: Threads) -> None:
+    name = _new()
+    await asyncio.gather(*(threads.append(name, _asked(0, "one"), owner=None) for _ in range(8)))
+    thread = await threads.read(name, owner=None, whole=True)
+    assert thread is not None
+    assert thread.messages == tuple(_asked(0, "one"))
+
+
+async def test_two_clients_may_begin_the_same_thread(threads: Threads) -> None:
+    names = [_new() for _ in range(10)]
+    both = [threads.append(name, _exchange(0), owner=None) for name in names for _ in "ab"]
+    await asyncio.gather(*both)
+    for name in names:
+        thread = await threads.read(name, owner=None)
+        assert thread is not None
+        assert len(thread.messages) == 4
+
+
+async def test_an_idle_thread_is_archived_and_the_next_message_resumes_it(threads: Threads) -> None:
+    idle, live = _new(), _new()
+    await threads.append(idle, _exchange(0), owner=_MINE)
+    await threads.append(live, _exchange(30), owner=_MINE)
+    before, later = _NOW + timedelta(minutes=10), _NOW + timedelta(minutes=70)
+    assert await threads.archive(before=before, now=later, limit=9) == 1
+    assert await threads.archive(before=before, now=later, limit=9) == 0
+    thread = await threads.read(idle, owner=_MINE)
+    assert thread is not None
+    assert thread.archived_at == later
+    assert thread.messages == tuple(_exchange(0))
+    assert [one.archived_at for one in await threads.list(owner=_MINE)] == [None, later]
+    resumed = await threads.append(idle, _exchange(80), owner=_MINE)
+    assert resumed.archived_at is None
+    assert resumed.messages == (*_exchange(0), *_exchange(80))
+
+
+async def test_archiving_goes_batch_by_batch_or_one_by_name(threads: Threads) -> None:
+    names = [_new() for _ in range(5)]
+    for name in names:
+        await threads.append(name, _exchange(0), owner=None)
+    when = {"before": _NOW + timedelta(hours=1), "now": _NOW + timedelta(hours=2)}
+    assert await threads.archive(**when, limit=9, only=names[3]) == 1
+    assert [await threads.archive(**when, limit=2) for _ in range(3)] == [2, 2, 0]
+
+
+async def test_a_purge_deletes_what_is_old(threads: Threads) -> None:
+    names = [_new() for _ in range(5)]
+    for number, name in enumerate(names):
+        await threads.append(name, _exchange(number), owner=None)
+    before = _NOW + timedelta(minutes=3)
+    assert [await threads.purge(before=before, limit=2) for _ in range(3)] == [2, 1, 0]
+    assert [one.id for one in await threads.list(owner=None)] == names[:2:-1]
+
+
+async def test_a_chore_is_claimed_by_one_once_in_a_while(threads: Threads) -> None:
+    every = timedelta(minutes=1)
+
+    async def claims(moment: datetime) -> list[bool]:
+        rivals = [threads.claim("archive", now=moment, every=every) for _ in range(4)]
+        return sorted(await asyncio.gather(*rivals))
+
+    for minutes in (0, 1, 5):
+        assert await claims(_NOW + minutes * every) == [False, False, False, True]
+    assert await threads.claim("other", now=_NOW, every=every)

@@ -1,0 +1,80 @@
+"""What was fetched of a generation is at hand, as long as it is among the latest."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from bythebook.errors import StoreFailed
+from bythebook.interfaces.store import IndexedPassage
+from bythebook.providers.stores.cached import RememberedStore
+from bythebook.providers.testing import MemoryStore
+from tests.samples import passage
+
+_VECTOR = np.ones(64, dtype=np.float32)
+_PASSAGES = [passage(f"Kite number {n} flies.", section=f"S{n}") for n in range(4)]
+A, B, C, D = (one.id for one in _PASSAGES)
+
+
+class Far(MemoryStore):
+    """Notes what is asked of it, and may be away."""
+
+    def __init__(self) -> None:
+        super().__init__([IndexedPassage(one, _VECTOR, _VECTOR[None], {}) for one in _PASSAGES])
+        self.asked: list[list[str]] = []
+        self.is_away = False
+
+    async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
+        if self.is_away:
+            raise StoreFailed("Away.", hint="Wait.")
+        self.asked.append(list(passage_ids))
+        return await super().fetch(passage_ids)
+
+
+@pytest.fixture
+def far() -> Far:
+    return Far()
+
+
+async def _names(store: RememberedStore, *passage_ids: str) -> list[str]:
+    return [entry.passage.id for entry in await store.fetch(passage_ids)]
+
+
+async def test_only_what_is_not_at_hand_is_fetched(far: Far) -> None:
+    store = RememberedStore(far, most=4)
+    assert await _names(store, B, A) == [B, A]
+    assert await _names(store, A, C, B) == [A, C, B]
+    assert await _names(store, C, A) == [C, A]
+    assert far.asked == [[B, A], [C]]
+
+
+async def test_what_was_asked_for_longest_ago_makes_room(far: Far) -> None:
+    store = RememberedStore(far, most=2)
+    for wanted in ([A, B], [A], [C], [A, C]):
+        assert await _names(store, *wanted) == wanted
+    assert far.asked == [[A, B], [C]]
+    assert await _names(store, B) == [B]
+    assert far.asked[-1] == [B]
+
+
+async def test_more_than_it_remembers_can_be_fetched_at_once(far: Far) -> None:
+    store = RememberedStore(far, most=1)
+    assert await _names(store, A, B, C, D, A) == [A, B, C, D, A]
+
+
+async def test_what_there_is_not_is_asked_for_again(far: Far) -> None:
+    store = RememberedStore(far, most=4)
+    assert await _names(store, "nobody", A) == [A]
+    assert await _names(store, A, "nobody") == [A]
+    assert far.asked == [["nobody", A], ["nobody"]]
+
+
+async def test_a_store_that_is_away_fails_what_is_not_at_hand(far: Far) -> None:
+    store = RememberedStore(far, most=4)
+    await store.fetch([A])
+    far.is_away = True
+    assert await _names(store, A) == [A]
+    with pytest.raises(StoreFailed):
+        await store.fetch([A, B])
+    far.is_away = False
+    assert await _names(store, A, B) == [A, B]

@@ -1,0 +1,102 @@
+"""Which address is asked, with which key."""
+
+from __future__ import annotations
+
+import pytest
+
+from bythebook.config.settings import Settings, load_settings
+from bythebook.providers.http.credentials import embedder_account, ollama_address, writer_account
+from bythebook.providers.http.errors import ErrorCode, ProviderError
+
+_EXPORTED = {
+    "OPENAI_API_KEY": "sk-openai",
+    "OPENROUTER_API_KEY": "sk-router",
+    "GOOGLE_API_KEY": "google",
+    "COHERE_API_KEY": "cohere",
+}
+
+
+def _settings(environ: dict[str, str] | None = None, **sections: object) -> Settings:
+    return load_settings(sections, environ=_EXPORTED if environ is None else environ)
+
+
+@pytest.mark.parametrize(
+    ("provider", "address", "key"),
+    [
+        ("openai", "https://api.openai.com/v1", "sk-openai"),
+        ("openrouter", "https://openrouter.ai/api/v1", "sk-router"),
+        ("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "google"),
+        ("ollama", "http://127.0.0.1:11434/v1", None),
+    ],
+)
+def test_a_writer_has_its_providers_address_and_key(
+    provider: str, address: str, key: str | None
+) -> None:
+    account = writer_account(provider, "m", _settings())
+    assert (account.address, account.usable_key()) == (address, key)
+
+
+@pytest.mark.parametrize(
+    ("provider", "address", "key"),
+    [
+        ("openai", "https://api.openai.com/v1", "sk-openai"),
+        ("cohere", "https://api.cohere.com/v2", "cohere"),
+        ("gemini", "https://generativelanguage.googleapis.com/v1beta", "google"),
+        ("ollama", "http://127.0.0.1:11434/v1", None),
+    ],
+)
+def test_an_embedder_has_its_providers_address_and_key(
+    provider: str, address: str, key: str | None
+) -> None:
+    account = embedder_account(provider, "m", _settings())
+    assert (account.address, account.usable_key()) == (address, key)
+
+
+def test_a_key_goes_to_no_other_address_than_its_own() -> None:
+    elsewhere = _settings(model={"base_url": "http://127.0.0.1:8080/v1"})
+    assert writer_account("openai", "m", elsewhere).usable_key() is None
+    assert embedder_account("openai", "m", elsewhere).usable_key() == "sk-openai"
+    own = _settings(model={"base_url": "http://127.0.0.1:8080/v1", "api_key": "own"})
+    assert writer_account("openai", "m", own).usable_key() == "own"
+    moved = _settings({**_EXPORTED, "OPENAI_BASE_URL": "https://gateway.example/v1"})
+    account = writer_account("openai", "m", moved)
+    assert (account.address, account.usable_key()) == ("https://gateway.example/v1", "sk-openai")
+
+
+def test_a_missing_key_is_found_out_when_it_is_needed() -> None:
+    account = writer_account("openrouter", "m", _settings({}))
+    with pytest.raises(ProviderError) as failure:
+        account.usable_key()
+    assert failure.value.kind is ErrorCode.NO_KEY
+
+
+def test_of_two_names_for_a_key_the_stronger_one_counts() -> None:
+    settings = _settings({"GOOGLE_API_KEY": "a", "GEMINI_API_KEY": "b"})
+    assert writer_account("gemini", "m", settings).usable_key() == "b"
+
+
+def test_no_key_is_ever_shown() -> None:
+    keys = [*_EXPORTED.values(), "own-key"]
+    settings = _settings(model={"api_key": "own-key"}, embedding={"api_key": "own-key"})
+    shown = [repr(settings), str(settings.model_dump()), settings.model_dump_json()]
+    shown.append(repr(writer_account("openai", "m", settings)))
+    assert not any(key in text.replace("cohere_key", "") for key in keys[:2] for text in shown)
+    assert not any("own-key" in text for text in shown)
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("", "http://127.0.0.1:11434/v1"),
+        ("0.0.0.0", "http://127.0.0.1:11434/v1"),
+        ("0.0.0.0:8000", "http://127.0.0.1:8000/v1"),
+        (":9000", "http://127.0.0.1:9000/v1"),
+        ("[::]:9000", "http://[::1]:9000/v1"),
+        ("box", "http://box:11434/v1"),
+        ("http://box", "http://box:80/v1"),
+        ("https://box/ollama/", "https://box:443/ollama/v1"),
+        ("box:junk", "http://127.0.0.1:11434/v1"),
+    ],
+)
+def test_ollama_is_where_it_says_it_listens(host: str, address: str) -> None:
+    assert ollama_address(host) == address

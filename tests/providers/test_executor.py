@@ -1,0 +1,103 @@
+"""Work that takes too long costs its caller the deadline, and others nothing."""
+
+import asyncio
+import gc
+import threading
+import time
+
+import pytest
+
+from bythebook.errors import DatabaseFailed, NotFound
+from bythebook.providers.sql.executor import Abandoned, DeadlineExecutor
+
+
+async def test_work_in_time_brings_its_result_or_its_error() -> None:
+    executor = DeadlineExecutor(deadline_s=60)
+
+    def fail() -> None:
+        raise NotFound("There is none.")
+
+    assert await executor.do(lambda: 42) == 42
+    with pytest.raises(NotFound):
+        await executor.do(fail)
+    executor.close()
+    assert await executor.do(lambda: 43) == 43
+
+
+async def test_while_the_database_hangs_nobody_waits_behind_another() -> None:
+    executor, released = DeadlineExecutor(4, deadline_s=0.05), threading.Event()
+    late = [executor.do(released.wait) for _ in range(20)]
+    outcomes = await asyncio.gather(*late, return_exceptions=True)
+    assert all(isinstance(outcome, DatabaseFailed) for outcome in outcomes)
+    with pytest.raises(DatabaseFailed, match="in time"):
+        await executor.do(lambda: pytest.fail("no hand is free for this"))
+    released.set()
+    await _until_back(executor)
+
+
+async def _until_back(executor: DeadlineExecutor) -> None:
+    for _ in range(5000):
+        try:
+            assert await executor.do(lambda: "back") == "back"
+            return
+        except DatabaseFailed:
+            await asyncio.sleep(0.01)
+    pytest.fail("the hands did not come back")
+
+
+async def test_who_stands_in_line_waits_as_long_as_the_line_moves() -> None:
+    executor = DeadlineExecutor(1, deadline_s=1.5)
+    done: list[float] = []
+
+    def work() -> None:
+        time.sleep(0.1)
+        done.append(time.monotonic())
+
+    await asyncio.gather(*(executor.do(work) for _ in range(20)))
+    assert len(done) == 20
+    assert done[-1] - done[0] > 1.5  # longer than the deadline of each
+
+
+async def test_work_that_nobody_waits_for_is_not_committed() -> None:
+    executor, released = DeadlineExecutor(deadline_s=0.05), threading.Event()
+    outcome: list[str] = []
+    ended = threading.Event()
+
+    def work() -> None:
+        released.wait()
+        try:
+            executor.check_wanted()
+            outcome.append("committed")
+        except Abandoned:
+            outcome.append("rolled back")
+        ended.set()
+
+    with pytest.raises(DatabaseFailed):
+        await executor.do(work)
+    released.set()
+    await asyncio.to_thread(ended.wait)
+    assert outcome == ["rolled back"]
+
+
+async def test_a_failure_that_nobody_waits_for_any_more_is_no_alarm() -> None:
+    told: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+    executor, begun, go = DeadlineExecutor(1, deadline_s=60), threading.Event(), threading.Event()
+
+    def fail() -> None:
+        begun.set()
+        go.wait()
+        raise DatabaseFailed("It is gone.")
+
+    leaving = asyncio.create_task(executor.do(fail))
+    await asyncio.to_thread(begun.wait)
+    go.set()
+    time.sleep(0.1)  # noqa: ASYNC251 - the failure arrives while nobody can look at it
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    del leaving
+    gc.collect()
+    await asyncio.sleep(0)
+    assert not told
+    executor.close()

@@ -1,0 +1,190 @@
+"""Collections that the seeds' own systems filled, on a real server, read as books."""
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from qdrant_client import AsyncQdrantClient, models
+
+from bythebook.book import Book
+from bythebook.config.settings import load_settings
+from bythebook.errors import ConfigurationError, EmbedderMismatch
+from bythebook.providers.qdrant.foreign import ExistingBook
+from bythebook.providers.qdrant.nodes import Server
+from bythebook.providers.testing import FakeEmbedder, MemoryThreads
+from bythebook.types import Answer, Question, Refusal
+from bythebook.wiring import open_book
+from tests.samples import read
+from tests.servers import Node
+
+pytestmark = pytest.mark.real
+
+_TEXTS = [
+    "A kettle boils water at 100 degrees Celsius. It switches itself off by a bimetal strip.",
+    "A kite flies because the wind pushes it upwards. The string keeps it from drifting away.",
+    "Spruce is a light wood. Sticks of spruce make a good frame.",
+]
+_HASH = "d" * 64
+
+
+def _payload(preset: str, number: int, text: str) -> dict[str, Any]:
+    """As each seed draws it."""
+    return {
+        "book": {
+            "text": text,
+            "module": "module-1",
+            "week": number + 1,
+            "chapter": "Chapter 1",
+            "section": f"Section {number}",
+            "difficulty": "beginner",
+            "keywords": ["kettle", "kite"],
+            "hasCode": number == 2,
+            "language": "en",
+        },
+        "agent": {
+            "content": text,
+            "source_url": f"https://example.org/docs/page{number}",
+            "section_title": f"Section {number}",
+            "chunk_id": f"chunk-{number}",
+            "chapter": "Chapter 1",
+            "page_title": "Household",
+            "position": number,
+            "content_hash": "d" * 32,
+        },
+        "envelope": {
+            "text": text,
+            "chapter": "Chapter 1",
+            "section": f"Section {number}",
+            "source_url": f"https://example.org/docs/page{number}",
+        },
+        "plain": {
+            "text": text,
+            "chapter": "Chapter 1",
+            "section": f"Section {number}",
+            "filename": "01-household.mdx",
+            "chunk_index": number,
+            "content_hash": _HASH,
+        },
+        "chat": {
+            "chapter": "Chapter 1",
+            "section": f"Section {number}",
+            "url": f"https://example.org/docs/page{number}",
+            "chunk_index": number,
+            "content_hash": _HASH,
+            "text": text,
+        },
+    }[preset]
+
+
+@asynccontextmanager
+async def _collection(
+    node: Node, preset: str, *, dimension: int, vector: str | None = None
+) -> AsyncIterator[str]:
+    """A collection with the seed's configuration: ids are UUIDs, or numbers where it says so."""
+    name, embedder = f"{preset}-{uuid.uuid4().hex[:8]}", FakeEmbedder(dimension=dimension)
+    params = models.VectorParams(size=dimension, distance=models.Distance.COSINE)
+    client = AsyncQdrantClient(url=node.url, check_compatibility=False)
+    await client.create_collection(name, vectors_config={vector: params} if vector else params)
+    vectors = (await embedder.embed(_TEXTS, role="passage")).tolist()
+    points = [
+        models.PointStruct(
+            id=number if preset == "chat" else str(uuid.uuid4()),
+            vector={vector: vectors[number]} if vector else vectors[number],
+            payload=_payload(preset, number, text),
+        )
+        for number, text in enumerate(_TEXTS)
+    ]
+    await client.upsert(name, points, wait=True)
+    try:
+        yield name
+    finally:
+        await client.delete_collection(name)
+        await client.close()
+
+
+def _library(node: Node, preset: str, name: str, *, dimension: int, **more: Any) -> Book:
+    fields = load_settings({"preset": preset}, environ={}).collection.fields
+    embedder = FakeEmbedder(dimension=dimension)
+    server = Server((node.url,), timeout_s=5.0)
+    book = ExistingBook(server, name, embedder=embedder, **{"fields": fields, **more})
+    return Book(embedder=embedder, shelf=book, catalog=book, threads=MemoryThreads())
+
+
+@pytest.mark.parametrize(
+    ("preset", "dimension"),
+    [("book", 1024), ("agent", 1024), ("envelope", 1024), ("plain", 768), ("chat", 1536)],
+)
+async def test_a_collection_of_each_seed_is_asked(
+    preset: str, dimension: int, qdrant_server: list[Node]
+) -> None:
+    (node,) = qdrant_server
+    async with _collection(node, preset, dimension=dimension) as name:
+        library = _library(node, preset, name, dimension=dimension)
+        reply = await library.reply(Question("At how many degrees does a kettle boil water?"))
+        assert isinstance(reply.outcome, Answer)
+        assert "100 degrees" in reply.outcome.text
+        place = reply.outcome.citations[0].place
+        assert (place.chapter, place.section) == ("Chapter 1", ("Section 0",))
+        if preset in ("agent", "envelope", "chat"):
+            assert place.url == "https://example.org/docs/page0"
+        if preset == "plain":
+            assert place.file == "01-household.mdx"
+        off = await library.reply(Question("Who won the chess tournament in Baku?"))
+        assert isinstance(off.outcome, Refusal)
+        assert set((await library.health()).values()) == {"ok"}
+
+
+async def test_its_own_fields_are_filtered_by_our_names(qdrant_server: list[Node]) -> None:
+    (node,) = qdrant_server
+    async with _collection(node, "agent", dimension=64) as name:
+        library = _library(node, "agent", name, dimension=64)
+        found = await library.search(Question("wind", filters={"section": "Section 2"}))
+        assert [hit.passage.place.heading for hit in found.hits] == ["Section 2"]
+    async with _collection(node, "book", dimension=64) as name:
+        library = _library(node, "book", name, dimension=64)
+        found = await library.search(Question("wind", filters={"week": 2, "hasCode": False}))
+        assert [hit.passage.metadata.week for hit in found.hits] == [2]
+
+
+async def test_a_vector_with_a_name_is_found(qdrant_server: list[Node]) -> None:
+    (node,) = qdrant_server
+    async with _collection(node, "chat", dimension=64, vector="dense") as name:
+        for more in ({}, {"vector": "dense"}):
+            library = _library(node, "chat", name, dimension=64, **more)
+            found = await library.search(Question("Why does a kite fly?"))
+            assert found.hits[0].passage.text == _TEXTS[1]
+        with pytest.raises(ConfigurationError, match=r"dense.*collection\.vector"):
+            await _library(node, "chat", name, dimension=64, vector="other").context()
+
+
+async def test_what_does_not_fit_is_named_with_its_cure(qdrant_server: list[Node]) -> None:
+    (node,) = qdrant_server
+    async with _collection(node, "chat", dimension=64) as name:
+        with pytest.raises(EmbedderMismatch, match=r"dimension 64.*makes 32"):
+            await _library(node, "chat", name, dimension=32).context()
+        with pytest.raises(ConfigurationError, match=r"collection\.fields"):
+            await _library(node, "agent", name, dimension=64).context()
+        with pytest.raises(ConfigurationError, match=r"collection\.name"):
+            await _library(node, "chat", "nowhere", dimension=64).context()
+
+
+async def test_it_is_never_written(qdrant_server: list[Node], book_folder: Path) -> None:
+    (node,) = qdrant_server
+    async with _collection(node, "chat", dimension=64) as name:
+        library = _library(node, "chat", name, dimension=64)
+        with pytest.raises(ConfigurationError, match="only read"):
+            await library.ingest(read(book_folder))
+
+
+async def test_settings_open_it(tmp_path: Path, qdrant_server: list[Node]) -> None:
+    (node,) = qdrant_server
+    async with _collection(node, "chat", dimension=384) as name:
+        collection = {"name": name, "existing": True}
+        flags = {"home": tmp_path / "home", "preset": "chat", "collection": collection}
+        settings = load_settings(flags, environ={"QDRANT_URL": node.url})
+        # Filled by another embedder than the one that asks: it is found, if not by meaning.
+        found = await open_book(settings).search(Question("Why does a kite fly?"))
+        assert {hit.passage.text for hit in found.hits} == set(_TEXTS)

@@ -1,0 +1,222 @@
+"""A search on fakes: what is found, how it is ranked, and what stands beside it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bythebook.chunking.passages import passage_of_selection
+from bythebook.errors import IndexDamaged
+from bythebook.indexing.calibration import MEASURED, WORDS_ALONE
+from bythebook.indexing.indexer import Indexer, ingest
+from bythebook.language.terms import Vocabulary
+from bythebook.language.tokens import estimate_tokens
+from bythebook.providers.testing import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryGenerationStore,
+    MemoryStore,
+)
+from bythebook.retrieval.search import (
+    QUESTION_TOKENS,
+    SELECTION_TOKENS,
+    SearchContext,
+    score_selection,
+    search,
+)
+from bythebook.types import Question, VectorState
+from tests.samples import read
+
+LONG = "Nothing else is said in this long and winding paragraph about the weather. " * 30
+PAGE = f"""# Kettles
+
+## Boiling
+
+A kettle boils its water at one hundred degrees.
+
+{LONG}
+
+{LONG.replace("weather", "harbour")}
+
+## Storing
+
+A kettle is stored dry.
+"""
+
+
+@pytest.fixture
+async def index(tmp_path: Path) -> SearchContext:
+    return await _index_of(tmp_path, {"kettles.md": PAGE})
+
+
+async def test_the_best_hit_comes_first_and_says_why(index: SearchContext) -> None:
+    [best, *others] = (await search(Question("When does a kettle boil water?"), index)).hits
+    assert "boils its water" in best.passage.text
+    assert best.rank == 1
+    assert best.ranks.words == 1
+    assert best.ranks.among == 1 + len(others)
+    assert all(best.score >= other.score for other in others)
+
+
+async def test_the_neighbours_of_the_best_are_read_on_demand(index: SearchContext) -> None:
+    question = Question("When does a kettle boil water?", top_k=1)
+    alone = await search(question, index)
+    assert alone.around == ()
+    findings = await search(question, index, around=1)
+    assert findings.hits == alone.hits
+    [best] = findings.hits
+    assert [hit.passage.id for hit in findings.around] == list(best.passage.neighbours)
+    assert all(hit.passage.place == best.passage.place for hit in findings.around)
+    assert all(hit.score < best.score for hit in findings.around)
+
+
+async def test_an_index_that_was_emptied_is_no_book_that_does_not_say(index: SearchContext) -> None:
+    emptied = replace(index, store=MemoryStore([]))
+    with pytest.raises(IndexDamaged, match="empty"):
+        await search(Question("When does a kettle boil water?"), emptied)
+    filtered = Question("When does a kettle boil water?", filters={"module": "Another"})
+    for searched in (index, emptied):
+        assert (await search(filtered, searched)).hits == ()
+
+
+async def test_a_pending_book_is_searched_without_its_embedder(index: SearchContext) -> None:
+    class Silent(FakeEmbedder):
+        async def embed(self, texts, *, role):  # type: ignore[no-untyped-def]
+            raise AssertionError("nobody should ask")
+
+    pending = replace(
+        index, embedder=Silent(), vectors=VectorState.PENDING, calibration=WORDS_ALONE
+    )
+    findings = await search(Question("When does a kettle boil water?"), pending)
+    assert findings.vectors is VectorState.PENDING
+    assert "boils its water" in findings.hits[0].passage.text
+    assert findings.hits[0].cosine == 0
+
+
+async def test_a_selection_beside_the_question_leads_the_search(index: SearchContext) -> None:
+    question = Question(
+        "What about the kettle?", selection="It is stored dry.", selection_only=False
+    )
+    led = await search(question, index)
+    alone = await search(replace(question, selection=None), index)
+    cosines = [
+        next(hit.cosine for hit in found.hits if "stored" in hit.passage.text)
+        for found in (alone, led)
+    ]
+    assert cosines[0] < cosines[1]
+    assert len(led.hits) == len(alone.hits)
+
+
+async def _index_of(folder: Path, pages: dict[str, str]) -> SearchContext:
+    for name, text in pages.items():
+        (folder / name).write_text(text)
+    catalog, shelf, embedder = MemoryCatalog(), MemoryGenerationStore(), FakeEmbedder()
+    await ingest(read(folder), Indexer(catalog, shelf, embedder))
+    generation = catalog.current()
+    assert generation is not None
+    return SearchContext(
+        generation=generation.name,
+        embedder=embedder,
+        store=await shelf.open(generation.name),
+        vocabulary=Vocabulary.from_bytes(generation.vocabulary),
+        calibration=MEASURED["local:minilm-int8"],
+    )
+
+
+async def test_passages_that_only_repeat_the_question_keep_none_away_that_answers(
+    tmp_path: Path,
+) -> None:
+    asked = "When does a kettle boil its water?"
+    echoes = (f"## Part {at}\n\n{asked} The book does not say." for at in range(30))
+    planted = "# Notes\n\n" + "\n\n".join(echoes)
+    index = await _index_of(tmp_path, {"kettles.md": PAGE, "planted.md": planted})
+    hits = (await search(Question(asked), index)).hits
+    assert "boils its water at one hundred" in hits[0].passage.text
+    assert hits[0].score >= 0.5
+    assert all(
+        hit.score == 0 and hit.signals.hollow for hit in hits if "Part" in hit.passage.place.url
+    )
+
+
+async def test_one_file_leaves_room_for_others_that_have_something_to_say(tmp_path: Path) -> None:
+    said = "A kettle boils its water at one hundred degrees"
+    pages = {
+        "long.md": "# Long\n\n" + "\n\n".join(f"## P{at}\n\n{said}, {at}." for at in range(9)),
+        "one.md": f"# One\n\n{said}, says one.\n",
+        "two.md": f"# Two\n\n{said}, says two.\n",
+        "three.md": f"# Three\n\n{said}, says three.\n",
+    }
+    index = await _index_of(tmp_path, pages)
+    asked = "At how many degrees does a kettle boil its water?"
+    files = [hit.passage.place.file for hit in (await search(Question(asked), index)).hits]
+    assert sorted(files) == ["long.md", "long.md", "one.md", "three.md", "two.md"]
+    chosen = Question(asked, filters={"url": "/docs/long"})
+    here = (await search(chosen, index)).hits
+    assert {hit.passage.place.file for hit in here} in ({"long.md"}, set())
+
+
+# --- what is legal, and long ----------------------------------------------------------------------
+
+HUGE = {
+    "many words": " ".join(f"kettle{n}" for n in range(20_000)),
+    "one word": "k" * 120_000,
+    "no spaces": "水壶" * 20_000,
+    "signs": "What boils" + "?" * 120_000,
+    "spaces": "When does a kettle" + " " * 120_000 + "boil water?",
+    "numbers": "1." * 60_000,
+}
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
+async def test_of_a_huge_question_only_the_beginning_is_searched_for(
+    index: SearchContext, text: str
+) -> None:
+    embedder = FakeEmbedder()
+    findings = await search(Question(text), replace(index, embedder=embedder))
+    [[embedded]] = embedder.calls
+    assert estimate_tokens(embedded) <= QUESTION_TOKENS
+    assert len(embedded) <= 4 * QUESTION_TOKENS
+    assert len(findings.terms) <= QUESTION_TOKENS
+
+
+async def test_what_stands_behind_many_spaces_is_still_asked(index: SearchContext) -> None:
+    huge = await search(Question(HUGE["spaces"]), index)
+    plain = await search(Question("When does a kettle boil water?"), index)
+    assert huge.hits == plain.hits
+
+
+async def test_a_question_of_two_hundred_words_is_searched_for_whole(index: SearchContext) -> None:
+    embedder, text = FakeEmbedder(), "When does a kettle boil (its) water,\nand why? " * 20
+    await search(Question(text), replace(index, embedder=embedder))
+    assert embedder.calls == [[text]]
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
+async def test_of_a_huge_selection_only_the_beginning_is_embedded(
+    index: SearchContext, text: str
+) -> None:
+    embedder = FakeEmbedder()
+    asked = replace(index, embedder=embedder)
+    question = Question("What boils?", selection=text)
+    passage = passage_of_selection(text, url=None)
+    assert len(passage.text) <= 10_000
+    [hit] = (await score_selection(question, passage, asked)).hits
+    _, units = embedder.calls
+    assert sum(map(estimate_tokens, units)) <= SELECTION_TOKENS
+    assert len(hit.unit_cosines) == len(passage.units)
+
+    embedder.calls.clear()
+    await search(replace(question, text="What cools?", selection_only=False), asked)
+    _, [leading] = embedder.calls
+    assert estimate_tokens(leading) <= QUESTION_TOKENS
+
+
+async def test_the_end_of_a_long_selection_is_found_by_its_words(index: SearchContext) -> None:
+    text = "Nothing is said here. " * 300 + "A kettle boils its water at one hundred degrees."
+    passage = passage_of_selection(text, url=None)
+    question = Question("When does a kettle boil its water?", selection=text)
+    [hit] = (await score_selection(question, passage, index)).hits
+    assert hit.unit_cosines[0] != 0
+    assert hit.unit_cosines[-1] == 0
+    assert hit.signals.coverage == 1
+    assert hit.signals.missing == 0

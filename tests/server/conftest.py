@@ -1,0 +1,59 @@
+"""The small book on fakes, served without a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from starlette.testclient import TestClient
+
+from bythebook.book import Book
+from bythebook.errors import EmbedderFailed
+from bythebook.interfaces.embedding import TextRole
+from bythebook.providers.testing import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryGenerationStore,
+    MemoryThreads,
+)
+from bythebook.server.app import create_app
+from tests.samples import read
+
+if TYPE_CHECKING:
+    from bythebook.types import Vectors
+
+
+class FragileEmbedder(FakeEmbedder):
+    """Works until it is told to break."""
+
+    broken = False
+
+    async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
+        if self.broken:
+            raise EmbedderFailed("The embedder did not answer.")
+        return await super().embed(texts, role=role)
+
+
+@pytest.fixture
+def embedder() -> FragileEmbedder:
+    return FragileEmbedder()
+
+
+@pytest.fixture
+async def library(book_folder: Path, embedder: FragileEmbedder) -> Book:
+    library = Book(
+        embedder=embedder,
+        shelf=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+    )
+    await library.ingest(read(book_folder), on_progress=lambda done, total: None)
+    return library
+
+
+@pytest.fixture
+def client(library: Book) -> Iterator[TestClient]:
+    with TestClient(create_app(library)) as client:
+        yield client

@@ -1,0 +1,189 @@
+"""Keys: what is known of them, who holds them, and who does not any more."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import hmac
+import inspect
+import stat
+import threading
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bythebook.config.settings import load_settings
+from bythebook.errors import ConfigurationError, DatabaseFailed, InvalidInput
+from bythebook.interfaces.access import ApiKey
+from bythebook.providers.memory import MemoryKeys
+from bythebook.server.middleware import api_keys as module
+from bythebook.server.middleware.api_keys import KeyRing, make_key, pepper_of
+
+_PEPPER = b"a pepper for the tests"
+
+
+@dataclass
+class FragileKeys(MemoryKeys):
+    """Works until it is told to break, and counts how often it was read."""
+
+    broken: bool = False
+    reads: int = 0
+    _keys: dict[str, ApiKey] = field(default_factory=dict)
+
+    async def all(self) -> list[ApiKey]:
+        self.reads += 1
+        if self.broken:
+            raise DatabaseFailed("The database did not answer.")
+        return await super().all()
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_key_has_256_random_bits_and_a_name() -> None:
+    made = {make_key(_PEPPER)[0] for _ in range(100)}
+    assert len(made) == 100
+    for text in made:
+        prefix, key_id, secret = text.split("_", 2)
+        assert (prefix, len(key_id), len(secret)) == ("btk", 16, 43)
+    text, key = make_key(_PEPPER, origins=["https://book.example"])
+    assert text.startswith(f"btp_{key.id}_")
+
+
+def test_what_is_kept_of_a_key_does_not_tell_it() -> None:
+    text, key = make_key(_PEPPER, label="the reading room")
+    secret = text.split("_", 2)[2]
+    assert secret not in repr(key)
+    assert key.digest == hmac.new(_PEPPER, text.encode(), hashlib.sha256).hexdigest()
+    assert key.digest != hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["*", "null", "book.example", "https://book.example/", "https://Book.example", "https://a:443"],
+)
+def test_a_publishable_key_belongs_to_an_exact_origin(origin: str) -> None:
+    with pytest.raises(InvalidInput):
+        make_key(_PEPPER, origins=[origin])
+
+
+async def test_only_the_very_key_opens() -> None:
+    store = MemoryKeys()
+    text, key = make_key(_PEPPER)
+    await store.add(key)
+    ring = KeyRing(store, _PEPPER)
+    assert await ring.holder(text) == key
+    other = text[:-1] + ("A" if text[-1] != "A" else "B")
+    published = text.replace("btk_", "btp_")
+    for wrong in (other, published, text + "x", text[:-1], text.upper(), f" {text}", "", "btk_"):
+        assert await ring.holder(wrong) is None
+    assert await KeyRing(store, b"another pepper").holder(text) is None
+
+
+@given(st.text())
+async def test_no_text_is_too_strange_for_the_ring(text: str) -> None:
+    assert await KeyRing(MemoryKeys(), _PEPPER).holder(text) is None
+
+
+def test_digests_are_compared_in_constant_time() -> None:
+    """Held by the code: no digest is compared by == anywhere in the module."""
+    tree = ast.parse(inspect.getsource(module))
+    calls = [
+        node.func.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
+    assert "compare_digest" in calls
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and any(isinstance(op, ast.Eq) for op in node.ops):
+            assert "digest" not in ast.unparse(node)
+
+
+async def test_keys_are_read_once_for_many_questions() -> None:
+    store, clock = FragileKeys(), Clock()
+    text, key = make_key(_PEPPER)
+    await store.add(key)
+    ring = KeyRing(store, _PEPPER, clock=clock)
+    for _ in range(100):
+        await ring.holder(text)
+        await ring.holder("btk_0000000000000000_" + "x" * 43)
+    assert store.reads == 1
+
+
+async def test_known_keys_hold_while_the_database_is_away(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store, clock = FragileKeys(), Clock()
+    text, key = make_key(_PEPPER)
+    await store.add(key)
+    ring = KeyRing(store, _PEPPER, clock=clock)
+    assert await ring.holder(text)
+    store.broken = True
+    for _ in range(5):
+        clock.now += 10
+        assert await ring.holder(text)
+    assert len(caplog.records) == 1
+    clock.now += 600
+    with pytest.raises(DatabaseFailed):
+        await ring.holder(text)
+    store.broken = False
+    clock.now += 1
+    assert await ring.holder(text)
+
+
+async def test_without_ever_having_seen_a_key_nobody_is_let_in() -> None:
+    store = FragileKeys()
+    store.broken = True
+    with pytest.raises(DatabaseFailed):
+        await KeyRing(store, _PEPPER).holder(make_key(_PEPPER)[0])
+
+
+async def test_origins_are_those_of_keys_that_hold() -> None:
+    store, clock = MemoryKeys(), Clock()
+    _, key = make_key(_PEPPER, origins=["https://book.example"])
+    await store.add(key)
+    await store.add(replace(key, id="0" * 16, origins=("https://other.example",)))
+    ring = KeyRing(store, _PEPPER, clock=clock)
+    assert await ring.origins() == {"https://book.example", "https://other.example"}
+    await store.revoke(key.id, datetime.now(UTC))
+    clock.now += 1
+    assert await ring.origins() == {"https://other.example"}
+
+
+def test_the_pepper_is_made_once_and_is_nobodys_business(tmp_path: Path) -> None:
+    settings = load_settings({"home": tmp_path / "home"}, environ={})
+    found: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(pepper_of(settings))) for _ in range(16)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    file = tmp_path / "home" / "pepper"
+    assert set(found) == {file.read_bytes()} and len(found) == 16
+    assert len(found[0]) == 64
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_pepper_of_the_settings_wins_and_is_not_shown(tmp_path: Path) -> None:
+    secret = "sixteen letters or more"
+    settings = load_settings({"home": tmp_path}, environ={"BYTHEBOOK_PEPPER": secret})
+    assert pepper_of(settings) == secret.encode()
+    assert secret not in repr(settings) + settings.model_dump_json() + str(settings)
+    assert not (tmp_path / "pepper").exists()
+
+
+def test_a_pepper_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file")
+    with pytest.raises(ConfigurationError, match="BYTHEBOOK_PEPPER"):
+        pepper_of(load_settings({"home": tmp_path / "home"}, environ={}))

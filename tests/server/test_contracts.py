@@ -1,0 +1,305 @@
+"""All five contracts on one small book: the same question, five ways to ask and to hear it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from bythebook.book import Book
+from bythebook.config.settings import load_settings
+from bythebook.errors import NotIngested, StoreFailed
+from bythebook.providers.testing import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryGenerationStore,
+    MemoryThreads,
+)
+from bythebook.retrieval.search import Findings
+from bythebook.server.api_docs import examples
+from bythebook.server.app import create_app
+from bythebook.server.contracts import envelope, plain
+from bythebook.server.contracts import query as query_contract
+from bythebook.server.contracts.fit import by_place, shortened
+from bythebook.types import (
+    BOOK_DOES_NOT_SAY,
+    SELECTION_DOES_NOT_SAY,
+    Answer,
+    Asker,
+    Message,
+    Question,
+    Reply,
+    Sentence,
+)
+from tests.server.conftest import FragileEmbedder
+
+_QUESTION = "At how many degrees does a kettle boil water?"
+_UNKNOWN = "Who won the chess championship in 1972?"
+_PATHS = {
+    "/query": "text",
+    "/ask": "text",
+    "/search": "text",
+    "/api/v2/query": "query",
+    "/api/query": "query",
+    "/api/v1/query": "query",
+    "/chat/run": "message",
+}
+
+
+def test_s0_answers_and_refuses(client: TestClient) -> None:
+    answered = client.post("/query", json={"text": _QUESTION})
+    assert answered.status_code == 200
+    assert set(answered.json()) == {"answer", "sources", "is_refusal", "refusal_reason"}
+    assert "100 degrees" in answered.json()["answer"]
+    assert set(answered.json()["sources"][0]) == {"chapter", "section", "module"}
+    refused = client.post("/query", json={"text": _UNKNOWN}).json()
+    assert (refused["answer"], refused["sources"]) == (BOOK_DOES_NOT_SAY, [])
+    assert (refused["is_refusal"], refused["refusal_reason"]) == (True, "low_relevance")
+
+
+def test_s2_answers_and_refuses_in_its_envelope(client: TestClient) -> None:
+    session = str(uuid.uuid4())
+    answered = client.post("/api/v2/query", json={"query": _QUESTION, "session_id": session})
+    body = answered.json()
+    assert (answered.status_code, body["status"]) == (200, "success")
+    assert (body["refusal"], body["error"]) == (None, None)
+    assert body["answer"]["mode"] == "standard_rag"
+    assert "100 degrees" in body["answer"]["citations"][0]["referenced_text"]
+    assert body["metadata"]["session_id"] == session
+    refused = client.post("/api/query", json={"query": _UNKNOWN}).json()
+    assert (refused["status"], refused["answer"], refused["error"]) == ("refused", None, None)
+    assert refused["refusal"]["reason"] == BOOK_DOES_NOT_SAY
+    assert refused["metadata"]["session_id"] is None
+
+
+def test_s2_answers_from_the_selection_alone(client: TestClient) -> None:
+    selection = "A kettle boils water at 100 degrees Celsius. It switches itself off."
+    body: dict[str, Any] = {
+        "query": _QUESTION,
+        "selected_text": selection,
+        "page_url": "https://book.example/docs/intro",
+    }
+    answered = client.post("/api/v2/query", json=body).json()
+    assert answered["answer"]["mode"] == "selected_text_only"
+    [citation] = answered["answer"]["citations"]
+    assert citation["section"] == "Selected text"
+    assert citation["source_url"] == "https://book.example/docs/intro"
+    assert citation["referenced_text"] in selection
+    body["selected_text"] = "Cut two sticks of spruce. Tie them into a cross."
+    refused = client.post("/api/v2/query", json=body).json()
+    assert refused["refusal"]["reason"] == SELECTION_DOES_NOT_SAY
+
+
+def test_s3_answers_and_says_no_without_sources(client: TestClient) -> None:
+    body = client.post("/api/v1/query", json={"query": _QUESTION}).json()
+    assert set(body) == {"answer", "sources"}
+    assert set(body["sources"][0]) == {"chapter", "section", "filename", "score"}
+    assert body["sources"][0]["filename"] == "intro.md"
+    refused = client.post("/api/v1/query", json={"query": _UNKNOWN}).json()
+    assert refused == {"answer": BOOK_DOES_NOT_SAY, "sources": []}
+
+
+def test_s3_still_uses_the_book_beside_a_selection(client: TestClient) -> None:
+    selection = "Cut two sticks of spruce. Tie them into a cross."
+    body = client.post("/api/v1/query", json={"query": _QUESTION, "selected_text": selection})
+    assert "100 degrees" in body.json()["answer"]
+    leaning = {"query": "What does this mean?", "selected_text": "Kettles boil water."}
+    assert "kettle" in client.post("/api/v1/query", json=leaning).json()["answer"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ"),
+    [
+        ({"server": {"api_query": "plain"}}, {}),
+        ({"preset": "plain"}, {}),
+        ({}, {"BYTHEBOOK_API_QUERY": "plain"}),
+    ],
+)
+def test_api_query_is_plain_by_setting_preset_and_variable(
+    library: Book, tmp_path: Path, flags: dict[str, object], environ: dict[str, str]
+) -> None:
+    settings = load_settings(flags, environ=environ, directory=tmp_path)
+    with TestClient(create_app(library, settings)) as client:
+        plain = client.post("/api/query", json={"query": _QUESTION}).json()
+        assert {"answer", "sources"} <= set(plain)
+        assert "status" not in plain
+        assert "status" in client.post("/api/v2/query", json={"query": _QUESTION}).json()
+
+
+@pytest.mark.parametrize("path", _PATHS)
+@pytest.mark.parametrize("text", ["", " \n\t ", 7, None, ["kite"], "ki\0te"])
+def test_what_is_no_question_is_400_everywhere(client: TestClient, path: str, text: object) -> None:
+    response = client.post(path, json={_PATHS[path]: text})
+    assert response.status_code == 400
+    assert "Traceback" not in response.text
+
+
+@pytest.mark.parametrize("path", _PATHS)
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"nonsense",
+        b"[]",
+        b"null",
+        b'"text"',
+        b"\xff\xfe",
+        b"\xe2\x10\xba",
+        b'{"text": "\\ud800", "query": "\\ud800", "message": "\\ud800"}',
+        b"[" * 20_000,
+    ],
+)
+def test_a_body_that_is_no_json_object_is_400_everywhere(
+    client: TestClient, path: str, content: bytes
+) -> None:
+    response = client.post(path, content=content, headers={"Content-Type": "application/json"})
+    assert response.status_code == 400
+    assert set(response.json()) == set(client.post(path, json={}).json())  # its contract's shape
+
+
+def test_a_limit_is_told_in_the_contracts_own_words(client: TestClient) -> None:
+    long = client.post("/api/v1/query", json={"query": "word " * 501}).json()
+    assert long["detail"] == "Query exceeds 500 words (has 501). Correct the request."
+    empty = client.post("/api/v2/query", json={"query": " "}).json()
+    assert empty["error"]["message"] == "Query cannot be empty. Correct the request."
+    assert empty["error"]["code"] == "VALIDATION_FAILED"
+    many = client.post("/query", json={"text": "x" * 2001}).json()
+    assert many["error_type"] == "InvalidQuery"
+    assert many["recoverable"] is False
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "http://[", "x" * 2001])
+def test_a_page_that_no_browser_should_open_is_no_page(client: TestClient, url: str) -> None:
+    body = {"selected_text": "A kettle boils water.", "page_url": url}
+    assert client.post("/ask", json=body | {"text": "kettle"}).status_code == 400
+    assert client.post("/api/query", json=body | {"query": "kettle"}).status_code == 400
+
+
+def test_a_service_that_is_down_is_told_by_every_contract(
+    embedder: FragileEmbedder, client: TestClient
+) -> None:
+    embedder.broken = True
+    for path, field in _PATHS.items():
+        response = client.post(path, json={field: _QUESTION})
+        assert response.status_code == 503, path
+    told = client.post("/api/v2/query", json={"query": _QUESTION}).json()
+    assert told["error"]["code"] == "COHERE_FAILURE"
+    assert client.post("/query", json={"text": "q"}).json()["error_type"] == "EmbeddingFailed"
+
+
+class _BrokenLibrary(Book):
+    """A library in which every question ends in the same error."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(
+            embedder=FakeEmbedder(),
+            shelf=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+        )
+        self._error = error
+
+    async def reply(
+        self, question: Question, *, asker: Asker | None = None, history: Sequence[Message] = ()
+    ) -> Reply:
+        raise self._error
+
+    async def search(self, question: Question) -> Findings:
+        raise self._error
+
+
+def test_a_book_that_is_not_there_is_503_without_a_path() -> None:
+    error = NotIngested("/home/author/.bythebook holds no book.", hint="Look into /home/author.")
+    with TestClient(create_app(_BrokenLibrary(error))) as client:
+        for path, field in _PATHS.items():
+            response = client.post(path, json={field: _QUESTION})
+            assert response.status_code == 503
+            assert "/home" not in response.text
+
+
+def test_a_store_that_takes_too_long_is_504_in_s2_alone() -> None:
+    error = StoreFailed("The store took a second.", timed_out=True)
+    with TestClient(create_app(_BrokenLibrary(error))) as client:
+        statuses = {
+            path: client.post(path, json={field: _QUESTION}).status_code
+            for path, field in _PATHS.items()
+        }
+    late = {path for path, status in statuses.items() if status == 504}
+    assert late == {"/api/v2/query", "/api/query"}
+    assert set(statuses.values()) == {503, 504}
+
+
+# --- answers that fit -----------------------------------------------------------------------------
+
+_sentences = st.lists(
+    st.tuples(st.text("ab c\n", min_size=1, max_size=900), st.integers(0, 8)),
+    min_size=1,
+    max_size=9,
+)
+
+
+def _answer(parts: list[tuple[str, int]], section_of: Callable[[int], str]) -> Reply:
+    """Sentences that each cite one of several passages, numbered in order of first use."""
+    known = examples.ANSWERED.outcome
+    assert isinstance(known, Answer)
+    [one] = known.citations
+    numbers = {which: n for n, which in enumerate(dict.fromkeys(w for _, w in parts), 1)}
+    citations = tuple(
+        replace(one, number=n, place=replace(one.place, section=(section_of(which),)))
+        for which, n in numbers.items()
+    )
+    sentences = tuple(Sentence(f"x{text}", (numbers[which],)) for text, which in parts)
+    answer = replace(known, sentences=sentences, citations=citations)
+    return replace(examples.ANSWERED, outcome=answer)
+
+
+def _markers_lead_to_sources(reply: Reply) -> None:
+    assert isinstance(reply.outcome, Answer)
+    used = {number for sentence in reply.outcome.sentences for number in sentence.citations}
+    assert sorted(used) == [citation.number for citation in reply.outcome.citations]
+    assert reply.outcome.sentences
+
+
+@given(_sentences, st.integers(40, 3000), st.integers(1, 6))
+def test_what_does_not_fit_is_left_out_whole(
+    parts: list[tuple[str, int]], chars: int, sources: int
+) -> None:
+    whole = _answer(parts, str)
+    cut = shortened(whole, chars=chars, sources=sources)
+    _markers_lead_to_sources(cut)
+    assert isinstance(cut.outcome, Answer)
+    assert isinstance(whole.outcome, Answer)
+    assert len(cut.outcome.text) <= chars
+    assert len(cut.outcome.citations) <= sources
+    kept = cut.outcome.sentences
+    assert kept == whole.outcome.sentences[: len(kept)] or kept[0].text.endswith("…")
+
+
+@given(_sentences)
+def test_one_section_is_one_source(parts: list[tuple[str, int]]) -> None:
+    merged = by_place(_answer(parts, lambda which: str(which % 3)))
+    _markers_lead_to_sources(merged)
+    assert isinstance(merged.outcome, Answer)
+    places = [citation.place for citation in merged.outcome.citations]
+    assert len(places) == len(set(places))
+    assert [citation.number for citation in merged.outcome.citations] == list(
+        range(1, len(places) + 1)
+    )
+
+
+@given(_sentences)
+def test_every_answer_fits_every_contract(parts: list[tuple[str, int]]) -> None:
+    reply = _answer(parts, str)
+    assert len(plain.show(reply).sources) <= 5
+    answer = envelope.show(reply).answer
+    assert answer is not None
+    assert len(answer.text) <= 2000
+    assert query_contract.show(reply).sources

@@ -1,0 +1,112 @@
+"""Replies that are made without search by meaning say so, in every contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from bythebook.server.app import create_app
+from tests.samples import read
+from tests.server.asgi_client import events_of
+from tests.test_keyword_fallback import QUESTION, Scene
+
+_UNKNOWN = "Who won the football world cup of 1974?"
+_PATHS = {
+    "/query": "text",
+    "/ask": "text",
+    "/api/v2/query": "query",
+    "/api/query": "query",
+    "/api/v1/query": "query",
+    "/chat/run": "message",
+}
+_LOW = {"/chat/run": {"similarity_threshold": 0.3}, "/query": {}}
+
+
+@pytest.fixture
+async def scene(book_folder: Path) -> Scene:
+    scene = Scene(retry_s=0.0)
+    await scene.library.ingest(read(book_folder))
+    return scene
+
+
+def _cut(scene: Scene, service: str) -> None:
+    scene.embedder.failing = service == "embedder"
+    scene.shelf.line.cut = service == "index"
+
+
+def _body(path: str, text: str) -> dict[str, Any]:
+    return {_PATHS[path]: text} | _LOW.get(path, {})
+
+
+@pytest.mark.parametrize("service", ["embedder", "index"])
+def test_answers_by_keyword_are_marked(scene: Scene, service: str) -> None:
+    with TestClient(create_app(scene.library)) as client:
+        for path in _PATHS:
+            response = client.post(path, json=_body(path, "What does a kettle boil?"))
+            assert response.status_code == 200
+            assert "x-degraded" not in response.headers
+            assert "degraded" not in response.json()
+        _cut(scene, service)
+        marked = {path: client.post(path, json=_body(path, QUESTION.text)) for path in _PATHS}
+        found = client.post("/search", json={"text": QUESTION.text})
+        completion = client.post(
+            "/v1/chat/completions",
+            json={"model": "bythebook", "messages": [{"role": "user", "content": QUESTION.text}]},
+        )
+    for path, response in (*marked.items(), ("/search", found), ("/v1", completion)):
+        assert response.status_code == 200, (path, response.text)
+        assert response.headers["x-degraded"] == "keyword-search"
+        assert response.json()["degraded"] == "keyword-search"
+
+
+@pytest.mark.parametrize(
+    ("service", "errors"),
+    [
+        (
+            "embedder",
+            {
+                "/query": {"error_type": "EmbeddingFailed"},
+                "/ask": {"error_type": "retrieval"},
+                "/api/v2/query": {"code": "COHERE_FAILURE"},
+                "/api/query": {"code": "COHERE_FAILURE"},
+                "/api/v1/query": {},
+                "/chat/run": {"error_code": "SERVICE_UNAVAILABLE"},
+            },
+        ),
+        (
+            "index",
+            {
+                "/query": {"error_type": "SearchFailed"},
+                "/ask": {"error_type": "retrieval"},
+                "/api/v2/query": {"code": "QDRANT_TIMEOUT"},
+                "/api/query": {"code": "QDRANT_TIMEOUT"},
+                "/api/v1/query": {},
+                "/chat/run": {"error_code": "SERVICE_UNAVAILABLE"},
+            },
+        ),
+    ],
+)
+def test_what_keywords_do_not_find_is_the_contracts_error_and_no_refusal(
+    scene: Scene, service: str, errors: dict[str, dict[str, str]]
+) -> None:
+    with TestClient(create_app(scene.library)) as client:
+        _cut(scene, service)
+        responses = {path: client.post(path, json=_body(path, _UNKNOWN)) for path in _PATHS}
+    for path, expected in errors.items():
+        response = responses[path]
+        assert response.status_code == 503, (path, response.text)
+        body = response.json()
+        told = body.get("error") or body
+        assert expected.items() <= told.items()
+
+
+def test_a_stream_says_so_at_its_end(scene: Scene) -> None:
+    with TestClient(create_app(scene.library)) as client:
+        _cut(scene, "embedder")
+        answered = client.post("/chat/stream", json=_body("/chat/run", QUESTION.text))
+        unknown = client.post("/chat/stream", json=_body("/chat/run", _UNKNOWN))
+    assert events_of(answered.text)[-1].body["degraded"] == "keyword-search"
+    assert [event.name for event in events_of(unknown.text)] == ["session", "error"]

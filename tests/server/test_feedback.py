@@ -1,0 +1,71 @@
+"""What readers think of answers: kept for the author, their words only if they agree."""
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from bythebook.book import Book
+from bythebook.conversations.query_log import LogQueue
+from bythebook.interfaces.conversations import Feedback
+from bythebook.providers.testing import MemoryFeedback, MemoryQueryLog
+
+
+@pytest.fixture
+def given(library: Book) -> dict[str, Feedback]:
+    store = library.feedback = MemoryFeedback()
+    return store.given
+
+
+def _done(client: TestClient, **body: str) -> dict[str, Any]:
+    told = client.post("/chat/stream", json=body).text
+    done: dict[str, Any] = json.loads(told.split("event: done\ndata: ")[1].splitlines()[0])
+    return done
+
+
+def test_a_verdict_names_the_question_as_the_log_does(
+    client: TestClient, library: Book, given: dict[str, Feedback]
+) -> None:
+    rows = MemoryQueryLog()
+    library.log = LogQueue(rows)
+    asked = _done(client, message="At what temperature does water boil?")["query_id"]
+    for verdict in ("up", "down"):
+        kept = client.post("/feedback", json={"query_id": asked, "verdict": verdict})
+        assert kept.json() == {"kept": True}
+    [feedback] = given.values()
+    assert (feedback.query, feedback.verdict, feedback.text) == (asked, "down", None)
+    client.portal.call(library.log.flush)  # type: ignore[union-attr]
+    assert list(rows.queries) == [asked]
+
+
+def test_words_need_consent(client: TestClient, given: dict[str, Feedback]) -> None:
+    body = {"verdict": "down", "reason": "wrong", "text": "It boils at 100."}
+    refused = client.post("/feedback", json=body)
+    assert refused.status_code == 400
+    assert "agreed" in refused.json()["message"]
+    assert given == {}
+    assert client.post("/feedback", json={**body, "agreed": True}).status_code == 200
+    [feedback] = given.values()
+    assert (feedback.reason, feedback.text) == ("wrong", "It boils at 100.")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *({}, {"verdict": "sideways"}, {"verdict": "up", "reason": "x"}),
+        {"verdict": "up", "query_id": "1"},
+        {"verdict": "up", "text": "x" * 1001, "agreed": True},
+    ],
+)
+def test_nonsense_is_no_verdict(
+    client: TestClient, given: dict[str, Feedback], body: dict[str, object]
+) -> None:
+    assert client.post("/feedback", json=body).status_code == 400
+    assert given == {}
+
+
+def test_without_a_store_it_is_said_that_nothing_is_kept(client: TestClient) -> None:
+    body = {"verdict": "up", "query_id": str(uuid.uuid4())}
+    assert client.post("/feedback", json=body).json() == {"kept": False}

@@ -1,0 +1,161 @@
+"""What each contract says of each outcome, byte for byte: ``golden/<contract>/<case>.json``.
+
+``BYTHEBOOK_REWRITE_GOLDEN=1 pytest tests/server/test_golden.py`` writes the files anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from bythebook import errors
+from bythebook.answering.pipeline import DISCLAIMER
+from bythebook.server.api_docs import examples
+from bythebook.server.contracts import ask as ask_contract
+from bythebook.server.contracts import chat, envelope, openai, plain
+from bythebook.server.contracts import query as query_contract
+from bythebook.server.contracts.wire_types import Call
+from bythebook.server.routes import Fail, failure
+from bythebook.types import Answer, Confidence, Level, Question, Refusal, RefusalType, Reply
+
+_GOLDEN = Path(__file__).with_name("golden")
+_CALL = replace(examples.CALL, elapsed_ms=12.3)
+Case = Callable[[], dict[str, Any]]
+_SECRET = "/home/author/.bythebook"
+
+
+def _answered() -> dict[str, Reply]:
+    """An answer; one of two sentences that quote one section; an uncertain one; a selection's."""
+    answer, evidence = examples.ANSWERED.outcome, examples.EVIDENCE
+    assert isinstance(answer, Answer)
+    [sentence], [citation] = answer.sentences, answer.citations
+    quote = "A topic is a named channel with one type of message."
+    second = replace(citation, number=2, quote=quote, score=0.91)
+    two = replace(
+        answer,
+        sentences=(sentence, replace(sentence, text=quote, citations=(2,))),
+        citations=(citation, second),
+    )
+    low = replace(evidence, confidence=Confidence(0.66, 0.6, 0.7, 2, 0.2, Level.LOW))
+    marked = Question("What are topics?", selection=quote, thread=examples.SESSION)
+    here = replace(
+        citation.place, file="", title="Selected text", url="", module="", chapter="",
+        section=("Selected text",),
+    )  # fmt: skip
+    chosen = replace(second, number=1, place=here, url="", link="")
+    return {
+        "answer": examples.ANSWERED,
+        "answer-two-quotes": replace(examples.ANSWERED, outcome=two),
+        "answer-low": replace(
+            examples.ANSWERED, outcome=replace(answer, disclaimer=DISCLAIMER), evidence=low
+        ),
+        "answer-selection": replace(
+            examples.ANSWERED,
+            question=marked,
+            outcome=replace(
+                answer, sentences=(replace(sentence, text=quote),), citations=(chosen,)
+            ),
+        ),
+    }
+
+
+def _refused() -> dict[str, Reply]:
+    known = examples.REFUSED.outcome
+    assert isinstance(known, Refusal)
+    return {
+        f"refusal-{kind}": replace(examples.REFUSED, outcome=replace(known, type=kind))
+        for kind in RefusalType
+    }
+
+
+_FAILED: dict[str, errors.BookError] = {
+    "validation": examples.ERRORS[400],
+    "not-allowed": examples.ERRORS[401],
+    "not-found": examples.ERRORS[404],
+    "too-large": examples.ERRORS[413],
+    "rate-limit": errors.RateLimited("Too many questions.", retry_after=11.2, hint="Wait a bit."),
+    "store-down": errors.StoreFailed("http://10.0.0.1:6333 cannot be reached.", hint="Start it."),
+    "store-slow": errors.StoreFailed("10.0.0.1 took 1000 ms.", timed_out=True),
+    "embedder-down": errors.EmbedderFailed("https://api.example/v1 said 500."),
+    "writer-down": errors.WriterFailed("The model broke off with key sk-123."),
+    "writer-slow": errors.WriterFailed("The model took 30 s.", timed_out=True),
+    "database-down": errors.DatabaseFailed("postgresql://user:pw@db/book did not answer."),
+    "not-ingested": errors.NotIngested(f"{_SECRET} holds no book.", hint=f"Look into {_SECRET}."),
+    "settings-wrong": errors.ConfigurationError(f"The home {_SECRET} is not a folder."),
+    "index-damaged": errors.IndexDamaged(f"{_SECRET}/generations is damaged."),
+}
+
+
+def _told(body: BaseModel) -> dict[str, Any]:
+    return {"status": 200, "body": body.model_dump(mode="json")}
+
+
+def _fate(
+    show: Callable[[Reply], BaseModel], fail: Fail
+) -> dict[str, Callable[[], dict[str, Any]]]:
+    """Every case of a contract, by name."""
+
+    def failed(error: errors.BookError) -> dict[str, Any]:
+        response = failure(error, _CALL, fail)
+        told = {"status": response.status_code, "body": json.loads(bytes(response.body))}
+        wait = response.headers.get("retry-after")
+        return told if wait is None else told | {"Retry-After": wait}
+
+    replies = {
+        name: lambda reply=reply: _told(show(reply))
+        for name, reply in (_answered() | _refused()).items()
+    }
+    return replies | {name: lambda error=error: failed(error) for name, error in _FAILED.items()}
+
+
+_CONTRACTS: dict[str, dict[str, Case]] = {
+    "book": _fate(query_contract.show, query_contract.fail),
+    "agent": _fate(ask_contract.show, ask_contract.fail),
+    "envelope": _fate(lambda reply: envelope.show(reply, _CALL), envelope.fail),
+    "plain": _fate(plain.show, plain.fail),
+    "chat": _fate(lambda reply: chat.show(reply, _CALL), chat.fail),
+    "openai": _fate(lambda reply: openai.show(reply, _CALL), openai.fail),
+}
+_CONTRACTS["chat"] |= {
+    "thread": lambda: _told(chat.show_thread(examples.THREAD)),
+    "threads": lambda: _told(chat.show_threads(examples.THREADS * 2, limit=1, offset=4)),
+    "answer-not-kept": lambda: _told(
+        chat.show(replace(examples.ANSWERED, persisted=False), examples.CALL)
+    ),
+}
+_CASES = [(contract, case) for contract, cases in _CONTRACTS.items() for case in cases]
+
+
+@pytest.mark.parametrize(("contract", "case"), _CASES)
+def test_a_contract_says_what_it_said(contract: str, case: str) -> None:
+    said = json.dumps(_CONTRACTS[contract][case](), indent=2, ensure_ascii=False) + "\n"
+    path = _GOLDEN / contract / f"{case}.json"
+    if os.environ.get("BYTHEBOOK_REWRITE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(said, "utf-8")
+    assert path.read_text("utf-8") == said
+
+
+def test_every_golden_file_belongs_to_a_case() -> None:
+    files = {(path.parent.name, path.stem) for path in _GOLDEN.rglob("*.json")}
+    assert files == set(_CASES)
+
+
+def test_no_error_lets_a_path_an_address_or_a_key_out() -> None:
+    for contract, case in _CASES:
+        if case in _FAILED:
+            said = json.dumps(_CONTRACTS[contract][case]())
+            for secret in (_SECRET, "10.0.0.1", "api.example", "sk-123", "postgresql", "pw@"):
+                assert secret not in said, (contract, case)
+
+
+def test_a_call_that_nobody_named_gets_a_name() -> None:
+    one, other = Call(), Call()
+    assert one.request_id != other.request_id

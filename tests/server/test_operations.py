@@ -1,0 +1,244 @@
+"""What an operator sees: ids, states, figures, and one line for each question."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from bythebook.book import Book
+from bythebook.config.settings import Settings
+from bythebook.errors import DatabaseFailed, EmbedderFailed
+from bythebook.interfaces.embedding import TextRole
+from bythebook.interfaces.store import Generation
+from bythebook.providers.testing import (
+    FakeEmbedder,
+    MemoryCatalog,
+    MemoryGenerationStore,
+    MemoryThreads,
+)
+from bythebook.server.app import create_app
+from bythebook.server.observability.logging_config import JsonFormatter
+from tests.samples import read
+
+if TYPE_CHECKING:
+    from bythebook.types import Vectors
+
+_QUESTION = "At how many degrees does a kettle boil water?"
+
+
+class Embedder(FakeEmbedder):
+    broken = False
+
+    async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
+        if self.broken:
+            raise EmbedderFailed("The embedder did not answer.")
+        return await super().embed(texts, role=role)
+
+
+class Catalog(MemoryCatalog):
+    broken = False
+
+    def current(self) -> Generation | None:
+        if self.broken:
+            raise DatabaseFailed("The database did not answer.")
+        return super().current()
+
+    def served(self) -> str | None:
+        current = self.current()
+        return current and current.name
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    return Catalog()
+
+
+@pytest.fixture
+def embedder() -> Embedder:
+    return Embedder()
+
+
+@pytest.fixture
+async def library(book_folder: Path, catalog: Catalog, embedder: Embedder) -> Book:
+    library = Book(
+        embedder=embedder, shelf=MemoryGenerationStore(), catalog=catalog, threads=MemoryThreads()
+    )
+    await library.ingest(read(book_folder))
+    return library
+
+
+@pytest.fixture
+def app(library: Book) -> FastAPI:
+    return create_app(library)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app) as client:
+        _wait_until_ready(client)
+        yield client
+
+
+def _wait_until_ready(client: TestClient) -> None:
+    for _ in range(6000):
+        if client.get("/ready").status_code == 200:
+            return
+        time.sleep(0.01)
+    raise AssertionError("it does not become ready")
+
+
+def _lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
+    form = JsonFormatter()
+    ours = [r for r in caplog.records if r.name.startswith("bythebook") and r.msg == "question"]
+    return [json.loads(form.format(record)) for record in ours]
+
+
+# --- request ids ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/nowhere", "/metrics"])
+def test_every_response_has_a_request_id(client: TestClient, path: str) -> None:
+    first, second = (client.get(path).headers["x-request-id"] for _ in range(2))
+    assert first == str(uuid.UUID(first))  # with dashes, as in the bodies
+    assert first != second
+
+
+def test_a_client_s_own_id_is_kept_if_it_is_a_plain_token(client: TestClient) -> None:
+    def answered_with(given: str) -> str:
+        return client.get("/ready", headers={"x-request-id": given}).headers["x-request-id"]
+
+    assert answered_with("trace-1.2_3") == "trace-1.2_3"
+    spelled = str(uuid.uuid4())
+    for given in (spelled, spelled.upper(), spelled.replace("-", "")):
+        assert answered_with(given) == spelled
+    for given in ("", "a b", "a\tb", "x" * 65, "<script>", "{}", "a;b"):
+        assert answered_with(given) != given
+
+
+def test_what_nobody_expected_is_a_500_with_an_id_and_no_story(
+    app: FastAPI, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.get("/bug")
+    async def bug() -> None:
+        raise RuntimeError("a secret place")
+
+    with TestClient(app) as client:
+        response = client.get("/bug", headers={"x-request-id": "mine"})
+    assert response.status_code == 500
+    assert response.headers["x-request-id"] == response.json()["request_id"] == "mine"
+    assert "secret" not in response.text
+    assert "a secret place" in caplog.text
+
+
+# --- health and readiness ---------------------------------------------------------------------
+
+
+def test_it_is_not_ready_before_the_book_is_open(embedder: Embedder, library: Book) -> None:
+    embedder.broken = True
+    with TestClient(create_app(library)) as client:
+        response = client.get("/ready")
+        assert (response.status_code, response.json()) == (503, {"status": "warming"})
+        assert client.get("/live").status_code == 503
+        embedder.broken = False
+        _wait_until_ready(client)
+
+
+def test_it_is_not_ready_while_the_database_fails(catalog: Catalog, client: TestClient) -> None:
+    catalog.broken = True
+    response = client.get("/ready")
+    assert (response.status_code, response.json()) == (503, {"status": "failing"})
+    health = client.get("/health")
+    assert health.status_code == 503
+    assert health.json()["services"]["database"] == "The database did not answer."
+    assert health.json()["services"]["embedder"] == "ok"
+    assert client.get("/live").status_code == 200  # it answers all the same
+    catalog.broken = False
+    assert client.get("/ready").status_code == 200
+
+
+def test_it_is_not_ready_once_it_stops(app: FastAPI, client: TestClient) -> None:
+    client.portal.call(app.state.operations.drain)  # type: ignore[union-attr]
+    for path in ("/ready", "/live"):
+        response = client.get(path)
+        assert (response.status_code, response.json()) == (503, {"status": "stopping"})
+
+
+# --- figures ----------------------------------------------------------------------------------
+
+
+def _figure(client: TestClient, name: str, **labels: str) -> float:
+    for line in client.get("/metrics").text.splitlines():
+        if line.startswith(name) and all(f'{k}="{v}"' in line for k, v in labels.items()):
+            return float(line.rpartition(" ")[2])
+    return 0.0
+
+
+def test_requests_replies_and_refusals_are_counted(client: TestClient) -> None:
+    client.post("/ask", json={"text": _QUESTION})
+    client.post("/ask", json={"text": "Who won the chess championship in 1972?"})
+    client.post("/ask", json={"text": ""})
+    client.get("/a/b/c")
+    client.post("/chat/stream", json={"message": _QUESTION})
+    assert _figure(client, "bythebook_requests_total", route="/ask", status="200") == 2
+    assert _figure(client, "bythebook_requests_total", route="/ask", status="400") == 1
+    assert _figure(client, "bythebook_requests_total", route="unmatched", status="404") == 1
+    assert _figure(client, "bythebook_refusals_total") == 1
+    assert _figure(client, "bythebook_replies_total", confidence="insufficient") == 1
+    for stage in ("retrieval", "generation", "total"):
+        assert _figure(client, "bythebook_stage_seconds_count", stage=stage) == 3
+    assert _figure(client, "bythebook_index_generation_info", vectors="ready") == 1
+    assert _figure(client, "bythebook_streams_open") == 0
+    assert _figure(client, "bythebook_question_cache_total", result="hit") == 1
+    assert _figure(client, "bythebook_question_cache_total", result="miss") == 2
+
+
+def test_two_applications_count_for_themselves(library: Book, client: TestClient) -> None:
+    client.post("/ask", json={"text": _QUESTION})
+    with TestClient(create_app(library)) as other:
+        assert _figure(other, "bythebook_requests_total", route="/ask") == 0
+
+
+# --- the log ----------------------------------------------------------------------------------
+
+
+def test_each_question_is_one_line_without_its_text(
+    client: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    client.post("/ask", json={"text": _QUESTION}, headers={"x-request-id": "one"})
+    client.post("/chat/run", json={"message": "Who won the chess match in 1972?"})
+    client.post("/chat/stream", json={"message": _QUESTION})
+    client.post("/ask", json={"text": ""})
+    client.get("/health")
+    answered, refused, streamed, rejected = _lines(caplog)
+    assert answered["request_id"] == "one"
+    assert (answered["contract"], answered["outcome"]) == ("ask", "answered")
+    assert (refused["contract"], refused["outcome"]) == ("chat", "refused")
+    assert (streamed["route"], streamed["outcome"]) == ("/chat/stream", "answered")
+    assert (rejected["status"], rejected["outcome"]) == (400, "rejected")
+    assert refused["refusal_type"] == "low_relevance"
+    assert answered["generation"] == streamed["generation"]
+    for name in ("retrieval_ms", "generation_ms", "total_ms", "confidence"):
+        assert isinstance(answered[name], float)
+    assert "kettle" not in caplog.text
+    assert "chess" not in caplog.text
+
+
+def test_a_question_s_text_is_shown_if_asked_for(
+    library: Book, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    settings = Settings.model_validate({"log": {"questions": True}})
+    with TestClient(create_app(library, settings)) as client:
+        client.post("/ask", json={"text": "kettle\r\nfake: line"})
+    [line] = _lines(caplog)
+    assert line["question"] == "kettle\r\nfake: line"

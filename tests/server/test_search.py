@@ -1,0 +1,87 @@
+"""POST /search honours every field that it documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from bythebook.retrieval.search import Findings
+from bythebook.server.api_docs import examples
+from bythebook.server.contracts import ask as ask_contract
+from bythebook.types import Question
+
+_QUESTION = "At how many degrees does a kettle boil water?"
+
+
+def _search(client: TestClient, text: str = _QUESTION, **fields: Any) -> list[dict[str, Any]]:
+    response = client.post("/search", json={"text": text, **fields})
+    assert response.status_code == 200
+    body = response.json()
+    assert body["total_count"] == len(body["results"])
+    results: list[dict[str, Any]] = body["results"]
+    return results
+
+
+def test_nothing_below_the_threshold_is_listed(client: TestClient) -> None:
+    everything = _search(client, top_k=20, relevance_threshold=0)
+    assert len(everything) > 2
+    scores = sorted({result["score"] for result in everything})
+    for threshold in (*scores, 1):
+        found = _search(client, top_k=20, relevance_threshold=threshold)
+        assert found == [each for each in everything if each["score"] >= threshold]
+
+
+def test_the_threshold_is_s1s_unless_another_is_sent(client: TestClient) -> None:
+    assert _search(client, top_k=20) == _search(client, top_k=20, relevance_threshold=0.5)
+    assert len(_search(client, top_k=20)) < len(_search(client, top_k=20, relevance_threshold=0))
+
+
+def test_a_selection_leads_the_search(client: TestClient) -> None:
+    leading = "Cut two sticks of spruce. Tie them into a cross."
+
+    def files(**fields: Any) -> Sequence[str]:
+        found = _search(client, "What does this mean?", relevance_threshold=0, **fields)
+        return [result["content"] for result in found]
+
+    assert files(selected_text=leading) != files()
+    assert "spruce" in files(selected_text=leading)[0]
+
+
+def test_the_page_being_read_is_asked_for(client: TestClient) -> None:
+    body = ask_contract.AgentQuery(text="kite", page_url="https://book.example/docs/intro")
+    assert ask_contract.read_search(body).page == ask_contract.read(body).page == body.page_url
+
+
+def _with_address(url: str) -> Findings:
+    hit = examples.FINDINGS.hits[0]
+    place = replace(hit.passage.place, url=url)
+    moved = replace(hit, passage=replace(hit.passage, place=place))
+    return replace(examples.FINDINGS, hits=(moved,))
+
+
+@pytest.mark.parametrize(
+    ("url", "reader", "shown"),
+    [
+        ("https://book.example/docs/a#b", None, "https://book.example/docs/a#b"),
+        ("https://book.example/docs/a#b", "http://h/read/", "https://book.example/docs/a#b"),
+        ("/docs/a#b", "http://h/read/", "http://h/read/docs/a#b"),
+        ("/docs/a#b", None, None),
+        ("", "http://h/read/", None),
+        ("", None, None),
+    ],
+)
+def test_a_source_url_is_a_url_or_null(url: str, reader: str | None, shown: str | None) -> None:
+    found = ask_contract.show_results(Question("kite"), _with_address(url), reader=reader)
+    assert [result.source_url for result in found.results] == [shown]
+
+
+def test_without_a_site_url_results_lead_to_the_reader(client: TestClient) -> None:
+    [best, *_] = _search(client)
+    assert best["source_url"].startswith("http://testserver/read/docs/intro#")
+    assert client.get(best["source_url"]).status_code == 200
+    path = best["source_url"].partition("/read/")[2].partition("#")[0]
+    assert client.get("/reader/page", params={"path": path}).status_code == 200

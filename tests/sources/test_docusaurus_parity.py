@@ -1,0 +1,310 @@
+"""Our addresses, anchors and words against those of real Docusaurus, page by page.
+
+The words of a page are the same, in the same order. What is set aside before they are compared,
+and why:
+
+- A page whose Markdown begins with an H1 shows that and not the title of its front matter; we keep
+  both.
+- An admonition without a title shows its kind; with one, only the title. We say the kind always.
+- ``<details>`` without a ``<summary>``, or with one that the theme does not see because it stands
+  in a paragraph, gets the word "Details".
+- The labels of tabs stand in a row above the first; ours stand above the tab that each names.
+- A table that is cut into two passages says its header again.
+- A list's numbers and mermaid's source are in our text and not in the page's.
+- Comments such as ``highlight-next-line`` stay in our code: it is kept byte for byte.
+- Maths is drawn by KaTeX on the page and stays TeX with us.
+- Words in a component's properties or in its own source are reported by the ingest, not kept.
+- Docusaurus draws ``:smile:`` as a picture; we keep the short name. (No page here has one.)
+- A locale falls back to the untranslated page; the book holds that page once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from bythebook.chunking.read_book import Page, ParsedBook, read_book
+from bythebook.language.text import words
+from tests.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
+from tests.sources import docusaurus
+from tests.sources.docusaurus import BuiltPage
+from tests.sources.parity_site import IN_ORDER, ORDERED, PAGES
+
+pytestmark = pytest.mark.real
+
+STUBS: dict[str, str] = {
+    "src/components/Frame.js": (
+        "import React from 'react';\nexport default function Frame({children}) {"
+        " return <div>{children}</div>; }\n"
+    ),
+    "src/components/Highlight.js": (
+        "import React from 'react';\nexport default function Highlight({children}) {"
+        " return <span>{children}</span>; }\n"
+    ),
+}
+CALLOUT_LABELS = "Key idea Example Background In the lab"
+KIND = re.compile(r"^( *(?:- )?)(?:Note|Tip|Info|Warning|Danger|Caution) — ", re.M)
+NUMBER = re.compile(r"^( *(?:- )*)([0-9]+)\. ", re.M)
+NUMBERED = "ǂ"  # a letter that no book here has, before what may be the number of a list's item
+HEADER = re.compile(r"\|.*\|\n\|(?:---\|)+\n")
+MAGIC = (["highlight", "next", "line"], ["highlight", "start"], ["highlight", "end"])
+CODE = re.compile(r"^(`{3,})(\S*)\n(.*?)\n\1$", re.M | re.S)
+TEX = re.compile(r"\$\$.*?\$\$|\$[^$]+\$", re.S)
+
+
+def path_of(page: Page) -> str:
+    return unquote(urlsplit(page.url).path)
+
+
+def folded(text: str) -> list[str]:
+    return [word.casefold() for word in words(text)]
+
+
+def our_words(page: Page, built: BuiltPage, *, maths: bool) -> list[str]:
+    """The words of the passages under their headings, in reading order."""
+    own_title = next((text for level, text, _ in built.headings if level == 1), "")
+    texts = [page.title] if own_title.split() == page.title.split() else []
+    before: tuple[tuple[str, ...], str] = ((), page.url)
+    shown = {before}
+    last = ""
+    for passage in page.passages:
+        path = passage.place.section
+        here = (path, passage.place.url)
+        last = last if here == before else ""
+        is_back = here in shown and before[0][: len(path)] == path  # after a box with headings
+        texts += () if is_back else new_headings(before, here)
+        before = here
+        shown.add(here)
+        if path and texts and texts[-1] == path[-1] == passage.text:
+            texts.pop()  # a heading with nothing below it is a passage of its own
+        texts.append(prose_and_code(without_header(passage.text, last), maths=maths))
+        last = passage.text
+    return folded("\n".join(texts))
+
+
+def without_header(text: str, before: str) -> str:
+    header = HEADER.match(text)
+    return text[header.end() :] if header and header.group() in before else text
+
+
+def new_headings(
+    before: tuple[tuple[str, ...], str], here: tuple[tuple[str, ...], str]
+) -> tuple[str, ...]:
+    """The headings between one passage and the next. Two of one name have two addresses."""
+    path = here[0]
+    same = 0
+    while same < min(len(before[0]), len(path)) and before[0][same] == path[same]:
+        same += 1
+    if path and same == len(path) and before[1] != here[1]:
+        same -= 1
+    return path[same:]
+
+
+def prose_and_code(text: str, *, maths: bool) -> str:
+    """Our text without what the page does not show: TeX, mermaid, languages, list numbers."""
+    parts: list[str] = []
+    place = 0
+    for fence in CODE.finditer(text):
+        parts.append(prose(text[place : fence.start()], maths=maths))
+        parts.append("" if fence.group(2) == "mermaid" else fence.group(3))
+        place = fence.end()
+    return "\n".join([*parts, prose(text[place:], maths=maths)])
+
+
+def prose(text: str, *, maths: bool) -> str:
+    text = NUMBER.sub(rf"\1{NUMBERED}\2 ", KIND.sub(r"\1", text))
+    text = "\n".join(line for line in text.split("\n") if line.strip() != "Details")
+    return TEX.sub(" ", text) if maths else text
+
+
+def assert_same_words(
+    page: Page, built: BuiltPage, *, maths: bool = True, computed: str = ""
+) -> None:
+    """The same words in the same order. ``computed``: words that only the running site knows."""
+    ours, theirs = our_words(page, built, maths=maths), folded(built.text)
+    extra = Counter(folded(computed))
+    place = 0
+    for at, word in enumerate(theirs):
+        while skipped := not_shown(ours[place : place + 3], theirs[at : at + 3]):
+            place += skipped
+        if ours[place : place + 1] in ([word], [NUMBERED + word]):
+            place += 1
+        else:
+            here = " ".join(ours[max(0, place - 8) : place + 8])
+            assert extra[word] > 0, f"{page.file}: {word!r} instead of {here!r}"
+            extra[word] -= 1
+    assert ours[place:] == [], page.file
+
+
+def not_shown(ours: list[str], theirs: list[str]) -> int:
+    """How many of our next words the page does not show before its own."""
+    for magic in MAGIC:
+        if ours[: len(magic)] == magic != theirs[: len(magic)]:
+            return len(magic)
+    is_number = bool(ours) and ours[0].startswith(NUMBERED)
+    return int(is_number and ours[0] not in (theirs[0], NUMBERED + theirs[0]))
+
+
+def assert_same_pages(book: ParsedBook, built: dict[str, BuiltPage]) -> None:
+    assert {path_of(page) for page in book.pages} == set(built)
+
+
+def assert_same_anchors(book: ParsedBook, built: dict[str, BuiltPage]) -> None:
+    for page in book.pages:
+        theirs = [anchor for _, _, anchor in built[path_of(page)].headings if anchor]
+        ours = [anchor for _, anchor in page.headings if anchor]
+        assert ours == theirs, page.file
+
+
+def assert_passages_land(book: ParsedBook, built: dict[str, BuiltPage]) -> None:
+    """Every address of a passage exists, with its anchor, in the built site."""
+    for passage in book.passages:
+        address = urlsplit(passage.place.url)
+        anchors = {anchor for _, _, anchor in built[unquote(address.path)].headings}
+        assert not address.fragment or unquote(address.fragment) in anchors, passage.place.url
+
+
+# --- every rule at once ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rules() -> tuple[ParsedBook, dict[str, BuiltPage]]:
+    sources = {
+        **PAGES,
+        "docusaurus.config.js": docusaurus.config(),
+        "sidebars.js": docusaurus.SIDEBARS,
+    }
+    site = docusaurus.build("rules", sources)
+    return read_book(site / "docs"), docusaurus.pages(site)
+
+
+def test_every_routing_rule_gives_the_same_address(
+    rules: tuple[ParsedBook, dict[str, BuiltPage]],
+) -> None:
+    assert_same_pages(*rules)
+
+
+def test_every_kind_of_heading_gives_the_same_anchor(
+    rules: tuple[ParsedBook, dict[str, BuiltPage]],
+) -> None:
+    assert_same_anchors(*rules)
+    assert_passages_land(*rules)
+
+
+def test_every_kind_of_block_shows_the_same_words(
+    rules: tuple[ParsedBook, dict[str, BuiltPage]],
+) -> None:
+    book, built = rules
+    for page in book.pages:
+        computed = "2" if page.file == "headings.mdx" else ""  # "An {1 + 1} expression"
+        assert_same_words(page, built[path_of(page)], computed=computed)
+
+
+def test_a_hand_written_sidebar_gives_the_same_order() -> None:
+    sources = {**ORDERED, "docusaurus.config.js": docusaurus.config()}
+    site = docusaurus.build("ordered", sources)
+    book, built = read_book(site / "docs"), docusaurus.pages(site)
+    assert [page.file for page in book.pages] == IN_ORDER
+    in_sidebar = book.pages[:-1]
+    for page, after in pairwise(in_sidebar):
+        assert built[path_of(page)].following == path_of(after), page.file
+    assert built[path_of(in_sidebar[-1])].following is None
+    assert built[path_of(book.pages[-1])].following is None
+
+
+# --- the sample book, in two languages ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sample() -> tuple[ParsedBook, dict[str, BuiltPage]]:
+    site = docusaurus.build("sample", {".": SAMPLE_BOOK})
+    return read_book(site), docusaurus.pages(site)
+
+
+def without_fallbacks(book: ParsedBook, built: dict[str, BuiltPage]) -> dict[str, BuiltPage]:
+    ours = {path_of(page) for page in book.pages}
+    return {path: page for path, page in built.items() if path in ours or "/ur/" not in path}
+
+
+def test_the_sample_book_has_the_same_addresses_and_anchors(
+    sample: tuple[ParsedBook, dict[str, BuiltPage]],
+) -> None:
+    book, built = sample
+    built = without_fallbacks(book, built)
+    assert_same_pages(book, built)
+    assert_same_anchors(book, built)
+    assert_passages_land(book, built)
+
+
+def test_the_sample_book_shows_the_same_words(
+    sample: tuple[ParsedBook, dict[str, BuiltPage]],
+) -> None:
+    book, built = sample
+    for page in book.pages:
+        computed = held_by_components(source_of(page))
+        assert_same_words(page, built[path_of(page)], computed=computed)
+
+
+def source_of(page: Page) -> str:
+    if page.file.startswith("i18n/"):
+        _, locale, rest = page.file.split("/", 2)
+        folder = SAMPLE_BOOK / "i18n" / locale / "docusaurus-plugin-content-docs" / "current"
+        return (folder / rest).read_text(encoding="utf-8")
+    return (SAMPLE_BOOK / "docs" / page.file).read_text(encoding="utf-8")
+
+
+def held_by_components(source: str) -> str:
+    quizzes = re.findall(r"<Quiz\b.*?/>", source, re.S)
+    labels = [CALLOUT_LABELS] * source.count("<Callout")
+    computed = ["33"] if "Math.round(1000 / 30)" in source else []
+    return " ".join([*quizzes, *labels, *computed])
+
+
+# --- what MDX adds --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def features() -> tuple[ParsedBook, dict[str, BuiltPage]]:
+    sources = {
+        **STUBS,
+        "docs": FEATURES,
+        "docusaurus.config.js": docusaurus.config(),
+        "sidebars.js": docusaurus.SIDEBARS,
+    }
+    site = docusaurus.build("features", sources)
+    return read_book(site / "docs"), docusaurus.pages(site)
+
+
+def test_pages_of_mdx_have_the_same_addresses_and_anchors(
+    features: tuple[ParsedBook, dict[str, BuiltPage]],
+) -> None:
+    assert_same_pages(*features)
+    assert_same_anchors(*features)
+    assert_passages_land(*features)
+
+
+def test_pages_of_mdx_show_the_same_words(
+    features: tuple[ParsedBook, dict[str, BuiltPage]],
+) -> None:
+    book, built = features
+    for page in book.pages:
+        assert_same_words(page, built[path_of(page)])
+
+
+# --- a textbook in plain Markdown -----------------------------------------------------------------
+
+
+def test_every_page_of_plain_markdown_is_the_same() -> None:
+    config = docusaurus.config(markdown_format="detect", maths=False)
+    sources = {"docs": WORKSHOP, "docusaurus.config.js": config, "sidebars.js": docusaurus.SIDEBARS}
+    site = docusaurus.build("workshop", sources)
+    book, built = read_book(site / "docs"), docusaurus.pages(site)
+    assert_same_pages(book, built)
+    assert_same_anchors(book, built)
+    assert_passages_land(book, built)
+    for page in book.pages:
+        assert_same_words(page, built[path_of(page)], maths=False)

@@ -1,0 +1,124 @@
+"""Front matter: YAML 1.2 as Docusaurus reads it, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bythebook.sources.markdown.frontmatter import (
+    UnreadableFrontMatter,
+    parse_yaml,
+    read_front_matter,
+)
+from bythebook.sources.markdown.yaml_scalars import read_simple
+
+
+def front(body: str) -> dict[str, object]:
+    return read_front_matter(f"---\n{body}\n---\ntext")[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("v: No", "No"),
+        ("v: on", "on"),
+        ("v: 010", 10),
+        ("v: 12:30:45", "12:30:45"),
+        ("v: 2025-12-29", "2025-12-29"),
+        ("v: true", True),
+        ("v: ~", None),
+        ("v: 1.5", 1.5),
+        ("v: '7'", "7"),
+        ("v: [a, 'b', 3]", ["a", "b", 3]),
+        ("v: {a: {b: 1}}", {"a": {"b": 1}}),
+        ("v: |\n  two\n  lines", "two\nlines\n"),
+    ],
+)
+def test_values_are_read_as_docusaurus_reads_them(line: str, value: object) -> None:
+    assert front(line)["v"] == value
+
+
+def test_the_number_of_lines_is_told_so_that_the_rest_keeps_its_place() -> None:
+    assert read_front_matter("---\na: 1\nb: 2\n---\ntext")[1] == 4
+    assert read_front_matter("---\n---\ntext") == ({}, 2)
+
+
+def test_a_rule_at_the_top_of_a_page_is_not_front_matter() -> None:
+    assert read_front_matter("---\nno end in sight") == ({}, 0)
+    assert read_front_matter("----\na: 1\n---\n") == ({}, 0)
+    assert read_front_matter("text\n---\na: 1\n---\n") == ({}, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "line"),
+    [
+        ("---js\nprocess.exit()\n---\n", "'js'", 1),
+        ("---toml\na = 1\n---\n", "'toml'", 1),
+        ("---\na: &x 1\nb: *x\n---\n", "aliases", 3),
+        ("---\na: !!python/object:os.system x\n---\n", "tag", 2),
+        ("---\na: 1\nb: : :\n---\n", "YAML", 3),
+        ("---\n- a\n- b\n---\n", "names and values", 2),
+        ("---\na: " + "[" * 5000 + "\n---\n", "deeper", 2),
+        ("---\na: " + "x" * 70_000 + "\n---\n", "64 KiB", 1),
+    ],
+)
+def test_what_could_do_harm_is_named_with_its_line_and_not_read(
+    text: str, reason: str, line: int
+) -> None:
+    with pytest.raises(UnreadableFrontMatter) as caught:
+        read_front_matter(text)
+    assert reason in caught.value.reason
+    assert caught.value.line == line
+
+
+def test_a_bomb_is_refused() -> None:
+    """Unfolded it would have 9 to the power of 8 items."""
+    bomb = "\n".join(
+        f"k{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" if n else "k0: &a0 [x]" for n in range(9)
+    )
+    with pytest.raises(UnreadableFrontMatter):
+        front(bomb)
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_either_read_or_refused(text: str) -> None:
+    try:
+        values, lines = read_front_matter(f"---\n{text}\n---\n")
+    except UnreadableFrontMatter:
+        return
+    assert lines >= 0
+    assert all(isinstance(key, str) for key in values)
+
+
+# --- without a parser -----------------------------------------------------------------------------
+
+WORDS = ["a", "b-c", "true", "null", "010", "1.5", "0x1f", "12:30", "http://x/y", "é", "..."]
+SIGNS = ["'q'", '"q"', "---", *"~—'\"#:-|>&*!%?\\{}[],.@` \n\t\u2028\ufeff", "  ", ": ", " #", ", "]
+PIECES = st.sampled_from(WORDS + SIGNS)
+VALUES = st.lists(PIECES, max_size=4).map("".join)
+SIMPLE_LINES = st.one_of(
+    st.builds("{}: {}".format, st.sampled_from(["a", "b", "null"]), VALUES),
+    st.builds("{}: [{}]".format, st.sampled_from(["a", "b"]), VALUES),
+    st.builds("{}:".format, st.sampled_from(["a", "b"])),
+    st.builds("{}- {}".format, st.sampled_from(["", " ", "  "]), VALUES),
+    VALUES,
+)
+
+
+@given(st.lists(SIMPLE_LINES, min_size=1, max_size=5).map("\n".join))
+def test_what_is_read_without_a_parser_is_what_the_parser_reads(text: str) -> None:
+    simple = read_simple(text)
+    if simple is not None:
+        assert repr(simple) == repr(parse_yaml(text, 1))
+
+
+def test_the_usual_front_matter_needs_no_parser() -> None:
+    text = "id: m1\ntitle: 'One: two'\nkeywords: ['a', b c, \"d\"]\ntags:\n  - x\n  - 3\nempty:\n"
+    assert read_simple(text) == {
+        "id": "m1",
+        "title": "One: two",
+        "keywords": ["a", "b c", "d"],
+        "tags": ["x", 3],
+        "empty": None,
+    }

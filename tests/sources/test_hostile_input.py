@@ -1,0 +1,85 @@
+"""Any text at all: no exception, no hang, nothing lost, and time in proportion to size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bythebook.chunking.passages import passages_of
+from bythebook.language.text import words
+from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
+from bythebook.sources.markdown.visible_words import compare
+from bythebook.types import Metadata, Passage, Place
+from tests.clock import seconds_of
+
+PLACE = Place("a.md", "Title", "/docs/a", "M", "C", ())
+FRAGMENTS = [
+    *"<>{}[]()|`*_~$:#\\!&^=-+.,;'\"/ \t\n\n\n", "```", "````", "$$", ":::", ":::note", ":::tip[",
+    "::::", "<div>", "</div>", "<X", "/>", "<T>", "<Tabs>", "<TabItem value='a'>", "</TabItem>",
+    "</Tabs>", "<details>", "<summary>", "</summary>", "</details>", "{/*", "*/}", "<!--", "-->",
+    "import a from 'b'\n", "export const a = {", "- ", "1. ", "> ", "# ", "## ", "###### ",
+    "| a |", "|---|", "[^1]", "[^1]: ", "[a](b)", "![a](b)", "---\n", "===\n", "&amp;", "&#x41;",
+    "a", "word", "متن", "字。", "\u200d", "\r\n", "\ufeff", "{#id}", "{props.x}", "`${",
+    "mdx-code-block", "<br/>", "<h2>", "</h2>", "<table>", "<tr>", "<td>", "</table>", "    ",
+    "http://a.b", "@", "<img alt='x'>", "<head>", "<style>", "'", '"',
+]  # fmt: skip
+TEXTS = st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join) | st.text(max_size=200)
+
+
+MDX, COMMONMARK, LOOSE = (
+    ParseOptions(),
+    ParseOptions(mdx=False),
+    ParseOptions(mdx=False, loose=True),
+)
+READINGS = (MDX, COMMONMARK, LOOSE)
+
+
+def read(text: str, reading: ParseOptions = MDX) -> tuple[Passage, ...]:
+    """Parse and split, and check that no word the parser saw is missing."""
+    document = parse(MdxSource.of(text), reading)
+    passages = passages_of(document, PLACE, Metadata())
+    kept = [word for passage in passages for word in words(passage.text)]
+    carried = {heading for passage in passages for heading in passage.place.section}
+    kept += [word for heading in document.headings for word in words(heading.text) * 2
+             if heading.text in carried]  # fmt: skip
+    missing = compare(document.words, kept)[1]
+    assert not missing, (text, missing)
+    return passages
+
+
+@given(TEXTS, st.sampled_from(READINGS))
+def test_any_text_can_be_read_and_keeps_its_words(text: str, reading: ParseOptions) -> None:
+    for passage in read(text, reading):
+        assert passage.text
+        for unit in passage.units:
+            assert 0 <= unit.start < unit.end <= len(passage.text)
+
+
+@pytest.mark.slow
+def test_the_time_for_a_heading_grows_with_the_spaces_before_its_id() -> None:
+    def work(spaces: int) -> Callable[[], object]:
+        return partial(parse, MdxSource.of("# a" + " " * spaces + "{#x}"))
+
+    small, large = seconds_of(work(20_000)), seconds_of(work(200_000))
+    assert large < max(40 * small, 0.5)  # a hundred times as much if it were quadratic
+
+
+def test_deep_nesting_is_read_to_its_end() -> None:
+    for text in (
+        "> " * 500 + "deep",
+        "- " * 500 + "deep",
+        "<div>" * 500 + "deep",
+        "*" * 999 + "deep",
+    ):
+        assert "deep" in read(text)[-1].text
+    boxes = ":::note\n" * 300 + "deep"
+    assert "deep" in read(boxes)[-1].text
+    inside = "| a | b |\n|---|---|\n| c | deep |\n\n<TabItem label='Tab'>\nx\n</TabItem>\n\ndeep"
+    divs = "<div>\n\n" * 200 + inside + "\n\n</div>" * 200
+    assert "deep" in read(divs)[-1].text
+    details = "<details>\n" * 300 + "deep\n" + "</details>\n" * 300
+    assert "deep" in read(details)[-1].text

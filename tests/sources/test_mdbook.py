@@ -1,0 +1,100 @@
+"""An mdBook is read by its summary."""
+
+from pathlib import Path
+
+import pytest
+
+from bythebook.chunking.read_book import ParsedBook, SiteOptions, read_book
+from bythebook.sources.mdbook import mdbook_slug
+
+_FILES = {
+    "book.toml": '[book]\nlanguage = "en"\n\n[output.html]\nsite-url = "/guide/"\n',
+    "src/SUMMARY.md": """# Summary
+
+[Introduction](README.md)
+
+# Flying
+
+- [Kites](kites/README.md)
+  - [Steering](kites/steering.md)
+- [Not written yet]()
+
+# Reference
+
+- [Listing](listing.md)
+- [Lost](lost.md)
+""",
+    "src/README.md": "# Welcome\n\nText before all.\n",
+    "src/kites/README.md": "# Kites\n\n## What's a kite?\n\nIt flies.\n\n"
+    "## What's a kite?\n\nAgain.\n",
+    "src/kites/steering.md": "# Steering\n\n## Left & right\n\nPull.\n\nstd::vec<T> stays.\n",
+    "src/listing.md": "# Listing\n\n```rust\n{{#include code/a.rs:body}}\n```\n\n"
+    "```rust\n{{#include code/a.rs:1:2}}\n```\n\n{{#include ../../outside.txt}}\n",
+    "src/code/a.rs": "fn main() {\n    // ANCHOR: body\n    fly(); # not a heading\n"
+    "    // ANCHOR_END: body\n}\n",
+    "src/unlisted.md": "# Not in the summary\n\nHidden.\n",
+    "outside.txt": "SECRET",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in _FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def book(folder: Path) -> ParsedBook:
+    return read_book(folder)
+
+
+def test_pages_are_the_links_of_the_summary_in_its_order(book: ParsedBook) -> None:
+    assert [(page.file, page.url) for page in book.pages] == [
+        ("README.md", "/guide/index.html"),
+        ("kites/README.md", "/guide/kites/index.html"),
+        ("kites/steering.md", "/guide/kites/steering.html"),
+        ("listing.md", "/guide/listing.html"),
+    ]
+    assert book.coverage == 1
+
+
+def test_a_chapter_without_its_file_is_named(book: ParsedBook) -> None:
+    assert [(p.file, p.fatal) for p in book.problems] == [("lost.md", True)]
+
+
+def test_parts_and_chapters_place_the_passages(book: ParsedBook) -> None:
+    (steering,) = (p for p in book.passages if "Pull." in p.text)
+    assert (steering.place.module, steering.place.chapter) == ("Flying", "Kites")
+    assert steering.place.url == "/guide/kites/steering.html#left--right"
+    assert "std::vec<T> stays." in steering.text
+
+
+def test_equal_headings_are_numbered(book: ParsedBook) -> None:
+    urls = [p.place.url for p in book.passages if p.place.file == "kites/README.md"]
+    assert urls == [
+        "/guide/kites/index.html#whats-a-kite",
+        "/guide/kites/index.html#whats-a-kite-1",
+    ]
+
+
+def test_includes_are_put_in_place_and_nothing_outside_is_read(book: ParsedBook) -> None:
+    text = "\n".join(p.text for p in book.passages if p.place.file == "listing.md")
+    assert "```rust\n    fly(); # not a heading\n```" in text
+    assert "```rust\nfn main() {\n```" in text
+    assert "SECRET" not in text
+
+
+def test_the_source_folder_may_be_named_itself(folder: Path) -> None:
+    book = read_book(folder / "src", SiteOptions(url="https://example.org"))
+    assert book.pages[0].url == "https://example.org/guide/index.html"
+
+
+@pytest.mark.parametrize(
+    ("heading", "anchor"),
+    [("Hello, World!", "hello-world"), ("A_b-c d", "a_b-c-d"), ("C++ & Rust", "c--rust")],
+)
+def test_anchors_follow_mdbooks_rule(heading: str, anchor: str) -> None:
+    assert mdbook_slug(heading) == anchor

@@ -1,0 +1,330 @@
+"""MDX and Markdown: what a reader sees stays, what a reader does not see leaves no trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from bythebook.chunking.render import render
+from bythebook.sources.markdown.blocks import (
+    Box,
+    Code,
+    Document,
+    Heading,
+    Listing,
+    Maths,
+    Paragraph,
+    Table,
+)
+from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
+
+
+def read(text: str, *, mdx: bool = True, maths: str = "guess") -> Document:
+    return parse(MdxSource.of(text), ParseOptions(mdx=mdx, maths=maths))
+
+
+def shown(text: str, *, mdx: bool = True, maths: str = "guess") -> str:
+    pieces = render(read(text, mdx=mdx, maths=maths).blocks)
+    return "".join((piece.gap if n else "") + piece.text for n, piece in enumerate(pieces))
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("**bold** _em_ `code` ~~gone~~", "bold em code gone"),
+        ("[a link](https://x.example 'title') and ![a picture](p.png)", "a link and a picture"),
+        ("![one](a.png)![two](b.png)", "one two"),
+        ("two\nlines", "two lines"),
+        ("hard\\\nbreak", "hard\nbreak"),
+        ("&lt;tag&gt; &amp; &copy;", "<tag> & ©"),
+        ("\\{not code\\} \\<b>", "{not code} <b>"),
+        ("a < b and c > d, x <= y", "a < b and c > d, x <= y"),
+        ("δ < 1.25 and < 0.5 pixels", "δ < 1.25 and < 0.5 pixels"),
+        ("a std::vector<int> or vector<T>", "a std::vector<int> or vector<T>"),
+        ("text {/* comment */} more", "text more"),
+        ("text <!-- comment --> more", "text more"),
+        ("an {'inline literal'} here", "an inline literal here"),
+        ("<b>bold</b> and <Custom a={1}>kept</Custom>.", "bold and kept."),
+        ("line one<br/>line two", "line one\nline two"),
+        ("10:30 and :name and a::b", "10:30 and :name and a::b"),
+        ("An open { brace", "An open { brace"),
+    ],
+)
+def test_a_line_is_read_as_its_reader_sees_it(source: str, text: str) -> None:
+    assert shown(source) == text
+
+
+def test_imports_exports_and_comments_leave_no_trace_and_swallow_nothing() -> None:
+    text = shown(
+        """import A from './a';
+import {
+  b,
+} from 'b';
+
+export const C = ({children}) => (
+  <div>
+
+    {children}
+
+  </div>
+);
+
+{/* a comment
+over lines */}
+
+<!-- another
+
+one -->
+
+Text stays.
+import this is prose too
+"""
+    )
+    assert text == "Text stays. import this is prose too"
+
+
+def test_an_import_without_a_blank_line_after_it_does_not_take_the_heading_along() -> None:
+    assert [heading.text for heading in read("import A from 'a';\n# Title\n").headings] == ["Title"]
+
+
+def test_a_tag_does_not_eat_the_headings_after_it() -> None:
+    document = read("<X/>\n## One\n\n<Y>\n## Two\n</Y>\n\n<Z a='1'\n  b={2}\n/>\n## Three\n")
+    assert [heading.text for heading in document.headings] == ["One", "Two", "Three"]
+
+
+def test_a_comment_in_code_is_no_heading() -> None:
+    document = read("```py\n# not a heading\nx = 1\n```\n\n# A heading\n")
+    assert [heading.text for heading in document.headings] == ["A heading"]
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+def test_code_is_kept_byte_for_byte() -> None:
+    code = "if a < b:\n\tprint('{x}')  # <b> :::note\n\n    # two  spaces"
+    block = read(f'````py title="a.py" {{1}}\n{code}\n````\n').blocks[0]
+    assert isinstance(block, Code)
+    assert (block.language, block.title, block.text) == ("py", "a.py", code)
+
+
+def test_a_fence_inside_a_fence_stays_inside() -> None:
+    assert shown("````md\n```js\nx\n```\n````") == "````md\n```js\nx\n```\n````"
+
+
+def test_code_in_a_list_keeps_its_own_columns() -> None:
+    assert "```sh\n  indented\nflush\n```" in shown(
+        "- a\n\n  ```sh\n    indented\n  flush\n  ```\n"
+    )
+
+
+def test_admonitions_say_their_kind_and_title() -> None:
+    assert shown(":::note\n\nText.\n\n:::") == "Note\nText."
+    assert shown(":::tip[My *title*]{.wide}\nText.\n:::") == "Tip — My title\nText."
+    assert shown(":::danger Old style\nText.\n:::") == "Danger — Old style\nText."
+
+
+def test_admonitions_nest_by_their_colons() -> None:
+    outer = read("::::info[Outer]\na\n\n:::tip[Inner]\nb\n:::\n\nc\n::::\n\nd").blocks[0]
+    assert isinstance(outer, Box)
+    assert isinstance(outer.blocks[1], Box)
+    assert len(outer.blocks) == 3
+
+
+def test_tabs_have_their_labels() -> None:
+    text = shown(
+        "<Tabs>\n  <TabItem value='a' label='First'>One</TabItem>\n"
+        "  <TabItem value='b'>\n\n**Two**\n\n  </TabItem>\n</Tabs>"
+    )
+    assert text == "First\nOne\n\nb\nTwo"
+
+
+def test_the_values_of_tabs_name_them_before_their_own_labels() -> None:
+    text = shown(
+        "<Tabs values={[{label: 'Named', value: 'a'}]}>\n"
+        "<TabItem value='a' label='Not this'>One</TabItem>\n</Tabs>"
+    )
+    assert text == "Named\nOne"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<details>\n<summary>More *here*</summary>\n\nBody\n\n</details>",
+        "<details><summary>More *here*</summary>Body</details>",
+        "<details>\n  <summary>More *here*</summary>\n  Body\n</details>",
+    ],
+)
+def test_details_begin_with_their_summary(source: str) -> None:
+    assert shown(source) == "More here\nBody"
+
+
+def test_lists_nest_by_indentation() -> None:
+    assert shown("- a\n  - b\n    more\n- c\n\n3. x\n4. y") == (
+        "- a\n  - b more\n- c\n\n3. x\n4. y"
+    )
+
+
+def test_tables_keep_their_rows() -> None:
+    assert shown("| a | b |\n|---|:-:|\n| `x` | **y** |\n| z | |") == (
+        "| a | b |\n|---|---|\n| x | y |\n| z |  |"
+    )
+
+
+def test_html_tables_and_lists_are_tables_and_lists() -> None:
+    blocks = read(
+        "<table>\n<thead><tr><th>h</th></tr></thead>\n<tbody><tr><td>c</td></tr></tbody>\n</table>\n\n"
+        "<ul>\n  <li>one</li>\n  <li>two</li>\n</ul>"
+    ).blocks
+    assert isinstance(blocks[0], Table)
+    assert (blocks[0].header, blocks[0].rows) == (("h",), (("c",),))
+    assert isinstance(blocks[1], Listing)
+    assert len(blocks[1].items) == 2
+
+
+def test_maths_is_kept_as_its_source() -> None:
+    blocks = read("Let $a<b$ be.\n\n$$\n\\frac{a}{b}\n$$\n").blocks
+    assert isinstance(blocks[0], Paragraph)
+    assert blocks[0].text == "Let $a<b$ be."
+    assert isinstance(blocks[1], Maths)
+    assert blocks[1].text == "\\frac{a}{b}"
+
+
+def test_prices_are_not_maths() -> None:
+    assert shown("It costs $5 *or* $6 today.") == "It costs $5 or $6 today."
+    assert shown("It costs $5 *or* $6 today.", maths="off") == "It costs $5 or $6 today."
+
+
+def test_footnotes_stand_at_the_end_in_the_order_of_their_use() -> None:
+    text = shown("A.[^b] B.[^a]\n\n[^a]: First note.\n[^b]: Second note.\n[^c]: Unused.\n\nEnd.")
+    assert text == "A. B.\n\nEnd.\n\nFootnotes\n\n1. Second note.\n2. First note."
+
+
+def test_mermaid_is_code() -> None:
+    assert shown("```mermaid\ngraph TD;\n```") == "```mermaid\ngraph TD;\n```"
+
+
+def test_mdx_code_blocks_are_unwrapped() -> None:
+    assert shown("```mdx-code-block\n<b>bold</b>\n```\n\n```js\nx\n```") == "bold\n\n```js\nx\n```"
+
+
+def test_the_head_and_styles_of_a_page_are_not_read() -> None:
+    assert (
+        shown("<head>\n<title>No</title>\n</head>\n\n<style>{`a {b: c}`}</style>\n\nYes") == "Yes"
+    )
+
+
+def test_alternative_text_of_image_elements_is_kept() -> None:
+    assert shown('<img src="a.png" alt="An arm" />\n\nText') == "An arm\n\nText"
+
+
+def test_literal_code_components_are_code() -> None:
+    assert shown("<CodeBlock language='js'>{`a {\n  b }`}</CodeBlock>") == "```js\na {\n  b }\n```"
+    assert shown("<Code language='md'>{\n 'a' + \n 'b'\n}</Code>") == "```md\nab\n```"
+
+
+# --- anchors --------------------------------------------------------------------------------------
+
+
+def anchors(text: str) -> list[str | None]:
+    return [heading.anchor for heading in read(text).headings]
+
+
+def test_explicit_ids_win_in_both_spellings_and_are_not_counted() -> None:
+    assert anchors("## A {#x}\n\n## B {/* #y more */}\n\n## X\n\n## A\n") == ["x", "y", "x", "a"]
+
+
+def test_the_h1_counts_but_has_no_anchor() -> None:
+    assert anchors("# Intro\n\n## Intro\n") == [None, "intro-1"]
+
+
+def test_headings_inside_boxes_are_numbered_with_the_others() -> None:
+    source = "## A\n\n:::tip\n\n### A\n\n:::\n\n<details>\n\n### A\n\n</details>\n\n> ### A\n"
+    assert anchors(source) == ["a", "a-1", "a-2", "a-3"]
+
+
+def test_an_id_that_occurs_twice_is_reported() -> None:
+    assert "occurs twice" in read("## A {#x}\n\n## X\n").remarks[0].text
+
+
+# --- partials, properties, values -----------------------------------------------------------------
+
+
+def test_a_partial_is_read_where_it_is_used_with_its_own_anchors_and_properties() -> None:
+    def open_partial(
+        path: str, properties: Mapping[str, object], span: tuple[int, int]
+    ) -> Document | None:
+        text = "## Same\n\nHello {props.name}."
+        return parse(MdxSource.of(text), ParseOptions(values=properties, place=span))
+
+    page = "import P from './_p.mdx';\n\n## Same\n\n<P name='reader' />\n\nAfter."
+    document = parse(MdxSource.of(page), ParseOptions(open_partial=open_partial))
+    assert [heading.anchor for heading in document.headings] == ["same", "same"]
+    assert [block.text for block in document.blocks if isinstance(block, Paragraph)] == [
+        "Hello reader.",
+        "After.",
+    ]
+
+
+def test_words_in_properties_and_computed_words_are_reported() -> None:
+    document = read("<Quiz question='What is a robot?' options={['Arm', 'Leg']} />\n\n{now()}\n")
+    first, second = (remark.text for remark in document.remarks)
+    assert "<Quiz> holds 6 words" in first
+    assert "{now()}" in second
+    assert document.remarks[1].line == 3
+
+
+def test_a_word_that_only_the_site_knows_leaves_a_gap_and_not_a_wrong_sentence() -> None:
+    assert shown("It leaves {Math.round(x)} ms.") == "It leaves … ms."
+
+
+def test_exported_constants_are_shown() -> None:
+    assert shown("export const v = '1.2';\n\nVersion {v}.") == "Version 1.2."
+
+
+# --- plain Markdown -------------------------------------------------------------------------------
+
+
+def test_commonmark_keeps_braces_indented_code_and_html() -> None:
+    assert shown("{a} <https://x.example>", mdx=False) == "{a} https://x.example"
+    assert shown("    code", mdx=False) == "```\ncode\n```"
+    source = "<div>\nraw *text*\n</div>\n\n<details>\n<summary>S</summary>\n\n*Body*\n\n</details>"
+    assert shown(source, mdx=False) == "raw *text*\n\nS\nBody"
+
+
+def test_loose_markdown_reads_markdown_after_an_html_tag() -> None:
+    source = "<details>\n<summary>S</summary>\nText:\n```py\nx = {1}\n```\n</details>\n\n{a}"
+    document = parse(MdxSource.of(source), ParseOptions(mdx=False, loose=True))
+    box, after = document.blocks
+    assert isinstance(box, Box)
+    assert isinstance(box.blocks[1], Code)
+    assert isinstance(after, Paragraph)
+    assert after.text == "{a}"
+
+
+def test_mdx_has_no_indented_code() -> None:
+    assert shown("    text") == "text"
+
+
+# --- places ---------------------------------------------------------------------------------------
+
+
+def test_every_block_knows_its_place_in_the_file() -> None:
+    text = (
+        "---\r\na: 1\r\n---\r\n# T\r\n\r\nFirst para.\r\n\r\n```mdx-code-block\r\nSecond\r\n```\r\n"
+    )
+    document = parse(MdxSource.of(text, skip_lines=3))
+    places = [text[slice(*block.span)].strip() for block in document.blocks]
+    assert places == ["# T", "First para.", "Second\r\n```"]
+
+
+def test_every_visible_word_is_counted_beside_the_tree() -> None:
+    document = read("# A b\n\n:::note[C]\nd `e`\n:::\n\n| f |\n|---|\n| g |\n\n```\nh\n```\n")
+    assert document.words == tuple("AbCdefgh")
+
+
+def test_heading_blocks_are_headings() -> None:
+    assert isinstance(read("## A").blocks[0], Heading)

@@ -1,0 +1,247 @@
+"""Whole books: nothing is lost, no markup is left, every code block is kept byte for byte.
+
+``books/workshop`` is plain Markdown as people write it, ``books/features`` uses what MDX adds.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from functools import cache
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from bythebook.chunking.read_book import Page, ParsedBook, SiteOptions, read_book
+from bythebook.language.text import words
+from tests.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
+
+BOOKS = {
+    "workshop": WORKSHOP,
+    "features": FEATURES,
+    "sample": SAMPLE_BOOK / "docs",
+}
+FENCE = re.compile(r"( *)(`{3,}|~{3,})([^`\n]*)\Z")
+CODE = re.compile(r"^(`{3,})[^`\n]*\n.*?^\1$", re.M | re.S)
+CODE_INSIDE = re.compile(r"^(`{3,})[^`\n]*\n(.*?)\n\1$", re.M | re.S)
+COMPONENT = re.compile(r"<CodeBlock\b[^<>`]*>\s*\{`([^`]*)`\}")
+JUNK = re.compile(
+    r"^(?:import [\w{*].*? from ['\"]|export (?:const|default|function) "
+    r"|:::|\{/\*|</?[A-Z]\w+[ >])",
+    re.M,
+)
+
+
+@cache
+def book(name: str) -> ParsedBook:
+    return read_book(BOOKS[name])
+
+
+@pytest.fixture(params=BOOKS)
+def whole(request: pytest.FixtureRequest) -> ParsedBook:
+    return book(request.param)
+
+
+def test_every_visible_word_is_in_some_passage(whole: ParsedBook) -> None:
+    assert {page.file: page.missing for page in whole.pages if page.missing} == {}
+    assert whole.coverage == 1.0
+    assert not any(problem.fatal for problem in whole.problems)
+
+
+def test_no_junk_of_the_source_is_in_any_passage(whole: ParsedBook) -> None:
+    for passage in whole.passages:
+        found = JUNK.search(CODE.sub("", passage.text))
+        assert found is None, (passage.place.file, found)
+
+
+def test_every_passage_is_small_and_every_id_is_its_own(whole: ParsedBook) -> None:
+    assert len({passage.id for passage in whole.passages}) == len(whole.passages)
+    for passage in whole.passages:
+        only_code = CODE.sub("", passage.text).strip().count("\n") == 0
+        assert passage.tokens <= 500 or (passage.metadata.has_code and only_code), passage.place
+
+
+def test_every_unit_stands_in_its_passage_and_none_overlap(whole: ParsedBook) -> None:
+    for passage in whole.passages:
+        ends = 0
+        for unit in passage.units:
+            assert ends <= unit.start < unit.end <= len(passage.text)
+            ends = unit.end
+        covered = set(words(" ".join(passage.unit_text(unit) for unit in passage.units)))
+        left = {word for word in words(passage.text) if not word.isdigit()} - covered
+        assert not left, passage.place
+
+
+def test_every_anchor_of_a_passage_is_a_heading_of_its_page(whole: ParsedBook) -> None:
+    for page in whole.pages:
+        anchors = {anchor for _, anchor in page.headings}
+        for passage in page.passages:
+            _, _, anchor = passage.place.url.partition("#")
+            assert not anchor or anchor in anchors
+
+
+# --- the source itself as a witness ---------------------------------------------------------------
+
+
+def fences(source: str) -> list[str]:
+    """The code blocks of a file, found without any parser. Unwrapped ones are read as MDX."""
+    found: list[str] = []
+    lines = iter(source.splitlines())
+    for line in lines:
+        opening = FENCE.match(line)
+        if opening is None:
+            continue
+        indent, mark, info = opening.groups()
+        inside: list[str] = []
+        for inner in lines:
+            bare = inner.strip()
+            if bare.startswith(mark) and not bare.strip(mark[0]):
+                break
+            inside.append(inner[len(indent) :] if inner[: len(indent)].isspace() else inner)
+        if "mdx-code-block" in info:
+            unwrapped = "\n".join(inside)
+            found.extend([*fences(unwrapped), *COMPONENT.findall(unwrapped)])
+        elif info.strip() != "math":  # that is a formula
+            found.append("\n".join(inside))
+    return found
+
+
+def source_of(name: str, page: Page) -> str:
+    file = BOOKS[name] / page.file
+    if page.file.startswith("i18n/"):
+        _, locale, rest = page.file.split("/", 2)
+        translated = BOOKS[name].parent / "i18n" / locale
+        file = translated / "docusaurus-plugin-content-docs" / "current" / rest
+    return file.read_text(encoding="utf-8").replace("\u200b", "")
+
+
+def kept_code(page: Page, expected: list[str]) -> list[str]:
+    """The code blocks of the passages, in order; those cut at the limit put together again."""
+    parts = [
+        (place, inside)
+        for place, passage in enumerate(page.passages)
+        for _, inside in CODE_INSIDE.findall(passage.text)
+    ]
+    whole: list[str] = []
+    wanted = set(expected)
+    while parts:
+        size = 1
+        while size < len(parts) and joined(parts[:size]) not in wanted:
+            size += 1
+        size = size if joined(parts[:size]) in wanted else 1
+        holders = [place for place, _ in parts[:size]]
+        assert holders == list(range(holders[0], holders[0] + size)), page.file
+        whole.append(joined(parts[:size]))
+        del parts[:size]
+    return whole
+
+
+def joined(parts: list[tuple[int, str]]) -> str:
+    return "\n".join(inside for _, inside in parts)
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_every_code_block_is_in_exactly_one_passage_byte_for_byte(name: str) -> None:
+    """In the order of the source, each as often as there; only an over-long one is in several
+    passages, which follow each other. (Components and partials bring code of their own.)
+    """
+    count = 0
+    for page in book(name).pages:
+        expected = fences(source_of(name, page))
+        kept = kept_code(page, expected)
+        assert [code for code in kept if code in set(expected)] == expected, page.file
+        count += len(expected)
+    assert count > 0
+    assert any(page.file.startswith("i18n/ur/") for page in book(name).pages) == (name == "sample")
+
+
+MARKUP = re.compile(
+    r"\]\([^)\n]*\)|</?(?:details|summary|br|div|p|a|b|i|em|strong|sub|sup|img)\b[^<>]*>|^:::\w*"
+    r"|^ *(?:`{3,}|~{3,})[^\n]*",
+    re.M,
+)
+
+
+def test_every_word_of_the_source_but_its_markup_is_kept() -> None:
+    for page in book("workshop").pages:
+        source = (WORKSHOP / page.file).read_text(encoding="utf-8").replace("\u200b", "")
+        body = source.partition("\n---\n")[2] if source.startswith("---\n") else source
+        kept = " ".join(
+            [page.title, *(h for h, _ in page.headings)] + [p.text for p in page.passages]
+        )
+        known = set(words(kept))
+        left = [
+            word
+            for word in words(MARKUP.sub(" ", unescape(body)))
+            if word not in known and word.strip("_") not in kept
+        ]
+        if page.file == "M2/C1/S1.md":  # GFM does not draw a cell beyond those of the header
+            left.remove("surplus")
+        assert not left, page.file
+
+
+# --- figures --------------------------------------------------------------------------------------
+
+
+def test_pages_have_the_address_of_their_id_and_the_module_of_their_folder() -> None:
+    pages = {page.file: page for page in book("workshop").pages}
+    assert len(pages) == 7
+    assert pages["M1/C1/S1.md"].url == "/docs/M1/C1/m1-c1-s1"
+    assert pages["M1/C1/S1.md"].passages[0].place.module == "Module 1: Measuring"
+    with_site = read_book(WORKSHOP, SiteOptions(url="https://x.example"))
+    assert with_site.pages[0].url == "https://x.example/docs/"
+
+
+def test_bare_signs_and_braces_in_prose_are_kept() -> None:
+    texts = {page.file: " ".join(p.text for p in page.passages) for page in book("workshop").pages}
+    length, cutting = texts["M1/C1/S1.md"], texts["M2/C1/S1.md"]
+    assert "may be < 0.5 millimetres" in length
+    assert "If the gap is <0.1 mm the shaft sticks; if it is > 0.4 mm it rattles." in length
+    assert "δ < 1.25 µm" in length
+    assert "write the set as {0, 1}" in cutting
+    assert "costs $12 and the frame $30, together $42" in cutting
+
+
+def test_headings_that_repeat_or_have_emoji_have_anchors_of_their_own() -> None:
+    page = next(p for p in book("workshop").pages if p.file == "M1/C1/S1.md")
+    anchors = [anchor for _, anchor in page.headings if anchor]
+    assert len(set(anchors)) == len(anchors)
+    assert {"common-errors", "common-errors-1", "step-1", "step-1-1"} <= set(anchors)
+    assert "-why-it-matters" in anchors
+
+
+def test_a_partial_is_no_page_and_its_words_are_on_the_page_that_imports_it() -> None:
+    pages = {page.file: page for page in book("features").pages}
+    assert "_shared-part.mdx" not in pages
+    text = " ".join(p.text for p in pages["guides/partials.mdx"].passages)
+    assert "This is text of a partial" in text
+
+
+READ = """
+import sys
+from pathlib import Path
+from bythebook.chunking.read_book import read_book
+
+print(len(read_book(Path(sys.argv[1])).pages))
+# Not ru_maxrss: a child inherits its parent's.
+print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc of Linux")
+def test_a_big_book_needs_little_memory(tmp_path: Path) -> None:
+    """A hundred pages, 3 MB: within 300 MB."""
+    page = "".join(
+        re.sub(r"\A---\n.*?\n---\n", "", file.read_text("utf-8"), flags=re.S)
+        for file in sorted(WORKSHOP.rglob("*.md"))
+    )
+    for number in range(100):
+        text = page * (30_000 // len(page) + 1)
+        (tmp_path / f"page-{number}.md").write_text(f"# Page {number}\n\n{text}", "utf-8")
+    command = [sys.executable, "-c", READ, str(tmp_path)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    pages, peak = output.split()
+    assert int(pages) == 100
+    assert int(peak) < 300 * 1024

@@ -1,0 +1,69 @@
+"""The Python door: one call each, on the sample book."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import bythebook
+from bythebook.errors import InvalidInput
+from bythebook.types import BOOK_DOES_NOT_SAY
+
+_QUESTION = "How do ROS 2 nodes exchange messages?"
+
+
+def test_respond_is_s0(sample_home: Path) -> None:
+    response = bythebook.respond(bythebook.Query(text=_QUESTION), home=sample_home)
+    assert response.answer == "ROS 2 nodes exchange messages over topics. [1]"
+    assert [source.section for source in response.sources] == ["Topics, publishers & subscribers"]
+    assert response.is_refusal is False
+    refused = bythebook.respond("How do I train GPT-4?", home=sample_home)
+    assert (refused.answer, refused.is_refusal) == (BOOK_DOES_NOT_SAY, True)
+    assert refused.refusal_reason == "low_relevance"
+
+
+def test_ask_and_semantic_search_are_s1(sample_home: Path) -> None:
+    reply = bythebook.ask(_QUESTION, home=sample_home)
+    assert reply.outcome.text == "ROS 2 nodes exchange messages over topics. [1]"
+    found = bythebook.semantic_search(_QUESTION, top_k=2, home=sample_home)
+    assert found.total_count == len(found.results) == 2
+    assert found.results[0].score >= found.results[1].score
+
+
+def test_the_threshold_of_s1_is_a_keyword(sample_home: Path) -> None:
+    everything = bythebook.semantic_search(_QUESTION, relevance_threshold=0, home=sample_home)
+    assert everything.total_count == 5
+    for threshold in (0.5, 0.9, 1):
+        found = bythebook.semantic_search(
+            _QUESTION, relevance_threshold=threshold, home=sample_home
+        )
+        expected = [each.chunk_id for each in everything.results if each.score >= threshold]
+        assert [each.chunk_id for each in found.results] == expected
+    strict = bythebook.ask(_QUESTION, relevance_threshold=1, home=sample_home)
+    assert strict.outcome.text == BOOK_DOES_NOT_SAY
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), True, "0.5"])
+def test_a_threshold_out_of_range_is_told(threshold: float) -> None:
+    for call in (bythebook.ask, bythebook.semantic_search):
+        with pytest.raises(InvalidInput, match=r"relevance_threshold is .* from 0 to 1"):
+            call(_QUESTION, relevance_threshold=threshold, home=Path("nowhere"))
+
+
+def test_times_of_a_query_are_in_utc() -> None:
+    naive = bythebook.Query(text="kite", timestamp=datetime(2025, 12, 15, 10))
+    assert naive.timestamp == datetime(2025, 12, 15, 10, tzinfo=UTC)
+    for timestamp in (None, datetime.now(UTC)):
+        query = bythebook.Query.model_validate({"text": "kite", "timestamp": timestamp})
+        assert query.timestamp.tzinfo is not None
+    assert bythebook.Response.__module__ == "bythebook.server.contracts.query"
+
+
+async def test_they_work_where_a_loop_already_runs(sample_home: Path) -> None:
+    assert bythebook.respond(_QUESTION, home=sample_home).sources
+
+
+@pytest.mark.parametrize("query", ["", "x" * 2001, 7])
+def test_what_s0_does_not_allow_is_said_before_a_book_is_opened(query: object) -> None:
+    with pytest.raises(InvalidInput):
+        bythebook.respond(query, home=Path("nowhere"))  # type: ignore[arg-type]
