@@ -56,8 +56,14 @@ class FaultyLine:
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._open[task] = writer
-        task.add_done_callback(self._open.pop)
+        task.add_done_callback(self._ended)
         self.connections += 1
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Close the connection of a task that was cancelled before its first step."""
+        writer = self._open.pop(task)
+        if not writer.transport.is_closing():
+            _reset(writer)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -139,6 +145,14 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
+async def _end(line: FaultyLine, server: asyncio.Server) -> None:
+    """Close everything, also a connection that is being accepted just now."""
+    server.close()
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        await line.hang_up()
+        await asyncio.wait(others)
+
+
 @contextmanager
 def faulty_line(upstream: tuple[str, int]) -> Iterator[FaultyLine]:
     line, loop = FaultyLine(upstream), asyncio.new_event_loop()
@@ -148,8 +162,7 @@ def faulty_line(upstream: tuple[str, int]) -> Iterator[FaultyLine]:
     try:
         yield line
     finally:
-        loop.call_soon_threadsafe(server.close)
-        asyncio.run_coroutine_threadsafe(line.hang_up(), loop).result()
+        asyncio.run_coroutine_threadsafe(_end(line, server), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
