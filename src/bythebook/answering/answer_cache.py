@@ -12,9 +12,10 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, replace
 
+from cachetools import TTLCache
+
 from bythebook.answering.generation import AnswerContext
 from bythebook.answering.pipeline import Event, respond
-from bythebook.ttl_cache import TTLCache
 from bythebook.types import Message, Question, Reply, Timings, Usage, VectorState
 
 _FRESH_S = 60 * 60
@@ -25,7 +26,7 @@ class AnswerCache:
 
     def __init__(self, most: int = 256, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._known: TTLCache[tuple[str, ...], tuple[Event, ...]] = TTLCache(
-            most, fresh_s=_FRESH_S, clock=clock
+            most, ttl=_FRESH_S, timer=clock
         )
 
     async def respond(
@@ -43,7 +44,7 @@ class AnswerCache:
             async for event in journey:
                 events.append(event)
                 if isinstance(event, Reply) and not history and _is_lasting(event):
-                    self._known.put(key, tuple(events))
+                    self._known[key] = tuple(events)
                 yield event
 
 

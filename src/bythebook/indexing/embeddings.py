@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from cachetools import TTLCache
 
 from bythebook.errors import EmbedderFailed
 from bythebook.interfaces.embedding import Embedder, TextRole
-from bythebook.ttl_cache import TTLCache
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors
@@ -40,9 +40,7 @@ class QuestionVectors:
     """LRU cache with a time-to-live for the vectors of questions."""
 
     def __init__(self, most: int = 1024, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._known: TTLCache[tuple[str, str], Vectors] = TTLCache(
-            most, fresh_s=_FRESH_S, clock=clock
-        )
+        self._known: TTLCache[tuple[str, str], Vectors] = TTLCache(most, ttl=_FRESH_S, timer=clock)
         self.hits = 0
         self.misses = 0
 
@@ -52,7 +50,7 @@ class QuestionVectors:
         if known is None:
             self.misses += 1
             [known] = await embed([question], embedder, role="query")
-            self._known.put(key, known)
+            self._known[key] = known
         else:
             self.hits += 1
         return known

@@ -6,12 +6,12 @@ thousands of numbers: parsing them takes a third or more of a request's time.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from cachetools import LRUCache
+
 from bythebook.interfaces.store import Candidate, Filters, IndexedPassage, PassageStore
-from bythebook.ttl_cache import TTLCache
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class RememberedStore:
     def __init__(self, store: PassageStore, *, most: int) -> None:
         self._store = store
-        self._fetched: TTLCache[str, IndexedPassage] = TTLCache(most, fresh_s=math.inf)
+        self._fetched: LRUCache[str, IndexedPassage] = LRUCache(most)
 
     async def find(
         self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
@@ -32,7 +32,7 @@ class RememberedStore:
         if missing := [name for name, entry in known.items() if entry is None]:
             for fetched in await self._store.fetch(missing):
                 known[fetched.passage.id] = fetched
-                self._fetched.put(fetched.passage.id, fetched)
+                self._fetched[fetched.passage.id] = fetched
         return [entry for name in passage_ids if (entry := known[name]) is not None]
 
     async def count(self) -> int:
