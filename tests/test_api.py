@@ -56,7 +56,7 @@ def test_times_of_a_query_are_in_utc() -> None:
     for timestamp in (None, datetime.now(UTC)):
         query = bythebook.Query.model_validate({"text": "kite", "timestamp": timestamp})
         assert query.timestamp.tzinfo is not None
-    assert bythebook.Response.__module__ == "bythebook.server.contracts.query"
+    assert bythebook.Response.__module__ == "bythebook.documents.query"
 
 
 async def test_they_work_where_a_loop_already_runs(sample_home: Path) -> None:

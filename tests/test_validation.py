@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pydantic import UUID4, Field, HttpUrl, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core.core_schema import ErrorType
 
+from bythebook.documents.fields import PageUrl, Selection, Text
 from bythebook.server.contracts import ask as ask_contract
 from bythebook.server.contracts import chat, envelope, openai, plain
 from bythebook.server.contracts import query as query_contract
-from bythebook.server.contracts.wire_types import PageUrl, Selection, Text
 from bythebook.validation import message_of, shown
 
 _RAW = re.compile(

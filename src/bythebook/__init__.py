@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from bythebook.api import ask, respond, semantic_search
     from bythebook.book import Book
     from bythebook.config.settings import Settings
+    from bythebook.documents.query import Query, Response
     from bythebook.errors import BookError
-    from bythebook.server.contracts.query import Query, Response
     from bythebook.types import Answer, Question, Refusal, Reply
     from bythebook.wiring import open_book
 
@@ -23,11 +23,11 @@ _HOMES = {
     "Answer": "bythebook.types",
     "BookError": "bythebook.errors",
     "Book": "bythebook.book",
-    "Query": "bythebook.server.contracts.query",
+    "Query": "bythebook.documents.query",
     "Question": "bythebook.types",
     "Refusal": "bythebook.types",
     "Reply": "bythebook.types",
-    "Response": "bythebook.server.contracts.query",
+    "Response": "bythebook.documents.query",
     "Settings": "bythebook.config.settings",
     "ask": "bythebook.api",
     "open_book": "bythebook.wiring",

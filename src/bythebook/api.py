@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from bythebook.book import Book
 from bythebook.config.settings import Settings, limits_of, load_settings
+from bythebook.documents.query import Query, Response, read, show
+from bythebook.documents.reply import ResultSet, show_results
 from bythebook.errors import InvalidInput
-from bythebook.server.contracts import ask as ask_contract
-from bythebook.server.contracts import query as query_contract
 from bythebook.types import FilterValue, Question, Reply
 from bythebook.wiring import open_book
 
@@ -47,28 +47,26 @@ def semantic_search(
     filters: Mapping[str, FilterValue] | None = None,
     settings: Settings | None = None,
     **flags: Any,
-) -> ask_contract.ResultSet:
+) -> ResultSet:
     """Return the ask contract's ResultSet: no answer, and no results below the threshold."""
     settings = settings or load_settings(flags)
     question = question_for(
         query, settings, top_k=top_k, relevance_threshold=relevance_threshold, filters=filters
     )
     findings = use_library(settings, lambda library: library.search(question))
-    return ask_contract.show_results(question, findings)
+    return show_results(question, findings)
 
 
-def respond(
-    query: query_contract.Query | str, *, settings: Settings | None = None, **flags: Any
-) -> query_contract.Response:
+def respond(query: Query | str, *, settings: Settings | None = None, **flags: Any) -> Response:
     """Return the query contract's Response to a Query or its text, within that contract's limits.
 
     In ``bythebook.Query(text=…, timestamp=…)``, a timestamp without a time zone is read as UTC.
     """
     settings = settings or load_settings(flags)
-    if not isinstance(query, query_contract.Query):
-        query = query_contract.Query(text=limits_of("book").check_question(_words(query)))
-    question = query_contract.read(query)
-    return query_contract.show(use_library(settings, lambda library: library.reply(question)))
+    if not isinstance(query, Query):
+        query = Query(text=limits_of("book").check_question(_words(query)))
+    question = read(query)
+    return show(use_library(settings, lambda library: library.reply(question)))
 
 
 def use_library(settings: Settings, work: Callable[[Book], Awaitable[T]]) -> T:

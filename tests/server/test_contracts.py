@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
+from bythebook.documents.fit import by_place, shortened
 from bythebook.errors import NotIngested, StoreFailed
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -27,7 +28,6 @@ from bythebook.server.api_docs import examples
 from bythebook.server.app import create_app
 from bythebook.server.contracts import envelope, plain
 from bythebook.server.contracts import query as query_contract
-from bythebook.server.contracts.fit import by_place, shortened
 from bythebook.types import (
     BOOK_DOES_NOT_SAY,
     SELECTION_DOES_NOT_SAY,

@@ -60,9 +60,9 @@ def ask(
         raise InvalidInput("There is no question.", hint='Run: bythebook ask "…"')
     reply = _ask_one(make_question(question, selection=selected_text), settings)
     if as_json:
-        from bythebook.server.contracts import ask as ask_contract
+        from bythebook.documents.reply import show
 
-        document = ask_contract.show(reply).model_dump(mode="json")
+        document = show(reply).model_dump(mode="json")
         if explain:
             document["why"] = explained(reply)
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
@@ -86,12 +86,12 @@ def _ask_one(question: Question, settings: Settings) -> Reply:
 def _ask_batch(path: Path, settings: Settings, make_question: Callable[..., Question]) -> int:
     from bythebook.api import use_library
     from bythebook.cli.batch import run_batch
-    from bythebook.server.contracts import ask as ask_contract
+    from bythebook.documents.reply import show
 
     async def work(library: Book) -> int:
         async def answer(row: dict[str, Any]) -> dict[str, Any]:
             question = make_question(row["question"], selection=row.get("selected_text"))
-            return ask_contract.show(await library.reply(question)).model_dump(mode="json")
+            return show(await library.reply(question)).model_dump(mode="json")
 
         return await run_batch(path, answer)
 

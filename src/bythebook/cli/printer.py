@@ -269,9 +269,9 @@ class Lines:
     def show(self, event: Event) -> None:
         if not isinstance(event, Reply):
             return
-        from bythebook.server.contracts import ask as ask_contract
+        from bythebook.documents.reply import show
 
-        shown = ask_contract.show(event).model_dump(mode="json")
+        shown = show(event).model_dump(mode="json")
         self._print({"question": event.question.text, "thread": event.question.thread, **shown})
 
     def stop(self) -> None:

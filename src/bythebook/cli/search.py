@@ -83,9 +83,9 @@ async def _search_batch(
 
 
 def _document(question: Question, findings: Findings, *, explain: bool) -> dict[str, Any]:
-    from bythebook.server.contracts import ask as ask_contract
+    from bythebook.documents.reply import show_results
 
-    document = ask_contract.show_results(question, findings).model_dump(mode="json")
+    document = show_results(question, findings).model_dump(mode="json")
     if explain:
         for result, hit in zip(document["results"], findings.hits, strict=True):
             result["why"] = found_by(hit)

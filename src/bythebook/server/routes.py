@@ -24,20 +24,13 @@ from starlette.exceptions import HTTPException
 from bythebook import validation
 from bythebook.book import Book
 from bythebook.conversations.threads import no_such_thread
+from bythebook.documents.fields import DEGRADED_HEADER, degraded, now
 from bythebook.errors import BookError, InvalidInput
 from bythebook.server.api_docs import examples, openapi
 from bythebook.server.contracts import ask as ask_contract
 from bythebook.server.contracts import chat, envelope, openai, plain
 from bythebook.server.contracts import query as query_contract
-from bythebook.server.contracts.wire_types import (
-    DEGRADED_HEADER,
-    Call,
-    degraded,
-    is_ours,
-    may_pass,
-    now,
-    retry_after,
-)
+from bythebook.server.contracts.wire_types import Call, is_ours, may_pass, retry_after
 from bythebook.server.middleware.request_body import session_of
 from bythebook.server.sse import MEDIA_TYPE, Streams, bare
 from bythebook.types import Asker, Message, Question, Reply, VectorState

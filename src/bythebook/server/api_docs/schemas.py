@@ -12,13 +12,17 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from bythebook.documents import query as query_documents
+from bythebook.documents import reply as reply_documents
 from bythebook.server.contracts import ask as ask_contract
 from bythebook.server.contracts import chat, envelope, openai, plain
 from bythebook.server.contracts import query as query_contract
 
 _REF = "#/components/schemas/"
 _PREFIXES: dict[ModuleType, str] = {
+    query_documents: "Query",
     query_contract: "Query",
+    reply_documents: "Agent",
     ask_contract: "Agent",
     envelope: "Envelope",
     plain: "Plain",

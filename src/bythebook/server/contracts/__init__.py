@@ -13,7 +13,7 @@ openai    ``/v1/chat/completions``                the answer's text, ``sources: 
 
 ``read(body)`` converts a request to a question, ``show(reply)`` a reply to a response, and
 ``fail(error)`` an error to a status and a body. To add a contract, add a file here and its routes
-to ``server/routes.py``. Shared code is in ``wire_types.py`` (fields, errors) and ``fit.py``
-(answers that fit a contract's limits). The terms of the wire formats (chunk, source, session) are
-used only in this package.
+to ``server/routes.py``. Shared code is in ``wire_types.py`` (errors) and ``bythebook.documents``
+(fields, and answers that fit a contract's limits). The terms of the wire formats (chunk, source,
+session) are used only in these two packages.
 """

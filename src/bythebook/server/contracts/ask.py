@@ -1,49 +1,24 @@
-"""The ask contract: ``POST /ask``, ``POST /search``, and the JSON output of the command line.
+"""The ask contract: ``POST /ask`` and ``POST /search``.
 
 A refusal is an answer with ``has_relevant_context: false``; an error is an ``AgentError``.
+The responses are the documents that the command line and the Python API return too.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from bythebook.documents.fields import PageUrl, Selection, Text, Threshold
+from bythebook.documents.reply import AgentResponse, ResultSet, show, show_results
 from bythebook.errors import BookError, WriterFailed
-from bythebook.retrieval.search import Findings
-from bythebook.server.contracts.fit import citations_of, sources_of
-from bythebook.server.contracts.wire_types import (
-    Call,
-    Degradable,
-    Milliseconds,
-    NearbyTopic,
-    PageUrl,
-    Selection,
-    Share,
-    Text,
-    Threshold,
-    Writing,
-    degraded,
-    is_ours,
-    nearby_topics,
-    sentence_of,
-    status_of,
-    writing_of,
-)
-from bythebook.types import (
-    Answer,
-    Citation,
-    Hit,
-    Level,
-    Place,
-    Question,
-    Refusal,
-    Reply,
-    VectorState,
-)
+from bythebook.server.contracts.wire_types import Call, is_ours, sentence_of, status_of
+from bythebook.types import Question
+
+__all__ = ["AgentResponse", "ResultSet", "show", "show_results"]  # from documents/reply.py
 
 DEFAULT_TOP_K, MAX_TOP_K = 5, 20
 DEFAULT_RELEVANCE_THRESHOLD = 0.5
@@ -70,88 +45,6 @@ class AgentQuery(BaseModel):
     # guides the search), and the URL of the page being read, which contains that text.
     selected_text: Selection | None = None
     page_url: PageUrl | None = None
-
-
-class SearchResult(BaseModel):
-    score: Share
-    content: str = Field(min_length=1)
-    source_url: str | None  # null if the book has no site URL and no server shows the page
-    section_title: str
-    chunk_id: str = Field(min_length=1)
-    chapter: str
-    page_title: str
-    position: int
-    content_hash: str
-    filename: str
-
-
-class ResultSet(Degradable):
-    query: str
-    results: list[SearchResult]
-    total_count: int
-    query_time_ms: Milliseconds
-    search_time_ms: Milliseconds
-    total_time_ms: Milliseconds
-    # Extension to ask:
-    vectors: VectorState
-
-
-class SourceCitation(BaseModel):
-    chapter: str
-    section: str
-    url: str
-    relevance_score: Share
-
-
-class NumberedCitation(BaseModel):
-    number: int = Field(ge=1)
-    quote: str
-    url: str
-    link: str  # the url, with a text fragment if a browser can find the quote by one
-    filename: str
-    section: str
-    score: Share
-
-
-class CitedSentence(BaseModel):
-    text: str
-    citations: list[int]
-    lead: str  # separator before the sentence: a space, a line break or an empty line
-
-
-class MarkedSpan(BaseModel):
-    """Short span that is the answer itself: a date, a number, a name."""
-
-    text: str
-    sentence: int  # index from 0
-    start: int
-    end: int
-
-
-class AgentResponse(Writing):
-    answer: str = Field(min_length=1)
-    sources: list[SourceCitation]
-    has_relevant_context: bool
-    retrieval_time_ms: Milliseconds
-    generation_time_ms: Milliseconds
-    total_time_ms: Milliseconds
-    # Extensions to ask:
-    refusal_type: str | None
-    citations: list[NumberedCitation]
-    sentences: list[CitedSentence]
-    span: MarkedSpan | None  # set if a few words of a sentence are the answer
-    withheld: int  # generated sentences removed because the book does not support them
-    confidence: Share
-    confidence_level: Level
-    disclaimer: str | None
-    nearby: list[NearbyTopic]
-    vectors: VectorState  # pending: the book was searched by keywords only
-
-    @model_validator(mode="after")
-    def _an_answer_has_sources(self) -> Self:
-        if self.has_relevant_context and not self.sources:
-            raise ValueError("sources may be empty only if has_relevant_context is False")
-        return self
 
 
 class ErrorType(StrEnum):
@@ -183,60 +76,6 @@ def read_search(body: AgentQuery) -> Question:
     return replace(read(body), selection_url=None, selection_only=False)
 
 
-def show(reply: Reply) -> AgentResponse:
-    outcome, confidence = reply.outcome, reply.evidence.confidence
-    citations = citations_of(reply)
-    answer = outcome if isinstance(outcome, Answer) else None
-    return AgentResponse(
-        answer=outcome.text,
-        sources=_sources(reply),
-        has_relevant_context=answer is not None,
-        retrieval_time_ms=reply.timings.retrieval_ms,
-        generation_time_ms=reply.timings.generation_ms,
-        total_time_ms=reply.timings.total_ms,
-        refusal_type=outcome.type.value if isinstance(outcome, Refusal) else None,
-        citations=[_citation(citation) for citation in citations],
-        sentences=[
-            CitedSentence(text=s.text, citations=list(s.citations), lead=s.lead)
-            for s in (answer.sentences if answer else ())
-        ],
-        span=_span(answer) if answer else None,
-        withheld=reply.withheld,
-        confidence=confidence.average if answer else 0.0,
-        confidence_level=confidence.level,
-        disclaimer=answer.disclaimer if answer else None,
-        nearby=nearby_topics(outcome),
-        vectors=reply.vectors,
-        **dict(writing_of(reply)),
-    )
-
-
-def _span(answer: Answer) -> MarkedSpan | None:
-    mark = answer.mark
-    if mark is None:
-        return None
-    text = answer.span or ""
-    return MarkedSpan(text=text, sentence=mark.sentence, start=mark.start, end=mark.end)
-
-
-def show_results(question: Question, findings: Findings, *, reader: str | None = None) -> ResultSet:
-    """Return the hits that score at or above the question's floor.
-
-    ``reader`` is the base URL under which the server shows the pages of the book.
-    """
-    findings = findings.at_least(question.floor)
-    return ResultSet(
-        query=question.text,
-        results=[_result(hit, reader) for hit in findings.hits],
-        total_count=len(findings.hits),
-        query_time_ms=findings.query_ms,
-        search_time_ms=findings.search_ms,
-        total_time_ms=findings.query_ms + findings.search_ms,
-        vectors=findings.vectors,
-        degraded=degraded(findings.vectors),
-    )
-
-
 def fail(error: BookError, _: Call | None = None) -> tuple[int, AgentError]:
     return status_of(error), AgentError(error_type=_error_type(error), message=sentence_of(error))
 
@@ -245,57 +84,3 @@ def _error_type(error: BookError) -> ErrorType:
     if not is_ours(error):
         return ErrorType.VALIDATION
     return ErrorType.GENERATION if isinstance(error, WriterFailed) else ErrorType.RETRIEVAL
-
-
-def _sources(reply: Reply) -> list[SourceCitation]:
-    """List each section once, since two sources of one section would look identical."""
-    sources: dict[tuple[str, str, str], SourceCitation] = {}
-    for citation in sources_of(reply):
-        source = _source(citation)
-        sources.setdefault((source.chapter, source.section, source.url), source)
-    return list(sources.values())
-
-
-def _web_address(place: Place, reader: str | None) -> str | None:
-    """Return the URL of the place on its site, or else in the reader, or else None."""
-    if place.is_on_the_web:
-        return place.url
-    return f"{reader}{place.url.lstrip('/')}" if place.url and reader else None
-
-
-def _source(citation: Citation) -> SourceCitation:
-    return SourceCitation(
-        chapter=citation.place.chapter,
-        section=citation.place.heading,
-        url=citation.url,
-        relevance_score=citation.score,
-    )
-
-
-def _citation(citation: Citation) -> NumberedCitation:
-    return NumberedCitation(
-        number=citation.number,
-        quote=citation.quote,
-        url=citation.url,
-        link=citation.link,
-        filename=citation.place.file,
-        section=citation.place.heading,
-        score=citation.score,
-    )
-
-
-def _result(hit: Hit, reader: str | None) -> SearchResult:
-    passage, place = hit.passage, hit.passage.place
-    return SearchResult(
-        score=hit.score,
-        content=passage.text,
-        source_url=_web_address(place, reader),
-        section_title=place.heading,
-        chunk_id=passage.id,
-        chapter=place.chapter,
-        page_title=place.title,
-        position=passage.position,
-        # The ask contract specifies MD5: a checksum for clients; nothing here relies on it.
-        content_hash=hashlib.md5(passage.text.encode(), usedforsecurity=False).hexdigest(),
-        filename=place.file,
-    )

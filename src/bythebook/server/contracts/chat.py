@@ -26,12 +26,7 @@ from pydantic import (
 )
 
 from bythebook.answering.pipeline import Event
-from bythebook.errors import BookError, Stopping
-from bythebook.interfaces.conversations import Feedback, ThreadSummary
-from bythebook.server.contracts.envelope import LEAST_SCORE
-from bythebook.server.contracts.fit import citations_of, sources_of
-from bythebook.server.contracts.wire_types import (
-    Call,
+from bythebook.documents.fields import (
     Moment,
     NearbyTopic,
     PageUrl,
@@ -40,12 +35,14 @@ from bythebook.server.contracts.wire_types import (
     Text,
     Threshold,
     Writing,
-    action_of,
-    message_of,
     nearby_topics,
-    status_of,
     writing_of,
 )
+from bythebook.documents.fit import citations_of, sources_of
+from bythebook.errors import BookError, Stopping
+from bythebook.interfaces.conversations import Feedback, ThreadSummary
+from bythebook.server.contracts.envelope import LEAST_SCORE
+from bythebook.server.contracts.wire_types import Call, action_of, message_of, status_of
 from bythebook.server.html import said_html, to_html
 from bythebook.types import (
     Answer,

@@ -23,20 +23,22 @@ from pydantic import (
 )
 
 from bythebook.answering.routing import Mode, plan
-from bythebook.errors import BookError, EmbedderFailed, RateLimited, ServiceError, WriterFailed
-from bythebook.server.contracts.fit import named, shortened
-from bythebook.server.contracts.wire_types import (
-    Call,
+from bythebook.documents.fields import (
     Degradable,
     NearbyTopic,
     PageUrl,
     Selection,
     Text,
     degraded,
-    is_ours,
     is_web_address,
-    message_of,
     nearby_topics,
+)
+from bythebook.documents.fit import named, shortened
+from bythebook.errors import BookError, EmbedderFailed, RateLimited, ServiceError, WriterFailed
+from bythebook.server.contracts.wire_types import (
+    Call,
+    is_ours,
+    message_of,
     retry_after,
     sentence_of,
     status_of,

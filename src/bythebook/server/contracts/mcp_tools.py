@@ -11,9 +11,9 @@ from typing import Annotated
 from pydantic import BaseModel, Field, StringConstraints
 
 from bythebook.answering.gate import band
+from bythebook.documents.fields import Selection, Text
 from bythebook.retrieval.search import Findings
 from bythebook.server.contracts.openai import Found, found_in
-from bythebook.server.contracts.wire_types import Selection, Text
 from bythebook.types import Answer, Level, Passage, Question, Reply
 
 _Question = Annotated[Text, StringConstraints(max_length=5000)]

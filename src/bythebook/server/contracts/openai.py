@@ -20,19 +20,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from bythebook.answering.gate import band
 from bythebook.answering.pipeline import Event
+from bythebook.documents.fields import Degradable, NearbyTopic, degraded, nearby_topics
+from bythebook.documents.fit import citations_of
 from bythebook.errors import BookError, InvalidInput, NotFound
 from bythebook.language.tokens import estimate_tokens
-from bythebook.server.contracts.fit import citations_of
-from bythebook.server.contracts.wire_types import (
-    Call,
-    Degradable,
-    NearbyTopic,
-    degraded,
-    is_ours,
-    nearby_topics,
-    sentence_of,
-    status_of,
-)
+from bythebook.server.contracts.wire_types import Call, is_ours, sentence_of, status_of
 from bythebook.types import (
     Answer,
     Citation,

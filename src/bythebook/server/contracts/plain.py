@@ -10,17 +10,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from bythebook.documents.fields import Degradable, Share, Text, degraded
+from bythebook.documents.fit import by_place, citations_of, named, shortened
 from bythebook.errors import BookError
-from bythebook.server.contracts.fit import by_place, citations_of, named, shortened
-from bythebook.server.contracts.wire_types import (
-    Call,
-    Degradable,
-    Share,
-    Text,
-    degraded,
-    sentence_of,
-    status_of,
-)
+from bythebook.server.contracts.wire_types import Call, sentence_of, status_of
 from bythebook.types import Question, Reply
 
 TOP_K = 5

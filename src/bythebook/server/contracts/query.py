@@ -1,4 +1,4 @@
-"""The query contract (book agent): ``POST /query``, and ``respond(Query) -> Response`` in Python.
+"""The query contract (book agent): ``POST /query``.
 
 A refusal has ``is_refusal: true`` and a ``refusal_reason``.
 """
@@ -6,10 +6,10 @@ A refusal has ``is_refusal: true`` and a ``refusal_reason``.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel
 
+from bythebook.documents.query import Query, Response, read, show
 from bythebook.errors import (
     BookError,
     EmbedderFailed,
@@ -20,51 +20,9 @@ from bythebook.errors import (
     TooLarge,
     WriterFailed,
 )
-from bythebook.server.contracts.fit import by_place, citations_of, shortened
-from bythebook.server.contracts.wire_types import (
-    Call,
-    Degradable,
-    SentMoment,
-    Text,
-    degraded,
-    may_pass,
-    now,
-    sentence_of,
-    status_of,
-)
-from bythebook.types import Question, Refusal, Reply
+from bythebook.server.contracts.wire_types import Call, may_pass, sentence_of, status_of
 
-TOP_K = 5
-SIMILARITY_THRESHOLD = 0.75
-MAX_QUERY_LENGTH = 2000
-
-
-class Query(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"text": "How do ROS 2 nodes exchange messages?"}]}
-    )
-
-    text: Annotated[Text, StringConstraints(max_length=MAX_QUERY_LENGTH)]
-    timestamp: SentMoment = Field(default_factory=now)
-
-
-class Source(BaseModel):
-    chapter: str
-    section: str
-    module: str
-
-
-class Response(Degradable):
-    answer: str = Field(min_length=1)
-    sources: list[Source]
-    is_refusal: bool = False
-    refusal_reason: str | None = None
-
-    @model_validator(mode="after")
-    def _a_refusal_says_why(self) -> Self:
-        if self.is_refusal and not self.refusal_reason:
-            raise ValueError("a refusal must have a refusal_reason")
-        return self
+__all__ = ["Query", "Response", "read", "show"]  # from documents/query.py
 
 
 class ErrorType(StrEnum):
@@ -96,29 +54,6 @@ _ERROR_TYPES: tuple[tuple[type[BookError], ErrorType], ...] = (
     (WriterFailed, ErrorType.RESPONDING_FAILED),
     (BookError, ErrorType.SEARCH_FAILED),
 )
-
-
-def read(body: Query) -> Question:
-    return Question(text=body.text, top_k=TOP_K, floor=SIMILARITY_THRESHOLD)
-
-
-def show(reply: Reply) -> Response:
-    reply = shortened(by_place(reply), sources=TOP_K)
-    refusal = reply.outcome if isinstance(reply.outcome, Refusal) else None
-    return Response(
-        answer=reply.outcome.text,
-        sources=[
-            Source(
-                chapter=citation.place.chapter,
-                section=citation.place.heading,
-                module=citation.place.module,
-            )
-            for citation in citations_of(reply)
-        ],
-        is_refusal=refusal is not None,
-        refusal_reason=refusal.type.value if refusal else None,
-        degraded=degraded(reply.vectors),
-    )
 
 
 def fail(error: BookError, _: Call | None = None) -> tuple[int, Error]:

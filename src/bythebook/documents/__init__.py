@@ -1,0 +1,1 @@
+"""JSON documents of replies, independent of HTTP: for the Python API, the CLI and contracts."""
