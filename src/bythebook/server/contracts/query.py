@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel
 
-from bythebook.documents.query import Query, Response, read, show
+from bythebook.documents.query import Query, Response, Source, read, show
 from bythebook.errors import (
     BookError,
     EmbedderFailed,
@@ -22,7 +22,7 @@ from bythebook.errors import (
 )
 from bythebook.server.contracts.wire_types import Call, may_pass, sentence_of, status_of
 
-__all__ = ["Query", "Response", "read", "show"]  # from documents/query.py
+__all__ = ["Query", "Response", "Source", "read", "show"]  # from documents/query.py
 
 
 class ErrorType(StrEnum):
