@@ -1,9 +1,9 @@
-"""What an answer tells of its making: calibrated scores where a seed's contract has them, no more.
+"""Replies contain calibrated scores only where a contract has a field for them.
 
-Similarities and vectors would tell an attacker how to write a page that is found. They stay here;
-a score is the odds that a passage answers, made of five signals and of what else was found. Where
-no seed asks for a number (OpenAI's contract, the assistants' tools, the reader's search), there is
-a word for it, high, medium or low, or nothing.
+Similarities and vectors would tell an attacker how to write a page that is found, so they are never
+sent. A score is the probability that a passage answers, computed from five signals and the other
+hits. Where a contract has no field for a number (openai, the MCP tools, the reader's search), the
+reply says high, medium or low, or nothing.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _ASKED = (
     "Who won the chess match in 1972?",
 )
 _WAYS = (
-    ("S0", "/query", "text"),
-    ("S1", "/ask", "text"),
-    ("S1", "/search", "text"),
-    ("S2", "/api/v2/query", "query"),
-    ("S3", "/api/v1/query", "query"),
-    ("S4", "/chat/run", "message"),
-    ("S4", "/chat/stream", "message"),
-    ("OpenAI", "/v1/chat/completions", "messages"),
+    ("query", "/query", "text"),
+    ("ask", "/ask", "text"),
+    ("ask", "/search", "text"),
+    ("envelope", "/api/v2/query", "query"),
+    ("plain", "/api/v1/query", "query"),
+    ("chat", "/chat/run", "message"),
+    ("chat", "/chat/stream", "message"),
+    ("openai", "/v1/chat/completions", "messages"),
     ("reader", "/reader/search", "text"),
 )
-_SCORED = ("S1", "S3", "S4")  # the seeds whose contracts demand a score
+_SCORED = ("ask", "plain", "chat")  # the contracts that require a score
 _BANDS = ("high", "medium", "low")
 _TOOLS = (("search_book", "query"), ("ask_book", "question"))
 
@@ -96,7 +96,7 @@ async def test_no_similarity_leaves_the_server(proof: Ledger, tmp_path: Path) ->
     row = proof(
         "S18",
         "Scores tell an attacker how to be found",
-        bar="0 raw similarities or vectors; calibrated scores only where a seed's contract demands "
+        bar="0 raw similarities or vectors; calibrated scores only where a contract requires "
         "the field, elsewhere bands",
     )
     library = await library_with(small_book(tmp_path / "docs"), lambda _: Model("It is so. [1]"))
@@ -122,8 +122,8 @@ async def test_no_similarity_leaves_the_server(proof: Ledger, tmp_path: Path) ->
         f"{replies} replies of {len(_WAYS)} routes and {len(_TOOLS)} tools searched for the "
         "similarities, weights and vectors behind them",
         "; ".join(raw_told + needless)
-        or f"0 similarities; {scores} calibrated scores, all in fields that S1, S3 and S4 demand; "
-        "high, medium or low from OpenAI's contract and the tools; none at all from S0, S2 and "
-        "the reader's search",
+        or f"0 similarities; {scores} calibrated scores, all in fields that ask, plain and "
+        "chat require; high, medium or low from openai and the tools; none at all from query, "
+        "envelope and the reader's search",
         held=not raw_told and not needless and scores > 0 and bands > 0,
     )

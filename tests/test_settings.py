@@ -43,7 +43,7 @@ def test_a_preset_is_weaker_than_the_file(tmp_path: Path) -> None:
         ("chat", 5, 10, 0.7, "textbook_chunks"),
     ],
 )
-def test_presets_hold_the_seeds_constants(
+def test_presets_hold_the_constants_of_their_contract(
     name: str, top_k: int, most: int, floor: float, collection: str
 ) -> None:
     settings = load_settings({"preset": name}, environ={}, directory=Path("/nonexistent"))
@@ -62,7 +62,7 @@ def test_presets_hold_the_seeds_constants(
         ("[collection]\nexisting = true", "physical-ai-textbook"),
     ],
 )
-def test_a_collection_has_a_seed_s_name_only_where_that_was_chosen(
+def test_a_collection_has_a_preset_name_only_where_that_was_chosen(
     tmp_path: Path, text: str, name: str
 ) -> None:
     assert _load(tmp_path, text).collection.name == name

@@ -1,4 +1,4 @@
-"""The gate: enough evidence, or which refusal; and S4's confidence."""
+"""The gate: enough evidence, or which refusal; and the confidence of the chat contract."""
 
 from dataclasses import replace
 

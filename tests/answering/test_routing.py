@@ -1,4 +1,4 @@
-"""S2's planned workflow."""
+"""The planned workflow of the envelope contract."""
 
 import pytest
 

@@ -30,7 +30,7 @@ async def test_an_hour_without_a_message_archives_and_a_message_resumes() -> Non
     archiver = Archiver(store, MemoryQueryLog(), clock=clock)
     await store.append("a", _exchange(_NOW), owner=None)
     clock.now = _NOW + timedelta(hours=1)
-    assert await archiver.archive() == 0  # S4: more than an hour
+    assert await archiver.archive() == 0  # chat: more than an hour
     clock.now += timedelta(seconds=1)
     assert await archiver.archive() == 1
     assert await archiver.archive() == 0

@@ -149,7 +149,7 @@ async def test_sessions_count_their_questions_and_go_with_them(
     await log.close()
 
 
-async def test_the_tables_have_the_seeds_columns_and_no_others(tmp_path: Path) -> None:
+async def test_the_tables_have_the_specified_columns_and_no_others(tmp_path: Path) -> None:
     open_database(None, tmp_path).dispose()
     with sqlite3.connect(tmp_path / "bythebook.db") as database:
         columns = {

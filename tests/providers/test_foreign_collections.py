@@ -1,4 +1,4 @@
-"""Collections that the seeds' own systems filled, on a real server, read as books."""
+"""Collections filled by other tools in each contract's layout, on a real server."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ _HASH = "d" * 64
 
 
 def _payload(preset: str, number: int, text: str) -> dict[str, Any]:
-    """As each seed draws it."""
+    """The payload of a passage in each contract's layout."""
     return {
         "book": {
             "text": text,
@@ -83,7 +83,7 @@ def _payload(preset: str, number: int, text: str) -> dict[str, Any]:
 async def _collection(
     node: Node, preset: str, *, dimension: int, vector: str | None = None
 ) -> AsyncIterator[str]:
-    """A collection with the seed's configuration: ids are UUIDs, or numbers where it says so."""
+    """A collection with the preset's configuration; ids are numbers for chat, else UUIDs."""
     name, embedder = f"{preset}-{uuid.uuid4().hex[:8]}", FakeEmbedder(dimension=dimension)
     params = models.VectorParams(size=dimension, distance=models.Distance.COSINE)
     client = AsyncQdrantClient(url=node.url, check_compatibility=False)
@@ -117,7 +117,7 @@ def _library(node: Node, preset: str, name: str, *, dimension: int, **more: Any)
     ("preset", "dimension"),
     [("book", 1024), ("agent", 1024), ("envelope", 1024), ("plain", 768), ("chat", 1536)],
 )
-async def test_a_collection_of_each_seed_is_asked(
+async def test_a_collection_in_each_layout_is_asked(
     preset: str, dimension: int, qdrant_server: list[Node]
 ) -> None:
     (node,) = qdrant_server

@@ -1,4 +1,4 @@
-"""SQL readers find conversations in a view with S4's columns, on SQLite and PostgreSQL."""
+"""A SQL view shows conversations with chat's columns, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 

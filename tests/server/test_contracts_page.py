@@ -75,7 +75,3 @@ def test_every_setting_and_header_that_it_names_exists() -> None:
         assert f"`{name}`" in settings, name
     for name in re.findall(r"`((?:X-|RateLimit-|Idempot)[\w-]+)", _PAGE):
         assert name in api, name
-
-
-def test_it_names_no_contract_by_a_number() -> None:
-    assert not re.search(r"\bS[0-4]\b|\bseed", _PAGE)

@@ -116,8 +116,8 @@ def _fate(
 
 
 _CONTRACTS: dict[str, dict[str, Case]] = {
-    "book": _fate(query_contract.show, query_contract.fail),
-    "agent": _fate(ask_contract.show, ask_contract.fail),
+    "query": _fate(query_contract.show, query_contract.fail),
+    "ask": _fate(ask_contract.show, ask_contract.fail),
     "envelope": _fate(lambda reply: envelope.show(reply, _CALL), envelope.fail),
     "plain": _fate(plain.show, plain.fail),
     "chat": _fate(lambda reply: chat.show(reply, _CALL), chat.fail),

@@ -1,4 +1,4 @@
-"""S4's conversations over HTTP: read, listed and deleted."""
+"""Conversations of the chat contract over HTTP: read, listed and deleted."""
 
 from __future__ import annotations
 
