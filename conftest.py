@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings as hypothesis_settings
-from reliability.ledger import SKIPPED
+from reliability.rows import SKIPPED
 from tests import parts
 from tests.databases import postgres
 from tests.parts import pytest_addoption, pytest_collection_modifyitems, pytest_sessionfinish
@@ -42,29 +42,29 @@ def _audit(event: str, args: tuple[object, ...]) -> None:
 sys.addaudithook(_audit)
 
 
-_rows: list[dict[str, Any]] = []  # of the proof, from whichever process ran them
+_rows: list[dict[str, Any]] = []  # of the reliability suite, from every test process
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "teardown":
-        _rows.extend(row for name, row in report.user_properties if name == "proof")
+        _rows.extend(row for name, row in report.user_properties if name == "row")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Write each row of the proof with its figure, then what was run and what was not."""
+    """Write each reliability row with its figures, then what was run and what was not."""
     if _rows:
-        terminalreporter.section("proof")
+        terminalreporter.section("reliability")
     for row in sorted(_rows, key=lambda row: (row["id"][0], int(row["id"][1:]))):
         terminalreporter.write_line(line_of(row))
     parts.write_summary(terminalreporter, terminalreporter.config)
 
 
 def line_of(row: dict[str, Any]) -> str:
-    """One row as the summary shows it; a row that was not tried is neither held nor failed."""
+    """Format a row for the summary; a skipped row has neither passed nor failed."""
     if row["skipped"]:
         return f"skipped {row['id']:<4} {row['title']}: {row['skipped']}"
-    mark = "held" if row["held"] else "FAILS"
-    return f"{mark:<7} {row['id']:<4} {row['title']}: {row['done']}: {row['found']}"
+    mark = "passed" if row["passed"] else "FAILED"
+    return f"{mark:<7} {row['id']:<4} {row['title']}: {row['procedure']}: {row['result']}"
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,6 +1,5 @@
-"""The proving ground: one file for each way in which the product could fail its readers.
+"""Fault, load and attack suite: one test file per failure that readers must never notice.
 
-Each test does its worst a number of times, counts what was lost, and enters a row with the figure
-into the ledger: a quick count in every run, the full one by ``sh prove.sh --full``, which writes
-``docs/proof.md``.
+Each test repeats its fault, counts the damage and records a row. CI runs few repetitions;
+``sh reliability.sh --full`` runs all of them and writes ``docs/reliability.md``.
 """

@@ -1,4 +1,4 @@
-"""The ledger that a row enters its figure into."""
+"""The fixture through which a test adds its row to the report."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from reliability.ledger import SKIPPED, Ledger, Row
+from reliability.rows import SKIPPED, Row, Rows
 
 
 @pytest.fixture
-def proof(request: pytest.FixtureRequest) -> Iterator[Ledger]:
-    ledger, began = Ledger(), time.perf_counter()
-    yield ledger
+def rows(request: pytest.FixtureRequest) -> Iterator[Rows]:
+    rows, started = Rows(), time.perf_counter()
+    yield rows
     skipped = request.node.stash.get(SKIPPED, "")
-    for row in ledger.rows:
-        row.seconds = round(time.perf_counter() - began, 1)
-        request.node.user_properties.append(("proof", {**asdict(row), "skipped": skipped}))
-        if not skipped:  # a row that was not tried keeps the figures of its last run
-            _write(row)
+    for row in rows.added:
+        row.seconds = round(time.perf_counter() - started, 1)
+        request.node.user_properties.append(("row", {**asdict(row), "skipped": skipped}))
+        if not skipped:  # a skipped row keeps the figures of its last run
+            _append(row)
 
 
-def _write(row: Row) -> None:
-    """A line for each row, also where several processes share the work."""
-    path = os.environ.get("BYTHEBOOK_PROOF_LEDGER")
+def _append(row: Row) -> None:
+    """Append a line to the file that the report reads; several processes may share it."""
+    path = os.environ.get("BYTHEBOOK_RELIABILITY_ROWS")
     if path:
-        with Path(path).open("a", encoding="utf-8") as ledger:
-            ledger.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")

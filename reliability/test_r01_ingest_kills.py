@@ -12,16 +12,23 @@ from pathlib import Path
 from tests.cli.test_cli import run
 from tests.samples import small_book
 
-from reliability.killing import Bench, survived, write_edition
-from reliability.ledger import Ledger
-from reliability.process_watch import Witness, manifest, never_killed
+from reliability.crash import Bench, survived, write_edition
+from reliability.crash_check import Witness, manifest, never_killed
+from reliability.rows import Rows
 
 _BAR = "0 lost, 0 torn, 0 duplicates, 0 orphans; the manifest of one that was never killed"
 _QUESTION = "At how many degrees does a kettle boil?"
 
 
-def test_kills_at_random_instants(proof: Ledger, tmp_path: Path) -> None:
-    row = proof("R1", "An ingest is killed at a random instant", bar=_BAR)
+def test_kills_at_random_instants(rows: Rows, tmp_path: Path) -> None:
+    row = rows.add(
+        "R1",
+        "Kill an ingest at a random moment",
+        requirement=(
+            "0 acknowledged passages lost, 0 mixed books, 0 duplicates, 0 orphans; the "
+            "same manifest as an ingest that was never killed"
+        ),
+    )
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     chance, bench = random.Random(seed), Bench(tmp_path / "killed")
@@ -30,7 +37,7 @@ def test_kills_at_random_instants(proof: Ledger, tmp_path: Path) -> None:
     write_edition(bench.docs, edition)
     duration = _seconds_of(bench)
     witness = Witness(bench)
-    while kills < proof.times(22, 90):
+    while kills < rows.count(22, 90):
         # A whole new book, a new edition of it, or the killed one once more.
         edition += chance.choice((14, 1, 0))
         write_edition(bench.docs, edition)
@@ -45,13 +52,13 @@ def test_kills_at_random_instants(proof: Ledger, tmp_path: Path) -> None:
     witness.look(finished=True)
     witness.look_around()
     equal = manifest(bench) == manifest(never_killed(bench, tmp_path / "in peace"))
-    commands, wrong = _kill_commands(proof.times(3, 10), chance, tmp_path)
-    row.enter(
+    commands, wrong = _kill_commands(rows.count(3, 10), chance, tmp_path)
+    row.record(
         f"{kills} SIGKILLs of the ingest and {commands} of the command line with its real model, "
         "most times with another edition",
         f"{witness.tally}, {wrong} wrong books from the command line; "
         f"{'an equal' if equal else 'another'} manifest",
-        held=witness.tally.clean and equal and not wrong,
+        passed=witness.tally.clean and equal and not wrong,
     )
 
 

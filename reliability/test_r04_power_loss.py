@@ -25,8 +25,8 @@ from bythebook.errors import BookError
 from bythebook.providers.sql.catalog import SqlCatalog, open_database
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads
 from bythebook.types import Question
-from reliability.killing import ORIGIN, Bench, started, survived, write_edition
-from reliability.ledger import Ledger
+from reliability.crash import ORIGIN, Bench, started, survived, write_edition
+from reliability.rows import Rows
 
 if TYPE_CHECKING:
     from bythebook.interfaces.store import Generation
@@ -131,14 +131,17 @@ def _pragmas(bench: Bench) -> tuple[str, int]:
         return str(ask("PRAGMA journal_mode").scalar()), int(ask("PRAGMA synchronous").scalar_one())
 
 
-def test_a_power_cut_at_the_moment_of_the_swap(proof: Ledger, tmp_path: Path) -> None:
-    row = proof(
+def test_a_power_cut_at_the_moment_of_the_swap(rows: Rows, tmp_path: Path) -> None:
+    row = rows.add(
         "R4",
-        "The power goes as soon as a new book is said to be served",
-        bar="all of the index was synced before the row that names it; SQLite in WAL and FULL",
+        "Cut the power right after a new generation is published",
+        requirement=(
+            "the index is synced before the row that names it; SQLite in WAL mode with "
+            "synchronous FULL"
+        ),
     )
     cuts = partial = 0
-    for number in range(proof.times(2, 20)):
+    for number in range(rows.count(2, 20)):
         for turn in (1, 2):  # its words alone, then all of it
             bench, after = Bench(tmp_path / "before"), Bench(tmp_path / "after")
             bench.folder.mkdir()
@@ -154,8 +157,8 @@ def test_a_power_cut_at_the_moment_of_the_swap(proof: Ledger, tmp_path: Path) ->
             pragmas = _pragmas(after)
             for folder in (bench.folder, after.folder):
                 shutil.rmtree(folder)
-    row.enter(
+    row.record(
         f"{cuts} power cuts: of the index, only what was synced is there afterwards",
         f"{partial} books with something missing; SQLite in {pragmas[0]}, synchronous {pragmas[1]}",
-        held=not partial and pragmas == ("wal", 2),
+        passed=not partial and pragmas == ("wal", 2),
     )

@@ -12,7 +12,7 @@ from tests.databases import running_postgres
 from tests.samples import read
 
 from reliability.client import Reader, is_ready, library_on, open_for_readers
-from reliability.ledger import Ledger
+from reliability.rows import Rows
 
 pytestmark = pytest.mark.real
 
@@ -20,13 +20,15 @@ _READERS = 4
 _RECOVERS_S = 5.0
 
 
-async def test_kills_under_load(proof: Ledger, book_folder: Path, tmp_path: Path) -> None:
-    row = proof(
+async def test_kills_under_load(rows: Rows, book_folder: Path, tmp_path: Path) -> None:
+    row = rows.add(
         "R7",
-        "PostgreSQL is killed under load",
-        bar="0 acknowledged messages lost, 0 errors, kept again ≤ 5 s after it is back",
+        "Kill PostgreSQL under load",
+        requirement=(
+            "0 acknowledged messages lost, 0 errors, threads stored again ≤ 5 s after it is back"
+        ),
     )
-    kills, slowest, lost, invented = proof.times(3, 10), 0.0, 0, 0
+    kills, slowest, lost, invented = rows.count(3, 10), 0.0, 0, 0
     with running_postgres() as server:
         library = library_on(server.new_database(), tmp_path, deadline_s=1.0)
         await library.ingest(read(book_folder))
@@ -51,12 +53,12 @@ async def test_kills_under_load(proof: Ledger, book_folder: Path, tmp_path: Path
                 invented += max(0, stored - reader.asked)
     asked, failed = sum(r.asked for r in readers), sum(r.failed + r.wrong for r in readers)
     kept = sum(reader.kept for reader in readers)
-    row.enter(
+    row.record(
         f"{kills} SIGKILLs of the postmaster under {_READERS} readers, {asked:,} questions, "
         f"{kept:,} exchanges acknowledged",
         f"{lost} lost, {invented} invented, {failed} errors or wrong answers; kept again after "
         f"{slowest:.1f} s at most",
-        held=not (lost or invented or failed) and slowest <= _RECOVERS_S,
+        passed=not (lost or invented or failed) and slowest <= _RECOVERS_S,
     )
 
 

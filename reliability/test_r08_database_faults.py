@@ -17,8 +17,8 @@ from bythebook.book import Book
 from bythebook.errors import DatabaseFailed
 from bythebook.providers.sql.catalog import open_database
 from reliability.client import Reader, is_ready, library_on, open_for_readers
-from reliability.ledger import Ledger
 from reliability.proxy import Faults, FaultyLine, faulty_line
+from reliability.rows import Rows
 
 pytestmark = pytest.mark.real
 
@@ -77,14 +77,16 @@ class Count:
         return not (self.failed or said or self.overfull)
 
 
-async def test_answers_without_a_database(proof: Ledger, book_folder: Path, tmp_path: Path) -> None:
-    row = proof(
+async def test_answers_without_a_database(rows: Rows, book_folder: Path, tmp_path: Path) -> None:
+    row = rows.add(
         "R8",
-        "The database is stopped, refuses, hangs or is slow",
-        bar="0 errors on /query, nothing falsely said to be kept, readiness red, 1,000 rows wait "
-        "at most",
+        "Stop, refuse, hang or slow down the database",
+        requirement=(
+            "0 errors on /query, `persisted` never falsely true, readiness fails, at "
+            "most 1,000 log rows queued"
+        ),
     )
-    count, waiting = Count(), proof.times(100, 1000)
+    count, waiting = Count(), rows.count(100, 1000)
     with running_postgres() as server, faulty_line(("127.0.0.1", server.port)) as line:
         url = server.new_database().replace(f":{server.port}/", f":{line.port}/")
         library = library_on(url, tmp_path, deadline_s=_DEADLINE_S, waiting=waiting)
@@ -97,14 +99,14 @@ async def test_answers_without_a_database(proof: Ledger, book_folder: Path, tmp_
                 await _fill_the_queue(library, client, count, waiting)
                 _check_that_it_cannot_be_opened(url, tmp_path)
             await _until_ready(client)
-    row.enter(
+    row.record(
         f"{count.asked:,} questions while it was {', '.join(_FAULTS)}; more than {waiting:,} rows "
         "for the log meanwhile",
         f"{count.failed} errors or wrong answers, {count.falsely_kept} falsely kept, "
         f"{count.falsely_ready} times falsely ready, {count.differing} histories other than said, "
         f"{count.overfull} rows too many waiting; {_AT_ONCE} at once in {count.slowest:.1f} s, "
         f"ready again after {count.back:.1f} s at most",
-        held=count.clean,
+        passed=count.clean,
     )
 
 

@@ -21,8 +21,8 @@ from bythebook.providers.qdrant.server import Server, ServerGenerationStore
 from bythebook.providers.stores.keyword_memory import KeywordStore
 from bythebook.providers.testing import FakeEmbedder, MemoryCatalog, MemoryThreads
 from reliability.client import TEXT, is_ready, open_for_readers
-from reliability.ledger import Ledger
 from reliability.proxy import Faults, FaultyLine, faulty_line
+from reliability.rows import Rows
 
 pytestmark = pytest.mark.real
 
@@ -92,14 +92,16 @@ class Scene:
         )
 
 
-async def test_answers_without_an_index(proof: Ledger, book_folder: Path, tmp_path: Path) -> None:
-    row = proof(
+async def test_answers_without_an_index(rows: Rows, book_folder: Path, tmp_path: Path) -> None:
+    row = rows.add(
         "R9",
-        "The vector store is down, silent, slow or empty",
-        bar="answers by words marked `away`, or a typed 503 with Retry-After, within 3 s; empty is "
-        "an error; readiness red throughout",
+        "Stop, hang, slow down or empty the vector store",
+        requirement=(
+            "keyword answers marked as degraded, or a typed 503 with Retry-After, within "
+            "3 s; an empty store is an error; readiness fails throughout"
+        ),
     )
-    count, times = Count(), proof.times(1, 5)
+    count, times = Count(), rows.count(1, 5)
     with (
         running_server(tmp_path / "qdrant") as node,
         faulty_line(("127.0.0.1", urlsplit(node.url).port or 0)) as line,
@@ -128,12 +130,12 @@ async def test_answers_without_an_index(proof: Ledger, book_folder: Path, tmp_pa
                 await by_words.repair_index()
                 for client in (words, nothing):
                     await _until_back(client)
-    row.enter(
+    row.record(
         f"{count.asked} questions while it was {', '.join(_FAULTS)}, empty, half empty and gone, "
         "with words to go on by and without",
         f"{count.wrong} other answers than that, {count.falsely_ready} times falsely ready; the "
         f"slowest in {count.slowest:.1f} s, searched by meaning again after {count.back:.1f} s",
-        held=not (count.wrong or count.falsely_ready) and count.slowest <= _BAR_S,
+        passed=not (count.wrong or count.falsely_ready) and count.slowest <= _BAR_S,
     )
 
 

@@ -37,7 +37,7 @@ from bythebook.errors import EmbedderFailed, ServiceError, Truncated, WriterFail
 from bythebook.interfaces.embedding import TextRole
 from bythebook.providers.http.client import HttpClient
 from reliability.event_log import CONTRACTS, KINDS, Teller
-from reliability.ledger import Ledger
+from reliability.rows import Rows
 
 pytestmark = pytest.mark.loopback
 
@@ -284,12 +284,14 @@ def _untold(outcomes: Outcomes, cases: Mapping[str, Case], kind: type[ServiceErr
     return untold
 
 
-def test_every_fault_is_one_error_in_time_and_told_by_every_contract(proof: Ledger) -> None:
-    row = proof(
+def test_every_fault_is_one_error_in_time_and_told_by_every_contract(rows: Rows) -> None:
+    row = rows.add(
         "R10",
-        "A provider fails, in every way that one can",
-        bar="100 % typed errors that say whether and when to try again, within the deadline + 1 s; "
-        "no word of the provider's, no key and no trace to a reader",
+        "Make a model provider fail in every way it can",
+        requirement=(
+            "100 % typed errors that say whether and when to retry, within the deadline "
+            "+ 1 s; no provider text, key or stack trace reaches a reader"
+        ),
     )
     drafts = _drafts()
     untold = _untold(drafts, FAULTS, WriterFailed)
@@ -302,10 +304,10 @@ def test_every_fault_is_one_error_in_time_and_told_by_every_contract(proof: Ledg
         errors += [error for error, _ in vectors.values() if error]
     with Teller() as teller:
         untold += [wrong for error in [*errors, *KINDS] for wrong in teller.wrong(error)]
-    row.enter(
+    row.record(
         f"{len(FAULTS)} faults of a model and {len(EMBEDDING_FAULTS)} of an embedder, for "
         f"questions and for passages, over sockets; each error told by {len(CONTRACTS)} contracts",
         f"{len(untold)} untold or told wrongly, the latest {max(beyond):+.1f} s of its deadline"
         + "".join(f"; {wrong}" for wrong in untold[:5]),
-        held=not untold and max(beyond) < 1,
+        passed=not untold and max(beyond) < 1,
     )

@@ -22,7 +22,7 @@ from tests.server.event_reader import (
 from tests.server.running_server import slow_server
 from tests.server.slow_server import LONG, LONG_SENTENCES, SENTENCES
 
-from reliability.ledger import Ledger
+from reliability.rows import Rows
 from reliability.slow_readers import held, opened, post
 
 pytestmark = pytest.mark.real
@@ -82,13 +82,15 @@ class Slow:
             line.close()
 
 
-async def test_slow_readers_cost_little_and_are_let_go(proof: Ledger, tmp_path: Path) -> None:
-    row = proof(
+async def test_slow_readers_cost_little_and_are_let_go(rows: Rows, tmp_path: Path) -> None:
+    row = rows.add(
         "R14",
-        "Readers who take one byte a second",
-        bar="less than 1 MB each; let go within 60 s; others lose nothing and wait no longer",
+        "Read streams at one byte per second",
+        requirement=(
+            "less than 1 MB each; closed within 60 s; other clients lose nothing and wait no longer"
+        ),
     )
-    asked = _ASKED[: proof.times(1, 2)]
+    asked = _ASKED[: rows.count(1, 2)]
     heaviest = 0.0
     kept: list[float] = []
     incomplete, left, slower = 0, 0, 0.0
@@ -114,14 +116,14 @@ async def test_slow_readers_cost_little_and_are_let_go(proof: Ledger, tmp_path: 
                     for task in reading:
                         task.cancel()
                     await asyncio.gather(*reading, return_exceptions=True)
-    row.enter(
+    row.record(
         f"{len(_SLOW)} readers at 1 B/s beside {_OTHERS} others, of an answer of {SENTENCES} "
         + (f"sentences and of one of {LONG_SENTENCES}" if len(asked) > 1 else "sentences"),
         f"{heaviest / 1e6:.2f} MB each; let go {' and '.join(f'{each:.0f} s' for each in kept)} "
         f"at most after the last byte for each went in; {left} streams or files left; "
         f"{incomplete} of the others lost an event, and they took {slower:.1f} times as long as "
         "beside readers who keep up",
-        held=heaviest < 1e6
+        passed=heaviest < 1e6
         and max(kept) <= _PATIENCE_S
         and left == incomplete == 0
         # Beside other tests, a slow answer says nothing about the server.

@@ -13,7 +13,7 @@ from tests.databases import Postgres
 
 from bythebook.providers.sql.catalog import open_database
 from bythebook.providers.sql.schema import HEAD, metadata
-from reliability.ledger import Ledger
+from reliability.rows import Rows
 from reliability.schema import content, fill, go, lost, revisions
 
 pytestmark = pytest.mark.real
@@ -21,11 +21,11 @@ pytestmark = pytest.mark.real
 _WORKERS = 4
 
 
-def test_every_revision_with_data(proof: Ledger, tmp_path: Path, postgres: Postgres) -> None:
-    row = proof(
+def test_every_revision_with_data(rows: Rows, tmp_path: Path, postgres: Postgres) -> None:
+    row = rows.add(
         "R25",
-        "The schema of a database with data in it is migrated",
-        bar="0 lost rows, 0 differences",
+        "Migrate a database that holds data",
+        requirement="0 lost rows, 0 differences",
     )
     moves = rows = gone = differences = failures = 0
     addresses: list[str | None] = [None, postgres.new_database()]
@@ -45,11 +45,11 @@ def test_every_revision_with_data(proof: Ledger, tmp_path: Path, postgres: Postg
             engine.dispose()
     for address in (None, postgres.new_database()):
         failures += _started_together(address, tmp_path / "together")
-    row.enter(
+    row.record(
         f"{moves} migrations up and down from each of {len(revisions())} revisions, on SQLite and "
         f"PostgreSQL, {rows} rows in all tables; {2 * _WORKERS} workers that start together",
         f"{gone} rows lost, {differences} differences from the schema in use, {failures} failures",
-        held=not (gone or differences or failures) and revisions()[-1] == HEAD,
+        passed=not (gone or differences or failures) and revisions()[-1] == HEAD,
     )
 
 

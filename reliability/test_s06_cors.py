@@ -8,7 +8,7 @@ from tests.server.access_fixtures import client_of, new_key
 
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.wiring import open_access_stores
-from reliability.ledger import Ledger
+from reliability.rows import Rows
 
 _ALLOWED = ("https://book.example", "http://localhost:3000", "https://key.example")
 _STRANGERS = (
@@ -56,8 +56,12 @@ def _faults(origin: str, preflight: httpx.Response, answer: httpx.Response) -> l
 
 
 @pytest.mark.smoke
-async def test_origins_are_exact(proof: Ledger) -> None:
-    row = proof("S6", "Pages of others read answers (CORS)", bar="0 strangers allowed; never `*`")
+async def test_origins_are_exact(rows: Rows) -> None:
+    row = rows.add(
+        "S6",
+        "Answers read by pages of other sites (CORS)",
+        requirement="0 foreign origins allowed; never `*`",
+    )
     stores = open_access_stores()
     await new_key(stores, "https://key.example")
     rules = Rules(origins=("https://book.example", "http://localhost:3000"))
@@ -68,9 +72,9 @@ async def test_origins_are_exact(proof: Ledger) -> None:
             asks = {b"access-control-request-method": b"POST", **headers}
             preflight = await client.options("/chat/run", headers=asks)
             faults += _faults(origin, preflight, await client.post("/chat/run", headers=headers))
-    row.enter(
+    row.record(
         f"{len(_STRANGERS)} origins that are nearly allowed (null, suffix, port, case, scheme) and "
         f"{len(_ALLOWED)} that are, each with a preflight and a request",
         "; ".join(faults) or "0 strangers allowed, every allowed page served",
-        held=not faults,
+        passed=not faults,
     )

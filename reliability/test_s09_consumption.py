@@ -17,7 +17,7 @@ from bythebook.providers.llm.budget import Budget
 from bythebook.server.app import create_app
 from bythebook.types import Evidence, Message, Question
 from bythebook.wiring import open_access_stores
-from reliability.ledger import Ledger
+from reliability.rows import Rows
 
 _ASKED = "At how many degrees does a kettle boil water?"
 _WAYS = (
@@ -81,21 +81,23 @@ async def _spent(file: Path, daily: int, each: int, calls: int) -> int:
     return spent
 
 
-async def test_one_key_cannot_use_up_the_model(proof: Ledger, tmp_path: Path) -> None:
-    row = proof(
+async def test_one_key_cannot_use_up_the_model(rows: Rows, tmp_path: Path) -> None:
+    row = rows.add(
         "S9",
-        "One caller uses up the model (unbounded consumption)",
-        bar="at most 5 calls under way and 100 a minute; a day's tokens are never exceeded",
+        "One client uses up the model (unbounded consumption)",
+        requirement=(
+            "at most 5 calls running and 100 a minute; the daily token budget is never exceeded"
+        ),
     )
     model, codes = await _asked_at_once(tmp_path / "docs", 1_000)
-    calls = proof.times(300, 1_000)
+    calls = rows.count(300, 1_000)
     spent = await _spent(tmp_path / "tokens.db", 1_000, 30, calls)
-    row.enter(
+    row.record(
         f"1,000 questions of one key at once over {len(_WAYS)} contracts and streams; {calls} "
         "calls of 30 tokens at once against a day of 1,000",
         f"{model.most} calls under way at most, {model.calls} made, {codes.count(429)} refused; "
         f"{spent} tokens spent",
-        held=model.most <= 5
+        passed=model.most <= 5
         and 0 < model.calls <= 100
         and spent == 990
         and set(codes) == {200, 429},

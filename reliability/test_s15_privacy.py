@@ -26,7 +26,7 @@ from bythebook.server.app import create_app
 from bythebook.server.middleware.api_keys import make_key, pepper_of
 from bythebook.server.observability.logging_config import configuration
 from bythebook.wiring import open_book, open_keys
-from reliability.ledger import Ledger
+from reliability.rows import Rows
 
 _ADDRESS = "203.0.113.77"
 _AGENT = "agent-canary"
@@ -188,11 +188,11 @@ def _allowed(with_text: bool) -> dict[str, set[str]]:
     }
 
 
-async def test_nothing_is_kept_where_it_should_not_be(proof: Ledger, tmp_path: Path) -> None:
-    row = proof(
+async def test_nothing_is_kept_where_it_should_not_be(rows: Rows, tmp_path: Path) -> None:
+    row = rows.add(
         "S15",
-        "Readers' words, addresses or secrets are left behind",
-        bar="0 outside of the columns meant for them; secrets nowhere",
+        "Questions, addresses or secrets left behind",
+        requirement="0 outside the columns meant for them; secrets nowhere",
     )
     book = small_book(tmp_path / "docs")
     faults, searched = [], 0
@@ -213,11 +213,11 @@ async def test_nothing_is_kept_where_it_should_not_be(proof: Ledger, tmp_path: P
         searched += len(told.files) + len(told.log) + len(told.metrics)
         assert "question" in told.log, "the log was looked at"
         assert told.columns["queries.selected_text_length"].strip()
-    row.enter(
+    row.record(
         f"{len(_allowed(True)) + 1} canaries (question, selection, key, cookie, address, agent, "
         "pepper …) through every contract, well and badly formed, with and without the log of "
         f"questions; {searched // 1024:,} KiB of files, tables, log lines at DEBUG, metrics and "
         "errors searched",
         "; ".join(faults) or "0 found where they should not be",
-        held=not faults,
+        passed=not faults,
     )

@@ -25,7 +25,7 @@ from bythebook.book import Book
 from bythebook.server.app import create_app
 from bythebook.server.mcp import make_server
 from bythebook.types import Hit, Question
-from reliability.ledger import Ledger
+from reliability.rows import Rows
 
 _ASKED = (
     "At how many degrees does a kettle boil water?",
@@ -92,12 +92,14 @@ async def _raw_of(library: Book, text: str) -> set[float]:
 
 
 @pytest.mark.smoke
-async def test_no_similarity_leaves_the_server(proof: Ledger, tmp_path: Path) -> None:
-    row = proof(
+async def test_no_similarity_leaves_the_server(rows: Rows, tmp_path: Path) -> None:
+    row = rows.add(
         "S18",
-        "Scores tell an attacker how to be found",
-        bar="0 raw similarities or vectors; calibrated scores only where a contract requires "
-        "the field, elsewhere bands",
+        "Scores that tell an attacker how to be found",
+        requirement=(
+            "0 raw similarities or vectors; calibrated scores only where a contract "
+            "demands the field, elsewhere bands"
+        ),
     )
     library = await library_with(small_book(tmp_path / "docs"), lambda _: Model("It is so. [1]"))
     raw_told: list[str] = []
@@ -118,12 +120,12 @@ async def test_no_similarity_leaves_the_server(proof: Ledger, tmp_path: Path) ->
                 bands += sum(f'"confidence": "{b}"' in json.dumps(reply) for b in _BANDS)
                 raw_told += [f"{way}: {n}" for n in numbers if round(n, 6) in raw]
                 needless += [f"{way}: {n}" for n in numbers if contract not in _SCORED]
-    row.enter(
+    row.record(
         f"{replies} replies of {len(_WAYS)} routes and {len(_TOOLS)} tools searched for the "
         "similarities, weights and vectors behind them",
         "; ".join(raw_told + needless)
         or f"0 similarities; {scores} calibrated scores, all in fields that ask, plain and "
         "chat require; high, medium or low from openai and the tools; none at all from query, "
         "envelope and the reader's search",
-        held=not raw_told and not needless and scores > 0 and bands > 0,
+        passed=not raw_told and not needless and scores > 0 and bands > 0,
     )

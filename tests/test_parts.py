@@ -1,4 +1,4 @@
-"""What the summary of a run says, and what a row of the proof that was skipped is called."""
+"""The summary of a test run, and how it names reliability rows that were skipped."""
 
 from __future__ import annotations
 
@@ -70,8 +70,14 @@ def test_all_of_it_runs_every_test_and_ci_skips_none(tmp_path: Path) -> None:
 
 
 def test_a_row_that_was_skipped_is_called_skipped() -> None:
-    row = {"id": "R7", "title": "PostgreSQL is killed", "done": "", "found": "", "held": False}
+    row = {
+        "id": "R7",
+        "title": "PostgreSQL is killed",
+        "procedure": "",
+        "result": "",
+        "passed": False,
+    }
     told = line_of({**row, "skipped": "needs PostgreSQL: sh .ci/install"})
     assert told == "skipped R7   PostgreSQL is killed: needs PostgreSQL: sh .ci/install"
-    assert line_of({**row, "skipped": ""}).startswith("FAILS")
-    assert line_of({**row, "held": True, "skipped": ""}).startswith("held")
+    assert line_of({**row, "skipped": ""}).startswith("FAILED")
+    assert line_of({**row, "passed": True, "skipped": ""}).startswith("passed")

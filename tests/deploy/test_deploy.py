@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from reliability.ledger import FULL
+from reliability.rows import FULL
 from ruamel.yaml import YAML
 from tools.grown import nginx_service
 
@@ -310,7 +310,7 @@ def _pins(path: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not FULL, reason="installs every package anew: BYTHEBOOK_PROOF=full")
+@pytest.mark.skipif(not FULL, reason="installs every package anew: BYTHEBOOK_RELIABILITY=full")
 def test_the_image_s_commands_run(tmp_path: Path) -> None:
     """Without Docker: the same commands in a copy of what it would be sent."""
     source, opt = tmp_path / "src", tmp_path / "opt"

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from reliability.killing import Point, started, survived
+from reliability.crash import Point, started, survived
 
 from bythebook.book import Book
 from bythebook.config.settings import load_settings

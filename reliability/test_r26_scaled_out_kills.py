@@ -1,0 +1,160 @@
+"""Two servers, PostgreSQL, Redis, three Qdrant nodes and nginx: any one of them may go."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.samples import SAMPLE_BOOK
+from tests.servers import Service, free_ports
+from tools.grown import House, Part, running_house
+
+from bythebook.config.settings import load_settings
+from bythebook.errors import StoreFailed
+from bythebook.server.contracts import chat
+from bythebook.wiring import open_book
+from reliability.conversations import Reader, Told, compare
+from reliability.rows import Rows
+
+pytestmark = pytest.mark.real
+
+_READERS = 6
+_QUESTIONS = 16
+_DOWN_S, _UP_S = 2.0, 1.5  # how long a part is away, and how long readers ask before the next
+_LONGEST_WAIT_S = 5.0
+
+
+@dataclass
+class OneProcess:
+    """Of a server not everything, but its first process alone, or the one that answers."""
+
+    server: Service
+    first: bool
+
+    def kill(self) -> None:
+        pid = self.server.process.pid
+        if self.first:
+            self.server.process.kill()
+            self.server.process.wait(timeout=15)
+        else:
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            os.kill(int(children[0]), signal.SIGKILL)
+
+    def restart(self) -> None:
+        """The first process starts another worker; itself, it is started by its host."""
+        if self.first:
+            self.server.start()
+        self.server.wait()
+
+
+async def test_any_one_process_may_go(rows: Rows, tmp_path: Path) -> None:
+    row = rows.add(
+        "R26",
+        "Scaled out: kill any one process",
+        requirement=(
+            "0 acknowledged lost, 0 mixed, 0 stored twice, 0 wrong; no client waits more "
+            "than 5 s for an answer"
+        ),
+    )
+    with running_house(tmp_path, SAMPLE_BOOK / "docs") as house:
+        questions = _questions()
+        alone = await _asked_alone(house, questions)
+        by_words = await _asked_by_words(house, questions)
+        readers = [await _reader(house, questions, number) for number in range(_READERS)]
+        kills = list(_parts(house).items()) * rows.count(1, 3)
+        waits = await _kill_while_reading(readers, kills)
+        kept = [await compare(reader) for reader in readers]
+    told = [one for reader in readers for one in reader.said]
+    without_vectors = [one for one in told if one.told != alone[one.question]]
+    other = [one for one in without_vectors if one.told != by_words.get(one.question)]
+    wrong = [text for reader in readers for text in reader.wrong]
+    lost, mixed = sum(one.lost for one in kept), sum(one.mixed for one in kept)
+    doubled = sum(one.doubled for one in kept)
+    longest = max(waits, key=lambda name: waits[name])
+    row.record(
+        f"{len(kills)} kills of {len(_parts(house))} processes in turn, each started again after "
+        f"{_DOWN_S:.0f} s, under {_READERS} readers who got {len(told)} answers",
+        f"{lost} of {sum(one.exchanges for one in kept)} acknowledged exchanges lost, {mixed} "
+        f"mixed, {doubled} kept twice; {len(other)} answers other than "
+        f"alone, {len(without_vectors) - len(other)} by words alone; {len(wrong)} wrong responses"
+        f"{': ' + wrong[0] if wrong else ''}; "
+        f"{sum(r.refused for r in readers)} typed 503 and {sum(r.cut for r in readers)} broken "
+        f"connections, asked again; longest wait {waits[longest]:.1f} s ({longest})",
+        passed=not (lost or mixed or doubled or other or wrong)
+        and waits[longest] <= _LONGEST_WAIT_S,
+    )
+
+
+def _parts(house: House) -> Mapping[str, Part]:
+    return {
+        **house.parts,
+        "a server's worker": OneProcess(house.servers[0], first=False),
+        "a server's first process": OneProcess(house.servers[1], first=True),
+    }
+
+
+async def _kill_while_reading(
+    readers: Sequence[Reader], kills: Sequence[tuple[str, Part]]
+) -> Mapping[str, float]:
+    """The longest that anyone waited for an answer, for each of what was killed."""
+    stop, waits = asyncio.Event(), dict.fromkeys((name for name, _ in kills), 0.0)
+    async with asyncio.TaskGroup() as group:
+        for reader in readers:
+            group.create_task(reader.read(stop))
+        await asyncio.sleep(_UP_S)
+        for name, part in kills:
+            began = time.monotonic()
+            await asyncio.to_thread(part.kill)
+            await asyncio.sleep(_DOWN_S)
+            await asyncio.to_thread(part.restart)
+            await asyncio.sleep(_UP_S)
+            since = [reader.longest_wait(since=began) for reader in readers]
+            waits[name] = max(waits[name], *since)
+        stop.set()
+    return waits
+
+
+def _questions() -> list[str]:
+    lines = (SAMPLE_BOOK / "questions.jsonl").read_text("utf-8").splitlines()
+    known = [json.loads(line)["question"] for line in lines]
+    return known[:: len(known) // _QUESTIONS][:_QUESTIONS]
+
+
+async def _reader(house: House, questions: Sequence[str], number: int) -> Reader:
+    """Half of them stream, and no two ask the same thing at the same time."""
+    order = [*questions[number:], *questions[:number]]
+    return Reader(house.url, await house.new_key(), itertools.cycle(order), streams=number % 2 == 1)
+
+
+async def _asked_alone(house: House, questions: Sequence[str]) -> Mapping[str, Told]:
+    headers = {"Authorization": f"Bearer {await house.new_key()}"}
+    async with httpx.AsyncClient(base_url=house.url, headers=headers, timeout=30) as client:
+        answers = {q: await client.post("/chat/run", json={"message": q}) for q in questions}
+    return {question: Told.of(answer.json()) for question, answer in answers.items()}
+
+
+async def _asked_by_words(house: House, questions: Sequence[str]) -> Mapping[str, Told]:
+    """What the book says while no index answers."""
+    (closed,) = free_ports(1)
+    nowhere = {**house.environment, "QDRANT_URL": f"http://127.0.0.1:{closed}"}
+    library = open_book(load_settings(environ=nowhere, directory=house.folder))
+    told = {}
+    try:
+        for question in questions:
+            asked = chat.read(chat.ChatRequest(message=question))
+            with suppress(StoreFailed):  # what keywords do not find is an error for now
+                reply = chat.show(await library.reply(asked))
+                told[question] = Told.of(reply.model_dump(mode="json"))
+    finally:
+        await library.close()
+    return told
