@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 from tests.samples import small_book
-from tests.server.access_fixtures import AWAY, door_of, new_key
+from tests.server.access_fixtures import AWAY, access_of, new_key
 from tests.writers import library_with
 
 from bythebook.config.settings import AccessSettings as Rules
@@ -55,7 +55,7 @@ async def _asked_at_once(folder: Path, requests: int) -> tuple[Slow, list[int]]:
     model, stores = Slow(), open_access_stores()
     library = await library_with(small_book(folder), lambda _: model)
     key, _ = await new_key(stores)
-    app = create_app(library, door=door_of(Rules(), stores, needs_keys=True))
+    app = create_app(library, access=access_of(Rules(), stores, needs_keys=True))
     transport = httpx.ASGITransport(app, client=(AWAY, 50_000))
     headers = {"X-API-Key": key}
     async with httpx.AsyncClient(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 from tests.samples import read, small_book
-from tests.server.access_fixtures import PEPPER, door_of
+from tests.server.access_fixtures import PEPPER, access_of
 
 from bythebook.book import Book
 from bythebook.config.settings import AccessSettings as Rules
@@ -53,8 +53,8 @@ def _serving(folder: Path, threads: ThreadStore) -> Iterator[TestClient]:
     stores = open_access_stores()
     for _, key in _KEYS.values():
         asyncio.run(stores.keys.add(key))
-    door = door_of(Rules(per_key=_PLENTY, per_address=_PLENTY), stores)
-    with TestClient(create_app(library, door=door)) as client:
+    door = access_of(Rules(per_key=_PLENTY, per_address=_PLENTY), stores)
+    with TestClient(create_app(library, access=door)) as client:
         yield client
 
 

@@ -21,7 +21,7 @@ from tests.samples import read, small_book
 
 from bythebook.book import Book
 from bythebook.config.settings import Settings, load_settings
-from bythebook.server.access import AccessControl, open_door
+from bythebook.server.access import AccessControl, open_access
 from bythebook.server.app import create_app
 from bythebook.server.middleware.api_keys import make_key, pepper_of
 from bythebook.server.observability.logging_config import configuration
@@ -112,7 +112,7 @@ async def _run(settings: Settings, book: Path) -> Told:
     with _logged() as lines:
         library = open_book(settings, new=True)
         await library.ingest(read(book))
-        door = open_door(settings)
+        door = open_access(settings)
         keys = open_keys(settings)
         told.key, kept = make_key(pepper_of(settings))
         await keys.add(kept)

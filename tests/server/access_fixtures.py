@@ -1,4 +1,4 @@
-"""A small application behind the real door, for tests that are not about the book.
+"""A small application behind the real access control, for tests that are not about the book.
 
 ``make`` is what a real server's workers call; it reads the settings from the environment.
 """
@@ -21,10 +21,11 @@ from bythebook.config.settings import AccessSettings as Rules
 from bythebook.config.settings import load_settings
 from bythebook.errors import BookError, InvalidInput, NotAllowed, NotFound, RateLimited, TooLarge
 from bythebook.interfaces.access import ApiKey
-from bythebook.server.access import AccessControl, open_door
+from bythebook.server.access import AccessControl, open_access
 from bythebook.server.contracts.wire_types import Call
+from bythebook.server.middleware import stack
 from bythebook.server.middleware.api_keys import make_key
-from bythebook.server.middleware.stack import ContractRoute
+from bythebook.server.middleware.context import ContractRoute
 from bythebook.server.routes import Fail
 from bythebook.wiring import AccessStores, open_access_stores
 
@@ -53,7 +54,7 @@ async def _who(request: Request) -> Response:
     return JSONResponse({"owner": request.state.owner, "worker": os.getpid()})
 
 
-def app_behind(door: AccessControl, answer: Answer = _who) -> ASGIApp:
+def app_behind(access: AccessControl, answer: Answer = _who) -> ASGIApp:
     """Routes of chat (/chat/…, /threads), of envelope (/query), and /health of nobody."""
 
     async def endpoint(request: Request) -> Response:
@@ -68,10 +69,10 @@ def app_behind(door: AccessControl, answer: Answer = _who) -> ASGIApp:
     app = FastAPI(routes=[route for _, route in named], openapi_url=None)
     app.router.routes.append(Route("/health", _who, methods=["GET", "POST"]))
     contracts = [ContractRoute(name, route, fail_as(name)) for name, route in named]
-    return door.wrap(app, contracts)
+    return stack.wrap(app, access, contracts)
 
 
-def door_of(
+def access_of(
     rules: Rules | None = None, stores: AccessStores | None = None, *, needs_keys: bool = False
 ) -> AccessControl:
     return AccessControl(
@@ -87,8 +88,8 @@ def client_of(
     needs_keys: bool = False,
     answer: Answer | None = None,
 ) -> httpx.AsyncClient:
-    door = door_of(rules, stores, needs_keys=needs_keys)
-    app = app_behind(door, answer) if answer else app_behind(door)
+    access = access_of(rules, stores, needs_keys=needs_keys)
+    app = app_behind(access, answer) if answer else app_behind(access)
     transport = httpx.ASGITransport(app, client=(address, 50_000))
     return httpx.AsyncClient(transport=transport, base_url="http://server")
 
@@ -100,7 +101,7 @@ async def new_key(stores: AccessStores, *origins: str) -> tuple[str, ApiKey]:
 
 
 def make() -> ASGIApp:
-    return app_behind(open_door(load_settings()), _slowly)
+    return app_behind(open_access(load_settings()), _slowly)
 
 
 async def _slowly(request: Request) -> Response:

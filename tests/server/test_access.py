@@ -19,8 +19,11 @@ from bythebook.config.settings import AccessSettings as Rules
 from bythebook.config.settings import load_settings
 from bythebook.server.access import needs_keys
 from bythebook.server.middleware.api_keys import make_key
+from bythebook.server.middleware.body import BodyLimitMiddleware
+from bythebook.server.middleware.context import RequestContextMiddleware
+from bythebook.server.middleware.errors import ErrorMiddleware
 from bythebook.wiring import AccessStores, open_access_stores
-from tests.server.access_fixtures import AWAY, PEPPER, app_behind, client_of, door_of, new_key
+from tests.server.access_fixtures import AWAY, PEPPER, access_of, app_behind, client_of, new_key
 
 _PAGE = "https://book.example"
 
@@ -278,20 +281,17 @@ async def ask(app: Any, messages: Sequence[Message], **scope: Any) -> list[Messa
 
 
 async def test_a_body_that_never_ends_arriving_is_given_up() -> None:
-    from bythebook.server.middleware.stack import BodyLimit, ErrorResponses, RequestContext
-
     async def never(scope: object, receive: object, send: object) -> None:
         raise AssertionError("the application was asked")
 
-    app = RequestContext(
-        ErrorResponses(BodyLimit(never, largest=10, wait_s=0.01)), contracts=(), proxies=()
-    )
+    limited = ErrorMiddleware(BodyLimitMiddleware(never, largest=10, timeout_s=0.01))
+    app = RequestContextMiddleware(limited, contracts=(), proxies=())
     sent = await ask(app, [{"type": "http.request", "body": b"x", "more_body": True}])
     assert sent[0]["status"] == 400
 
 
 async def test_who_leaves_while_sending_is_not_answered() -> None:
-    app = app_behind(door_of())
+    app = app_behind(access_of())
     half = {"type": "http.request", "body": b"x", "more_body": True}
     assert await ask(app, [half, {"type": "http.disconnect"}]) == []
 
@@ -306,7 +306,7 @@ async def test_an_answer_that_breaks_off_is_not_mended() -> None:
 
         return StreamingResponse(events())
 
-    app = app_behind(door_of(), breaks)
+    app = app_behind(access_of(), breaks)
     with pytest.raises(WriterFailed):
         await ask(app, [{"type": "http.request", "body": b"{}"}])
 
@@ -442,7 +442,7 @@ async def test_only_a_stream_that_ended_well_is_kept(last: str, times: int) -> N
 
 
 async def test_who_leaves_does_not_leave_the_key_behind(answer: Counted) -> None:
-    app = app_behind(door_of(), answer)
+    app = app_behind(access_of(), answer)
     request = [{"type": "http.request", "body": b"{}"}]
     headers = [(b"idempotency-key", b"one")]
     left = asyncio.create_task(ask(app, request, headers=headers))

@@ -18,7 +18,7 @@ from tools.make_docs import CONTRACTS
 from bythebook.book import Book
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.config.settings import Settings
-from bythebook.server.access import AccessControl, open_door
+from bythebook.server.access import AccessControl, open_access
 from bythebook.server.app import create_app
 from bythebook.server.contracts import ask as ask_contract
 from bythebook.server.contracts import chat, envelope, openai, plain
@@ -51,7 +51,7 @@ def served(
 ) -> Iterator[tuple[TestClient, str]]:
     stores = open_access_stores()
     door = AccessControl(rules or Rules(), stores, needs_keys=needs_keys, pepper=PEPPER)
-    with TestClient(create_app(library, door=door), client=("198.51.100.9", 1)) as client:
+    with TestClient(create_app(library, access=door), client=("198.51.100.9", 1)) as client:
         text, key = make_key(PEPPER)
         assert client.portal is not None
         client.portal.call(stores.keys.add, key)
@@ -137,7 +137,7 @@ def test_threads_belong_to_the_key_that_began_them(library: Book) -> None:
     stores = open_access_stores()
     door = AccessControl(Rules(), stores, needs_keys=True, pepper=PEPPER)
     thread = f"/chat/threads/{(session := str(uuid.uuid4()))}"
-    with TestClient(create_app(library, door=door)) as client:
+    with TestClient(create_app(library, access=door)) as client:
         assert client.portal is not None
         holders = []
         for _ in range(2):
@@ -224,7 +224,7 @@ async def test_s2_s_answers_are_never_stored(library: Book, tmp_path: Path) -> N
     chosen = "The harmonica of the kettle plays at ninety degrees exactly."
     body = {"query": "At how many degrees does the harmonica play?", "selected_text": chosen}
     headers = {"Idempotency-Key": "one"}
-    with TestClient(create_app(library, settings, open_door(settings))) as client:
+    with TestClient(create_app(library, settings, open_access(settings))) as client:
         first, again = (client.post("/api/v2/query", json=body, headers=headers) for _ in range(2))
         changed = client.post("/api/v2/query", json={**body, "top_k": 3}, headers=headers)
     assert first.json()["status"] == "success" and "harmonica" in first.text

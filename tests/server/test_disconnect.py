@@ -13,11 +13,11 @@ pytestmark = pytest.mark.loopback
 
 def test_a_client_is_hung_up_on_and_nobody_else() -> None:
     with (
-        socket.create_server(("127.0.0.1", 0)) as door,
-        socket.create_connection(door.getsockname()) as one,
-        socket.create_connection(door.getsockname()) as other,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as one,
+        socket.create_connection(listener.getsockname()) as other,
     ):
-        (ours, _), (others, _) = door.accept(), door.accept()
+        (ours, _), (others, _) = listener.accept(), listener.accept()
         with ours, others:
             ours.sendall(b"what nobody takes")
             assert close_connection(one.getsockname())

@@ -18,7 +18,7 @@ from bythebook.config.settings import load_settings
 from bythebook.providers.sql.catalog import open_database
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import FakeEmbedder, MemoryCatalog, MemoryGenerationStore
-from bythebook.server.access import open_door
+from bythebook.server.access import open_access
 from bythebook.server.app import create_app
 from bythebook.types import Thread
 from tests.databases import POSTGRES, address
@@ -60,7 +60,7 @@ class House:
         (self.home / "told").write_text(json.dumps(told), "utf-8")
 
     async def _answer(self, path: str, body: dict[str, Any], point: Point | None) -> dict[str, Any]:
-        app = create_app(await self._library(), door=open_door(self._settings()))
+        app = create_app(await self._library(), access=open_access(self._settings()))
         transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://book") as client:
             if point is not None:

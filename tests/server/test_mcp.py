@@ -1,4 +1,4 @@
-"""The book's tools: in the same process, through the door, and with the official client."""
+"""The book's tools: in the same process, through access control, and with the official client."""
 
 from __future__ import annotations
 
@@ -143,10 +143,10 @@ _LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 _HEADERS = {"accept": "application/json, text/event-stream"}
 
 
-def test_it_is_behind_the_door(library: Book) -> None:
+def test_it_is_behind_access_control(library: Book) -> None:
     stores = open_access_stores()
-    door = AccessControl(Rules(per_key=1), stores, needs_keys=True, pepper=PEPPER)
-    client = TestClient(create_app(library, door=door), base_url="http://127.0.0.1:8000")
+    access = AccessControl(Rules(per_key=1), stores, needs_keys=True, pepper=PEPPER)
+    client = TestClient(create_app(library, access=access), base_url="http://127.0.0.1:8000")
     with client:
         assert client.portal is not None
         text, key = make_key(PEPPER)

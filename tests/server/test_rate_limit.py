@@ -1,4 +1,4 @@
-"""Rules and counts in, verdicts out."""
+"""Rules and counts in, decisions out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bythebook.errors import RateLimited, ServiceError
 from bythebook.interfaces.access import RateCount
 from bythebook.providers.memory import MemoryCounter
 from bythebook.providers.rate_limit_fallback import FallbackCounter
-from bythebook.server.middleware.rate_limit import Limiter, Places, Rule
+from bythebook.server.middleware.rate_limit import Limiter, LimitRule, RequestSlots
 
 _PEPPER = b"a pepper for the tests"
 
@@ -44,47 +44,49 @@ class WritingCounter(MemoryCounter):
         return await super().take(key, limit=limit, seconds=seconds)
 
 
-async def test_the_headers_count_down_and_say_when() -> None:
+async def test_headers_report_remaining_quota_and_reset_time() -> None:
     limiter = Limiter(MemoryCounter(), _PEPPER)
-    rule = Rule("key", "k1", 3)
-    left = [dict((await limiter.admit([rule])).headers) for _ in range(3)]
+    rule = LimitRule("key", "k1", 3)
+    left = [(await limiter.admit([rule])).headers for _ in range(3)]
     assert [headers["RateLimit-Remaining"] for headers in left] == ["2", "1", "0"]
-    verdict = await limiter.admit([rule])
-    assert isinstance(verdict.refusal, RateLimited)
-    assert 1 <= verdict.refusal.retry_after <= 60
-    headers = dict(verdict.headers)
+    decision = await limiter.admit([rule])
+    assert isinstance(decision.error, RateLimited)
+    assert 1 <= decision.error.retry_after <= 60
+    headers = decision.headers
     assert (headers["RateLimit-Limit"], headers["RateLimit-Remaining"]) == ("3", "0")
     assert headers["RateLimit-Policy"] == '"key";q=3;w=60'
     assert 1 <= int(headers["RateLimit-Reset"]) <= 60
 
 
-async def test_what_the_narrow_rule_refuses_costs_the_wide_one_nothing() -> None:
+async def test_requests_rejected_by_the_session_limit_do_not_count_for_the_address() -> None:
     limiter = Limiter(MemoryCounter(), _PEPPER)
-    wide = Rule("address", "a", 20)
+    wide = LimitRule("address", "a", 20)
     for session in ("one", "two"):
-        narrow = Rule("session", session, 10)
-        verdicts = [await limiter.admit([narrow, wide]) for _ in range(30)]
-        assert sum(verdict.refusal is None for verdict in verdicts) == 10
-    third = await limiter.admit([Rule("session", "three", 10), wide])
-    assert third.refusal is not None and "address" in third.refusal.message
+        narrow = LimitRule("session", session, 10)
+        decisions = [await limiter.admit([narrow, wide]) for _ in range(30)]
+        assert sum(decision.error is None for decision in decisions) == 10
+    third = await limiter.admit([LimitRule("session", "three", 10), wide])
+    assert third.error is not None and "address" in third.error.message
 
 
-async def test_the_tightest_rule_is_named() -> None:
+async def test_headers_report_the_rule_with_least_quota_left() -> None:
     limiter = Limiter(MemoryCounter(), _PEPPER)
-    verdict = await limiter.admit([Rule("session", "s", 10), Rule("address", "a", 2)])
-    assert dict(verdict.headers)["RateLimit-Limit"] == "2"
-    assert (await limiter.admit([])).headers == ()
+    decision = await limiter.admit([LimitRule("session", "s", 10), LimitRule("address", "a", 2)])
+    assert decision.headers["RateLimit-Limit"] == "2"
+    assert (await limiter.admit([])).headers == {}
 
 
-async def test_neither_address_nor_session_is_written_anywhere() -> None:
+async def test_addresses_are_stored_as_keyed_digests_only() -> None:
     counter = WritingCounter()
-    await Limiter(counter, _PEPPER).admit([Rule("address", "198.51.100.9", 5)])
-    await Limiter(counter, b"another pepper").admit([Rule("address", "198.51.100.9", 5)])
+    await Limiter(counter, _PEPPER).admit([LimitRule("address", "198.51.100.9", 5)])
+    await Limiter(counter, b"another pepper").admit([LimitRule("address", "198.51.100.9", 5)])
     assert all("198" not in name and len(name) == 64 for name in counter.names)
     assert len(set(counter.names)) == 2
 
 
-async def test_a_store_that_is_away_is_stood_in_for(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unavailable_counter_store_falls_back_to_memory(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     store, clock = FragileCounter(), Clock()
     counter = FallbackCounter(store, MemoryCounter(), clock=clock)
     store.broken = True
@@ -100,13 +102,13 @@ async def test_a_store_that_is_away_is_stood_in_for(caplog: pytest.LogCaptureFix
     assert store.asked == 3
 
 
-async def test_so_many_places_and_each_is_given_back() -> None:
-    places = Places(2)
-    at_once = partial(places.taken_by, waits=False)
+async def test_slots_are_limited_per_caller_and_released() -> None:
+    slots = RequestSlots(2)
+    at_once = partial(slots.taken_by, waits=False)
     async with at_once("a"), at_once("a"):
         with pytest.raises(RateLimited):
             async with at_once("a"):
-                raise AssertionError("a third place")
+                raise AssertionError("a third slot was given")
         async with at_once("b"):
             pass
     with pytest.raises(ZeroDivisionError):
@@ -117,16 +119,16 @@ async def test_so_many_places_and_each_is_given_back() -> None:
             pass
 
 
-async def test_who_waits_comes_in_when_a_place_is_free() -> None:
-    places, inside, most = Places(2), 0, 0
+async def test_waiting_requests_never_exceed_the_slots() -> None:
+    slots, inside, most = RequestSlots(2), 0, 0
 
-    async def come() -> None:
+    async def enter() -> None:
         nonlocal inside, most
-        async with places.taken_by("a", waits=True):
+        async with slots.taken_by("a", waits=True):
             inside += 1
             most = max(most, inside)
             await asyncio.sleep(0)
             inside -= 1
 
-    await asyncio.gather(*(come() for _ in range(20)))
+    await asyncio.gather(*(enter() for _ in range(20)))
     assert (inside, most) == (0, 2)

@@ -318,7 +318,7 @@ async def test_a_stopping_server_says_so_in_every_stream(book_folder: Path) -> N
     app = await _app(book_folder, writer)
     async with exchange(app, "/chat/stream", {"message": _QUESTION}) as one:
         await one.until("event: delta")
-        await asyncio.wait_for(app.state.operations.drain(), 5)
+        await asyncio.wait_for(app.state.lifecycle.drain(), 5)
     assert writer.cancelled
     assert one.finished
     assert (one.events[-1].name, one.events[-1].body["error_code"]) == ("error", "SHUTTING_DOWN")

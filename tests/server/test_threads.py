@@ -13,7 +13,7 @@ from bythebook.book import Book
 from bythebook.server.app import create_app
 from bythebook.server.middleware.api_keys import make_key
 from bythebook.wiring import open_access_stores
-from tests.server.access_fixtures import AWAY, PEPPER, door_of
+from tests.server.access_fixtures import AWAY, PEPPER, access_of
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 
@@ -31,7 +31,7 @@ def keyed(library: Book) -> Iterator[TestClient]:
     stores = open_access_stores()
     for _, key in _KEYS.values():
         asyncio.run(stores.keys.add(key))
-    with TestClient(create_app(library, door=door_of(stores=stores))) as client:
+    with TestClient(create_app(library, access=access_of(stores=stores))) as client:
         yield client
 
 
@@ -110,11 +110,11 @@ def test_what_is_no_thread_is_400(keyed: TestClient, path: str) -> None:
 def test_without_a_key_a_conversation_is_found_by_its_id_alone(library: Book, address: str) -> None:
     """With BYTHEBOOK_KEYS=open, everyone without a key is the same nobody."""
     session = str(uuid.uuid4())
-    with TestClient(create_app(library, door=door_of())) as reader:
+    with TestClient(create_app(library, access=access_of())) as reader:
         body = {"message": _QUESTION, "session_id": session}
         assert reader.post("/chat/run", json=body).status_code == 200
         mine = reader.get("/chat/threads").json()
-    with TestClient(create_app(library, door=door_of()), client=(address, 1)) as stranger:
+    with TestClient(create_app(library, access=access_of()), client=(address, 1)) as stranger:
         listed = stranger.get("/chat/threads?limit=100").json()
         unknown = stranger.get(f"/chat/threads/{uuid.uuid4()}")
         known = stranger.get(f"/chat/threads/{session}")
@@ -124,7 +124,7 @@ def test_without_a_key_a_conversation_is_found_by_its_id_alone(library: Book, ad
 
 def test_without_a_key_nobody_takes_up_a_stream_whose_id_is_not_known(library: Book) -> None:
     body = {"message": _QUESTION, "session_id": str(uuid.uuid4())}
-    with TestClient(create_app(library, door=door_of())) as client:
+    with TestClient(create_app(library, access=access_of())) as client:
         told = client.post("/chat/stream", json=body).text
         event = told.partition("id: ")[2].partition(".")[0]
         guesses = [uuid.uuid4().hex, f"{int(event, 16) ^ 1:032x}", body["session_id"], ""]
@@ -138,8 +138,8 @@ def test_without_a_key_nobody_takes_up_a_stream_whose_id_is_not_known(library: B
 
 def test_without_a_key_nobody_at_another_address_gets_an_answer_again(library: Book) -> None:
     """The answer holds the id of a conversation; the Idempotency-Key may be easy to guess."""
-    door, headers = door_of(), {"Idempotency-Key": "1"}
-    app = create_app(library, door=door)
+    access, headers = access_of(), {"Idempotency-Key": "1"}
+    app = create_app(library, access=access)
     with TestClient(app) as reader:
         told = reader.post("/chat/run", json={"message": _QUESTION}, headers=headers)
         stranger = TestClient(app, client=(AWAY, 1))

@@ -1,33 +1,22 @@
-"""Access control around the application: authentication, rate limits and body size limits.
+"""Access control of a server: API keys, rate limits, allowed origins and stored replies.
 
-Each middleware is a small ASGI application; ``AccessControl.wrap`` sets their order. A rejected
-request gets an error response in the format of its contract.
+``middleware/stack.py`` applies it to the requests.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bythebook.config.settings import AccessSettings as Rules
+from bythebook.config.settings import AccessSettings
 from bythebook.errors import ConfigurationError, ServiceError
 from bythebook.server.middleware.addresses import is_loopback
 from bythebook.server.middleware.api_keys import KeyRing, pepper_of
-from bythebook.server.middleware.cors import Cors
-from bythebook.server.middleware.idempotency import Idempotency
-from bythebook.server.middleware.rate_limit import Limiter
-from bythebook.server.middleware.stack import (
-    Authentication,
-    BodyLimit,
-    ContractRoute,
-    ErrorResponses,
-    RateLimiting,
-    RequestContext,
-)
+from bythebook.server.middleware.context import ContractRoute
 from bythebook.server.routes import Fail
 from bythebook.wiring import AccessStores, open_access_stores
 
@@ -58,44 +47,32 @@ def is_reachable(settings: Settings) -> bool:
     return not is_loopback(settings.server.host) or bool(settings.door.trusted_proxies)
 
 
+@dataclass
 class AccessControl:
-    def __init__(
-        self, rules: Rules, stores: AccessStores, *, needs_keys: bool, pepper: bytes
-    ) -> None:
-        self._rules = rules
-        self._stores = stores
-        self._needs_keys = needs_keys
-        self._pepper = pepper
-        self._ring = KeyRing(stores.keys, pepper)
+    """The rules of access, and the stores behind them."""
 
-    def wrap(self, app: ASGIApp, contracts: Sequence[ContractRoute]) -> ASGIApp:
-        """Wrap the application in all middleware; a request passes the last one added first."""
-        limiter = Limiter(self._stores.counter, self._pepper)
-        inner: ASGIApp = Idempotency(app, replies=self._stores.replies, pepper=self._pepper)
-        inner = RateLimiting(inner, rules=self._rules, limiter=limiter)
-        inner = BodyLimit(inner, largest=self._rules.body_bytes)
-        inner = Authentication(inner, ring=self._ring, required=self._needs_keys)
-        inner = ErrorResponses(inner)
-        inner = Cors(inner, origins=self._origins)
-        inner = RequestContext(inner, contracts=contracts, proxies=self._rules.trusted_proxies)
+    rules: AccessSettings
+    stores: AccessStores
+    needs_keys: bool
+    pepper: bytes  # secret of all digests
+    ring: KeyRing = field(init=False)
 
-        async def door(scope: Scope, receive: Receive, send: Send) -> None:
-            await (inner if scope["type"] == "http" else app)(scope, receive, send)
+    def __post_init__(self) -> None:
+        self.ring = KeyRing(self.stores.keys, self.pepper)
 
-        return door
+    async def origins(self) -> frozenset[str]:
+        """Return the origins whose pages may use this server."""
+        try:
+            return frozenset(self.rules.origins) | await self.ring.origins()
+        except ServiceError:
+            return frozenset(self.rules.origins)
 
     async def close(self) -> None:
-        for store in (self._stores.keys, self._stores.counter, self._stores.replies):
+        for store in (self.stores.keys, self.stores.counter, self.stores.replies):
             await store.close()
 
-    async def _origins(self) -> frozenset[str]:
-        try:
-            return frozenset(self._rules.origins) | await self._ring.origins()
-        except ServiceError:
-            return frozenset(self._rules.origins)
 
-
-def open_door(settings: Settings) -> AccessControl:
+def open_access(settings: Settings) -> AccessControl:
     required = needs_keys(settings)
     try:
         pepper = pepper_of(settings)
@@ -103,12 +80,11 @@ def open_door(settings: Settings) -> AccessControl:
         if required:
             raise
         pepper = secrets.token_bytes(32)  # without keys, no digest must outlive this process
-    stores = open_access_stores(settings)
-    return AccessControl(settings.door, stores, needs_keys=required, pepper=pepper)
+    return AccessControl(settings.door, open_access_stores(settings), required, pepper)
 
 
-def open_here() -> AccessControl:
+def open_local_access() -> AccessControl:
     """Open access control for local use: no keys, no persistent counters or replies."""
     return AccessControl(
-        Rules(), open_access_stores(), needs_keys=False, pepper=secrets.token_bytes(32)
+        AccessSettings(), open_access_stores(), needs_keys=False, pepper=secrets.token_bytes(32)
     )

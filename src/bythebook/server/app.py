@@ -10,11 +10,21 @@ from fastapi import FastAPI
 from bythebook import __version__
 from bythebook.book import Book
 from bythebook.config.settings import Settings
-from bythebook.server.access import AccessControl, contracts_of, is_reachable, needs_keys, open_here
+from bythebook.server.access import (
+    AccessControl,
+    contracts_of,
+    is_reachable,
+    needs_keys,
+    open_local_access,
+)
 from bythebook.server.admin.routes import admin_routes
 from bythebook.server.api_docs.openapi import describe
+from bythebook.server.lifecycle import Lifecycle
 from bythebook.server.mcp import Endpoint, is_installed
-from bythebook.server.observability.operations import Operations, operation_routes
+from bythebook.server.middleware import stack
+from bythebook.server.middleware.request_log import RequestLogMiddleware, attach_reply
+from bythebook.server.observability.health import health_routes
+from bythebook.server.observability.metrics import Metrics
 from bythebook.server.reader.routes import reader_routes
 from bythebook.server.routes import contract_routers
 from bythebook.server.sse import Streams
@@ -23,43 +33,47 @@ from bythebook.server.widget import widget_routes
 
 
 def create_app(
-    library: Book, settings: Settings | None = None, door: AccessControl | None = None
+    book: Book, settings: Settings | None = None, access: AccessControl | None = None
 ) -> FastAPI:
-    """Create the application; the default ``door`` needs no keys and stores nothing."""
+    """Create the application; by default, ``access`` needs no keys and stores nothing."""
     settings = settings or Settings()
-    door = door or open_here()
+    access = access or open_local_access()
     streams = Streams(heartbeat_s=settings.server.heartbeat_s)
-    operations = Operations(library, streams, show_questions=settings.log.questions)
+    lifecycle = Lifecycle(book, streams)
+    metrics = Metrics(lambda: streams.open_count, book.asked)
+    book.observers += [metrics.count_reply, attach_reply]
     required = needs_keys(settings)
     private = not (required or is_reachable(settings))
-    tools = Endpoint(library, private=private) if is_installed() else None
+    tools = Endpoint(book, private=private) if is_installed() else None
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with operations.running(), tools.running() if tools else nullcontext():
+        async with lifecycle.running(), tools.running() if tools else nullcontext():
             yield
-        await door.close()
+        await access.close()
 
     app = FastAPI(
         title="By the Book", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
-    app.state.operations = operations
-    routers = contract_routers(library, streams, api_query=settings.server.api_query)
-    for router in routers:
-        app.include_router(router)
-    reader, admin = reader_routes(library), admin_routes(library, needs_key=not private)
-    for router in (reader, admin):
-        app.include_router(router)
+    app.state.lifecycle = lifecycle
+    routers = contract_routers(book, streams, api_query=settings.server.api_query)
+    reader, admin = reader_routes(book), admin_routes(book, needs_key=not private)
     contracts = [
         *contracts_of(routers),
         *contracts_of([reader], is_public=settings.server.page_key is not None),
         *contracts_of([admin]),
         *([tools.contract] if tools else []),
     ]
-    app.add_middleware(door.wrap, contracts=contracts)
-    app.add_middleware(operations.around)  # outermost: rejected requests are counted, too
-    app.include_router(operation_routes(library, operations))
-    app.include_router(widget_routes())
+    app.add_middleware(stack.wrap, access=access, contracts=contracts)
+    app.add_middleware(  # outermost: rejected requests are counted, too
+        RequestLogMiddleware,
+        lifecycle=lifecycle,
+        metrics=metrics,
+        show_questions=settings.log.questions,
+    )
+    operations = (health_routes(book, lifecycle), metrics.routes(), widget_routes())
+    for router in (*routers, reader, admin, *operations):
+        app.include_router(router)
     if tools:
         app.router.routes.append(tools.contract.route)
     app.openapi = lambda: describe(app, routers, needs_key=required)  # type: ignore[method-assign]

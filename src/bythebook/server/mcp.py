@@ -22,7 +22,7 @@ from bythebook.book import Book
 from bythebook.errors import BookError, Stopping, UnknownProvider
 from bythebook.server.contracts import mcp_tools as tools
 from bythebook.server.contracts.wire_types import Call, is_ours, sentence_of, status_of
-from bythebook.server.middleware.stack import ContractRoute
+from bythebook.server.middleware.context import ContractRoute
 from bythebook.server.routes import asker_of
 from bythebook.types import Asker
 

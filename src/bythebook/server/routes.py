@@ -31,7 +31,7 @@ from bythebook.server.contracts import ask as ask_contract
 from bythebook.server.contracts import chat, envelope, openai, plain
 from bythebook.server.contracts import query as query_contract
 from bythebook.server.contracts.wire_types import Call, is_ours, may_pass, retry_after
-from bythebook.server.middleware.request_body import session_of
+from bythebook.server.middleware.body import session_of
 from bythebook.server.sse import MEDIA_TYPE, Streams, bare
 from bythebook.types import Asker, Message, Question, Reply, VectorState
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bythebook.book import Book
 from bythebook.config.settings import Server, Settings
 from bythebook.errors import ConfigurationError
-from bythebook.server.access import open_door
+from bythebook.server.access import open_access
 from bythebook.server.app import create_app
 from bythebook.server.memory import collect_often, give_back_often, share_among_threads
 from bythebook.server.observability.logging_config import configuration
@@ -51,12 +51,12 @@ def run(settings: Settings, *, open_book: OpenBook = open_book) -> None:
 def worker(settings: Settings, open_book: OpenBook) -> ASGIApp:
     """Create the ASGI application of a worker process."""
     share_among_threads()
-    app = create_app(open_book(settings), settings, open_door(settings))
+    app = create_app(open_book(settings), settings, open_access(settings))
     collect_often()
 
     async def served(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            stop = _Stop(app.state.operations.drain)
+            stop = _Stop(app.state.lifecycle.drain)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.begin)
             beside = [
                 asyncio.create_task(_end_with(os.getppid(), stop)),

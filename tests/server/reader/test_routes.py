@@ -138,9 +138,9 @@ def test_a_page_finds_its_files_from_any_depth(client: TestClient, path: str, ro
 
 def _with_keys(library: Book, **server: str) -> TestClient:
     settings = Settings(door=AccessSettings(keys="required"), server=Server(**server))  # type: ignore[arg-type]
-    from tests.server.access_fixtures import door_of
+    from tests.server.access_fixtures import access_of
 
-    return TestClient(create_app(library, settings, door_of(needs_keys=True)))
+    return TestClient(create_app(library, settings, access_of(needs_keys=True)))
 
 
 def test_where_keys_are_needed_the_book_is_not_read_without(library: Book) -> None:

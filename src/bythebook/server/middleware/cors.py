@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bythebook.server.middleware.response_headers import edit_headers
+
 Origins = Callable[[], Awaitable[frozenset[str]]]
 
 _PREFLIGHT = {
@@ -22,7 +24,7 @@ _EXPOSED = (
 _VARY_PREFLIGHT = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"
 
 
-class Cors:
+class CorsMiddleware:
     """Compare the origin exactly with the allowed ones; "null" is never allowed."""
 
     def __init__(self, app: ASGIApp, *, origins: Origins) -> None:
@@ -39,17 +41,13 @@ class Cors:
             await send({"type": "http.response.body", "body": b""})
             return
 
-        async def named(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message.setdefault("headers", [])
-                answer = MutableHeaders(scope=message)
-                answer.add_vary_header("Origin")
-                if allowed and origin is not None:
-                    answer["Access-Control-Allow-Origin"] = origin
-                    answer["Access-Control-Expose-Headers"] = _EXPOSED
-            await send(message)
+        def allow(response: MutableHeaders) -> None:
+            response.add_vary_header("Origin")
+            if allowed and origin is not None:
+                response["Access-Control-Allow-Origin"] = origin
+                response["Access-Control-Expose-Headers"] = _EXPOSED
 
-        await self._app(scope, receive, named)
+        await self._app(scope, receive, edit_headers(send, allow))
 
 
 def _preflight(origin: str | None) -> Message:

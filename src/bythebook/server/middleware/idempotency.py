@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook.errors import InvalidInput, KeyReused, ServiceError
 from bythebook.interfaces.access import HELD_EVERY_S, ClaimState, KeptReply, ReplyClaim, ReplyStore
+from bythebook.server.middleware.api_keys import digest
 
 _WAIT_S = 30.0  # for the response to the first request
 _LOOK_AGAIN_S = 0.1  # interval for polling the state of another worker
@@ -26,7 +26,7 @@ _ENDS = (b"event: done\n", b"\ndata: [DONE]\n")  # of a complete stream
 _log = logging.getLogger(__name__)
 
 
-class Idempotency:
+class IdempotencyMiddleware:
     """Process each key of a client once. Only successful responses are stored; retry the others.
 
     For the envelope contract only the fact of a response is stored: repeats are processed again.
@@ -58,8 +58,7 @@ class Idempotency:
                 "The Idempotency-Key cannot be used.",
                 hint=f"Send 1 to {_LONGEST_KEY} plain characters, such as a UUID.",
             )
-        name = f"{state['caller']}\n{given}"
-        key = hmac.new(self._pepper, name.encode(), hashlib.sha256).hexdigest()
+        key = digest(self._pepper, f"{state['caller']}\n{given}")
         fingerprint = _fingerprint(scope, state["body"])
         state["request"] = hashlib.sha256(f"{key} {fingerprint}".encode()).hexdigest()
         claim = await self._claim(key, fingerprint)

@@ -166,7 +166,7 @@ def test_it_is_not_ready_while_the_database_fails(catalog: Catalog, client: Test
 
 
 def test_it_is_not_ready_once_it_stops(app: FastAPI, client: TestClient) -> None:
-    client.portal.call(app.state.operations.drain)  # type: ignore[union-attr]
+    client.portal.call(app.state.lifecycle.drain)  # type: ignore[union-attr]
     for path in ("/ready", "/live"):
         response = client.get(path)
         assert (response.status_code, response.json()) == (503, {"status": "stopping"})

@@ -1,0 +1,103 @@
+"""Read the whole body of a request first, with a timeout and a size limit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from contextlib import suppress
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bythebook.errors import InvalidInput, TooLarge
+
+_TIMEOUT_S = 8.0  # for a body; with headers and error response, under ten
+_LINGER_S, _LINGER_BYTES = 1.0, 1024 * 1024  # read from a too large body before rejecting it
+_BODILESS = ("GET", "HEAD", "OPTIONS")
+
+
+class BodyLimitMiddleware:
+    def __init__(self, app: ASGIApp, *, largest: int, timeout_s: float = _TIMEOUT_S) -> None:
+        self._app = app
+        self._largest = largest
+        self._timeout_s = timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] in _BODILESS:
+            await self._app(scope, receive, send)
+            return
+        announced = Headers(scope=scope).get("content-length", "")
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                if announced.isdecimal() and int(announced[:20]) > self._largest:
+                    raise self._too_large()
+                body = await self._read(receive)
+        except TooLarge:
+            await _drain(receive)
+            raise
+        except TimeoutError:
+            raise InvalidInput("The body did not arrive in time.", hint="Send it again.") from None
+        if body is None:
+            return  # the client has disconnected
+        scope["state"]["body"] = body
+        await self._app(scope, _replay(body, receive), send)
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            if len(body) > self._largest:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return bytes(body)
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(
+            f"The body has more than {self._largest} bytes.", hint="Ask with less text."
+        )
+
+
+async def _drain(receive: Receive) -> None:
+    """Read on for a while: a client that is still sending would miss the error response."""
+    dropped = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER_S):
+            while dropped < _LINGER_BYTES:
+                message = await receive()
+                dropped += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a ``receive`` that yields the whole body, then the messages of the connection."""
+    pieces = [body]
+
+    async def replay() -> Message:
+        if pieces:
+            return {"type": "http.request", "body": pieces.pop(), "more_body": False}
+        return await receive()
+
+    return replay
+
+
+def field_of(body: bytes, name: str) -> object:
+    """Return a field of a JSON object; None if the body is not one or lacks the field."""
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return fields.get(name) if isinstance(fields, dict) else None
+
+
+def session_of(body: bytes) -> uuid.UUID | None:
+    """Return the ``session_id`` of a body if it is a UUID v4."""
+    try:
+        session = uuid.UUID(str(field_of(body, "session_id")))
+    except ValueError:
+        return None
+    return session if session.version == 4 else None
