@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the fault, load and attack suite and writes its figures into docs/reliability.md.
+# Runs the fault, load and attack suite and writes its figures into docs/operators/reliability.md.
 # Usage: sh reliability.sh [--full] [--processes N] [R1 S4 …]
 set -eu
 cd "$(dirname "$0")"

@@ -7,7 +7,7 @@ it has not heard before, each under one of several keys, as the widget asks: str
 and under an ``Idempotency-Key``. Of every part it notes the memory and the processors' time, and of
 the database what it commits and keeps, less what it takes at rest. Streams are held open by a
 writer that takes five seconds for a hundred sentences (``tests/server/slow_server.py``).
-``docs/scale.md`` reckons with the figures. With ``--write`` they go to ``bench/capacity.json`` and
+``docs/operators/scale.md`` reckons with the figures. With ``--write`` they go to ``bench/capacity.json`` and
 to the section *Capacity* of ``bench/RESULTS.md``. Linux only: it reads /proc.
 """
 

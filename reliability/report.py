@@ -1,4 +1,4 @@
-"""Run the reliability suite and write its figures into ``docs/reliability.md`` and ``.json``.
+"""Run the reliability suite and write its figures into ``docs/operators/reliability.md`` and ``.json``.
 
 python reliability/report.py [--full] [--processes N] [R1 S4 …]
 
@@ -21,14 +21,14 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "reliability"
-FIGURES = ROOT / "docs" / "reliability.json"
-PAGE = ROOT / "docs" / "reliability.md"
+FIGURES = ROOT / "docs" / "operators" / "reliability.json"
+PAGE = ROOT / "docs" / "operators" / "reliability.md"
 
 HEAD = """# Reliability
 
-The suite in [`reliability/`](../reliability) breaks the product on purpose: crashes, damaged files,
+The suite in [`reliability/`](../../reliability) breaks the product on purpose: crashes, damaged files,
 failing servers, load (rows R), and attacks (rows S; the threat model is in
-[SECURITY.md](../SECURITY.md)). Each row is a test that fails if its requirement is not met. CI runs
+[SECURITY.md](../../SECURITY.md)). Each row is a test that fails if its requirement is not met. CI runs
 every row with few repetitions. The figures on this page come from
 
 ```sh
@@ -99,7 +99,7 @@ def page_of(rows: list[dict[str, Any]]) -> str:
         repetitions = "" if row["full"] else " (few repetitions)"
         lines += [
             f"\n### {row['id']}",
-            f"\n{row['title']}. Test: [`{file.name}`](../reliability/{file.name})\n",
+            f"\n{row['title']}. Test: [`{file.name}`](../../reliability/{file.name})\n",
             f"- Tried{repetitions}: {row['procedure']}",
             f"- Result: {row['result']}",
             f"- Required: {row['requirement']}",

@@ -46,7 +46,7 @@ def test_the_page_on_models_names_them_all_and_says_what_is_said() -> None:
     from bythebook.providers.llm import openai
     from bythebook.wiring import WRITERS
 
-    page = (DOCS / "models.md").read_text("utf-8")
+    page = (ROOT / "docs" / "operators" / "models.md").read_text("utf-8")
     for provider in WRITERS:
         assert f"`{provider}:" in page
     light = {name for name in cohere.EMBEDDERS if "light" in name}
@@ -61,7 +61,7 @@ def test_the_page_on_models_names_them_all_and_says_what_is_said() -> None:
 
 
 def test_decisions_are_numbered_and_say_why() -> None:
-    pages = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+    pages = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
     for page in pages:
         text = page.read_text("utf-8")

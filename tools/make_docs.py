@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that are made from the code: api.md, cli.md, settings.md, errors.md.
+"""Write the generated pages of docs/reference: api.md, cli.md, settings.md, errors.md.
 
 And the examples and tables of errors in contracts.md, after their markers.
 
@@ -37,7 +37,7 @@ from bythebook.server.contracts import openai as openai_contract
 from bythebook.server.contracts import query as query_contract
 from bythebook.server.routes import Fail
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[1] / "docs" / "reference"
 _WIDTH = 100
 
 
@@ -85,7 +85,7 @@ def settings_page() -> str:
             '```toml\nembedder = "local:e5-small"\n\n[limits]\ntop_k = 8\n```\n',
             *rows,
             "\n`limits.*` hold for the command line and Python; over HTTP each contract has its "
-            "own ([why](decisions/0010-limits-per-contract.md)).\n",
+            "own ([why](../decisions/0010-limits-per-contract.md)).\n",
             "## Presets\n",
             "Each preset holds the constants of one contract; its file says where each comes "
             "from.\n",

@@ -1,4 +1,4 @@
-"""Writes what the product is made of: docs/sbom.json (CycloneDX) and docs/licences.md.
+"""Write the bill of materials: sbom.json (CycloneDX) and licences.md in docs/reference/.
 
 python tools/make_supply.py           write them
 python tools/make_supply.py --check   exit 1 if one is out of date
@@ -20,7 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements" / "run.txt"
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "reference"
 
 _REQUIREMENT = re.compile(r"([a-z0-9._-]+)(?:\[\S+\])?==([^ ;]+)(?: ; (.*?))? *(?: --hash|$)")
 # What packages write instead of an SPDX expression, and those that this platform cannot install.
@@ -118,7 +118,7 @@ def licences(found: list[Component]) -> str:
         "",
         "Every package that runs with By the Book, as `requirements/run.txt` locks it. Made by",
         "`python tools/make_supply.py`, like the bill of materials in [sbom.json](sbom.json)",
-        "(CycloneDX 1.6); the lock has their hashes. The models are named in [NOTICE](../NOTICE).",
+        "(CycloneDX 1.6); the lock has their hashes. The models are named in [NOTICE](../../NOTICE).",
         "",
         "| package | version | licence | only where |",
         "|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""What ``docs/scale.md`` reckons with is what ``bench/capacity.py`` measured."""
+"""What ``docs/operators/scale.md`` reckons with is what ``bench/capacity.py`` measured."""
 
 from __future__ import annotations
 

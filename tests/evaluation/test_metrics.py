@@ -103,7 +103,7 @@ def test_every_figure_has_a_name_and_every_share_lies_in_its_interval(drawn: lis
 
 
 def test_every_figure_is_explained_in_the_documentation() -> None:
-    page = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
+    page = (ROOT / "docs" / "authors" / "evaluation.md").read_text("utf-8")
     for name, metric in METRICS.items():
         kinds = ".KIND" if metric.only_by_kind else ""
         assert f"| `{name}{kinds}` | {metric.says} |" in page

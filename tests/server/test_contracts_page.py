@@ -1,4 +1,4 @@
-"""Every example of docs/contracts.md works as it is printed."""
+"""Every example of docs/reference/contracts.md works as it is printed."""
 
 from __future__ import annotations
 

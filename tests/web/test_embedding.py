@@ -1,4 +1,4 @@
-"""The widget on pages of others: by the Docusaurus plugin, and as docs/embedding.md says."""
+"""The widget on pages of others: by the Docusaurus plugin, and as docs/authors/widget.md says."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _ANSWER = "ROS 2 nodes exchange messages over topics."
 
 def _snippets() -> dict[str, str]:
     """What the documentation tells to put on a page of HTML."""
-    documented = (ROOT / "docs" / "embedding.md").read_text("utf-8")
+    documented = (ROOT / "docs" / "authors" / "widget.md").read_text("utf-8")
     blocks = re.findall(r"```html\n(.*?)```", documented, re.DOTALL)
     plain, with_options, mdbook, mkdocs, place = blocks
     assert "theme/head.hbs" in mdbook

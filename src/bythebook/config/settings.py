@@ -569,7 +569,7 @@ def load_settings(
         said, name = validation.message_of(error.errors(), merged)
         raise ConfigurationError(
             f"The setting {name} cannot be used: {said.removeprefix(f'{name}: ')}",
-            hint="docs/settings.md lists every setting.",
+            hint="docs/reference/settings.md lists every setting.",
         ) from None
 
 
