@@ -2,13 +2,13 @@
 
     python -m bench.capacity [--questions 400] [--streams 200] [--write]
 
-Starts the house of ``tools/grown.py`` with the sample book, lets it rest, and asks questions that
-it has not heard before, each under one of several keys, as the widget asks: streamed, in a thread,
-and under an ``Idempotency-Key``. Of every part it notes the memory and the processors' time, and of
-the database what it commits and keeps, less what it takes at rest. Streams are held open by a
-writer that takes five seconds for a hundred sentences (``tests/server/slow_server.py``).
-``docs/operators/scale.md`` reckons with the figures. With ``--write`` they go to ``bench/capacity.json`` and
-to the section *Capacity* of ``bench/RESULTS.md``. Linux only: it reads /proc.
+Starts the scaled-out deployment of ``tools/grown.py`` with the sample book, lets it idle, and asks
+new questions as the widget asks them: streamed, in a thread, with an ``Idempotency-Key`` and one of
+several API keys. For every service it records memory and CPU time, and for the database commits and
+storage, minus the idle load. Streams are held open by a writer that takes five seconds for a
+hundred sentences (``tests/server/slow_server.py``). ``docs/operators/scale.md`` uses the figures.
+``--write`` stores them in ``bench/capacity.json`` and in the section *Capacity* of
+``bench/RESULTS.md``. Linux only: it reads /proc.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run the reliability suite and write its figures into ``docs/operators/reliability.md`` and ``.json``.
+"""Run the reliability suite and write its figures into ``docs/operators/reliability.md``.
 
 python reliability/report.py [--full] [--processes N] [R1 S4 …]
 
@@ -26,10 +26,10 @@ PAGE = ROOT / "docs" / "operators" / "reliability.md"
 
 HEAD = """# Reliability
 
-The suite in [`reliability/`](../../reliability) breaks the product on purpose: crashes, damaged files,
-failing servers, load (rows R), and attacks (rows S; the threat model is in
-[SECURITY.md](../../SECURITY.md)). Each row is a test that fails if its requirement is not met. CI runs
-every row with few repetitions. The figures on this page come from
+The suite in [`reliability/`](../../reliability) breaks the product on purpose: crashes, damaged
+files, failing servers, load (rows R), and attacks (rows S; the threat model is in
+[SECURITY.md](../../SECURITY.md)). Each row is a test that fails if its requirement is not met. CI
+runs every row with few repetitions. The figures on this page come from
 
 ```sh
 sh reliability.sh --full     # all rows, with all repetitions

@@ -118,7 +118,7 @@ def licences(found: list[Component]) -> str:
         "",
         "Every package that runs with By the Book, as `requirements/run.txt` locks it. Made by",
         "`python tools/make_supply.py`, like the bill of materials in [sbom.json](sbom.json)",
-        "(CycloneDX 1.6); the lock has their hashes. The models are named in [NOTICE](../../NOTICE).",
+        "(CycloneDX 1.6); the lock has their hashes. The models are in [NOTICE](../../NOTICE).",
         "",
         "| package | version | licence | only where |",
         "|---|---|---|---|",

@@ -22,7 +22,7 @@ def serve(
     embedder: options.Embedder = None,
     writer: options.Writer = None,
 ) -> None:
-    """Serve the book over HTTP: a web page at / and the API (docs/reference/api.md lists the routes)."""
+    """Serve the book over HTTP: a web page at / and the API (documented at /docs)."""
     import asyncio
 
     from bythebook.server.access import needs_keys

@@ -1,8 +1,8 @@
 """Generate a question set by rules from the sentences and headings of a book.
 
 Each question is answered by one known section. Some are asked twice: as they are, and with that
-section held out, when the right reply is a refusal. docs/authors/evaluation.md describes the value and
-the limits of such questions.
+section held out, when the right reply is a refusal. docs/authors/evaluation.md describes the
+value and the limits of such questions.
 """
 
 from __future__ import annotations
