@@ -42,7 +42,7 @@ from reliability.rows import Rows
 pytestmark = pytest.mark.loopback
 
 # Patience for a hundred calls at once on a busy machine.
-_IN_COMPANY = {"timeout_s": 5.0, "first_token_s": 2.5, "gap_s": 1.0}
+_IN_COMPANY = {"timeout_s": 5.0, "first_token_timeout_s": 2.5, "idle_timeout_s": 1.0}
 _ROLES: tuple[TextRole, ...] = ("query", "passage")
 _SECRETS = ("sk-secret", "127.0.0.1", "VENDOR", "Traceback")
 
@@ -264,8 +264,10 @@ def _drafts() -> Outcomes:
 
 def _embeddings(role: TextRole) -> Outcomes:
     async def call(url: str, web: HttpClient) -> None:
-        name, most = "openai:text-embedding-3-small", _IN_COMPANY["first_token_s"]
-        async with embedder_at(url, name, web=web, timeout_s=most, question_s=most) as embedder:
+        name, most = "openai:text-embedding-3-small", _IN_COMPANY["first_token_timeout_s"]
+        async with embedder_at(
+            url, name, web=web, timeout_s=most, query_timeout_s=most
+        ) as embedder:
             await embedder.embed(["a kite"], role=role)
 
     return _all_at_once(EMBEDDING_FAULTS, call)
@@ -300,7 +302,9 @@ def test_every_fault_is_one_error_in_time_and_told_by_every_contract(rows: Rows)
     for role in _ROLES:
         vectors = _embeddings(role)
         untold += _untold(vectors, EMBEDDING_FAULTS, EmbedderFailed)
-        beyond += [seconds - _IN_COMPANY["first_token_s"] for _, seconds in vectors.values()]
+        beyond += [
+            seconds - _IN_COMPANY["first_token_timeout_s"] for _, seconds in vectors.values()
+        ]
         errors += [error for error, _ in vectors.values() if error]
     with Teller() as teller:
         untold += [wrong for error in [*errors, *KINDS] for wrong in teller.wrong(error)]

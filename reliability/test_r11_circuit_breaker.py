@@ -20,7 +20,7 @@ from reliability.rows import Rows
 pytestmark = pytest.mark.loopback
 
 _AT_ONCE = 20  # readers who ask in the same second
-_CALM = {"timeout_s": 30.0, "first_token_s": 30.0, "gap_s": 30.0}
+_CALM = {"timeout_s": 30.0, "first_token_timeout_s": 30.0, "idle_timeout_s": 30.0}
 _DOWN: list[Step] = refuse(500, retry_after="60")  # so long a wait that no call is repeated
 
 

@@ -201,7 +201,7 @@ async def test_nothing_is_kept_where_it_should_not_be(rows: Rows, tmp_path: Path
             {
                 "home": tmp_path / f"home-{with_text}",
                 "log": {"text": with_text},
-                "door": {"keys": "required", "pepper": _PEPPER},
+                "access": {"keys": "required", "pepper": _PEPPER},
             },
             environ={},
         )

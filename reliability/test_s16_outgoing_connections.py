@@ -67,7 +67,12 @@ async def _ask(writer: str, url: str, folder: Path, questions: int) -> int:
             "home": folder / "home",
             "writer": writer,
             "embedder": "openai:text-embedding-3-small",
-            "model": {"base_url": url, "api_key": _KEY, "timeout_s": 20, "first_token_s": 20},
+            "model": {
+                "base_url": url,
+                "api_key": _KEY,
+                "timeout_s": 20,
+                "first_token_timeout_s": 20,
+            },
             "embedding": {"base_url": url, "api_key": _KEY},
         },
         environ={"OPENAI_API_KEY": "sk-canary-of-the-account"},

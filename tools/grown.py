@@ -88,7 +88,7 @@ def running_house(folder: Path, docs: Path, *, servers: int = 2) -> Iterator[Hou
             **_quiet(os.environ),
             "BYTHEBOOK_HOME": str(folder / "home"),
             "BYTHEBOOK_PEPPER": secrets.token_hex(32),
-            "BYTHEBOOK_COUNTS": f"redis://127.0.0.1:{redis.port}/0",
+            "BYTHEBOOK_RATE_LIMIT_STORE": f"redis://127.0.0.1:{redis.port}/0",
             "BYTHEBOOK_TRUSTED_PROXIES": "127.0.0.1/32",
             "DATABASE_URL": postgres.new_database(),
             "QDRANT_URL": ",".join(node.url for node in nodes),

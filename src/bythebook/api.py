@@ -64,7 +64,7 @@ def respond(query: Query | str, *, settings: Settings | None = None, **flags: An
     """
     settings = settings or load_settings(flags)
     if not isinstance(query, Query):
-        query = Query(text=limits_of("book").check_question(_words(query)))
+        query = Query(text=limits_of("query").check_question(_words(query)))
     question = read(query)
     return show(use_library(settings, lambda library: library.reply(question)))
 

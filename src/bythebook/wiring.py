@@ -112,7 +112,7 @@ def open_book(
         make_writer=_writer(settings, hosted),
         make_fallback=_fallback(settings),
         context_tokens=settings.limits.context_tokens,
-        spare=KeywordStore if settings.spare == "words" and existing is None else None,
+        spare=KeywordStore if settings.index_fallback == "keyword" and existing is None else None,
         switch=switch if settings.embedder == AUTO and existing is None else None,
         on_close=hosted.close,
         known=AnswerCache() if settings.model.cache else None,
@@ -293,14 +293,15 @@ def open_access_stores(settings: Settings | None = None) -> AccessStores:
     from bythebook.providers.sql.access import SqlCounter, SqlReplies, open_counts
 
     keys = open_keys(settings)
-    shared = _redis(settings.door.counts) if settings.door.counts.startswith("redis") else None
+    store = settings.access.rate_limit_store
+    shared = _redis(store) if store.startswith("redis") else None
     try:
         engine = open_counts(settings.database_url, settings.home)
     except DatabaseFailed:
         # A book on a read-only disk can still be queried; each worker keeps its own state.
         _log.warning("the door remembers nothing beyond this process: no database to write")
         return AccessStores(keys, shared or MemoryCounter(), MemoryReplies())
-    if settings.door.counts == "database":
+    if store == "database":
         shared = SqlCounter(engine)
     counter = FallbackCounter(shared, MemoryCounter()) if shared else MemoryCounter()
     return AccessStores(keys, counter, SqlReplies(engine))
@@ -337,7 +338,7 @@ def open_store_probes(settings: Settings) -> dict[str, Probe]:
             await library.context()
 
     async def counts() -> None:
-        counter = _redis(settings.door.counts)
+        counter = _redis(settings.access.rate_limit_store)
         try:
             await counter.take("check", limit=1, seconds=1)
         finally:
@@ -348,7 +349,7 @@ def open_store_probes(settings: Settings) -> dict[str, Probe]:
     if settings.store == "qdrant":
         probes["store qdrant"] = server
     probes["index"] = index
-    if settings.door.counts.startswith("redis"):
+    if settings.access.rate_limit_store.startswith("redis"):
         probes["counts redis"] = counts
     return probes
 

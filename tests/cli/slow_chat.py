@@ -47,7 +47,7 @@ def main() -> None:
         make_writer=lambda index: SlowWriter(),
     )
     asyncio.run(library.ingest(read(Path(sys.argv[1]))))
-    settings = load_settings({"limits": {"floor": 0.0}}, environ={})
+    settings = load_settings({"limits": {"min_score": 0.0}}, environ={})
     sys.exit(hold(library, partial(question_for, settings=settings), Opening()))
 
 

@@ -86,7 +86,7 @@ def test_what_is_away_is_named_one_by_one(small_home: Path) -> None:
         BYTHEBOOK_WRITER="ollama:llama3",
         OLLAMA_HOST=f"http://{nowhere}",
         QDRANT_URL=f"http://{nowhere}",
-        BYTHEBOOK_COUNTS=f"redis://{nowhere}/0",
+        BYTHEBOOK_RATE_LIMIT_STORE=f"redis://{nowhere}/0",
     )
     assert done.exit_code == 3
     lines = done.output.splitlines()

@@ -170,7 +170,7 @@ def test_bad_input_is_one_sentence_with_its_cure(small_home: Path, tmp_path: Pat
         ("ask", "kites", "--home", str(tmp_path / "nowhere")): "bythebook ingest",
         ("ask", "kites", "--embedder", "acme:big", "--home", str(small_home)): "provider:model",
         ("ask", "kites", "--embedder", "local:x", "--home", str(small_home)): "minilm",
-        ("ask", "kites", "--preset", "x", "--home", str(small_home)): "agent",
+        ("ask", "kites", "--preset", "x", "--home", str(small_home)): "envelope",
         ("ask", "--batch", str(tmp_path / "none"), "--home", str(small_home)): "cannot be read",
         ("ingest", str(empty), "--home", str(tmp_path / "h")): ".md",
         ("ingest", str(tmp_path / "none"), "--home", str(tmp_path / "h")): "none",

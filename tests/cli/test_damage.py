@@ -91,7 +91,7 @@ def test_brackets_in_headings_are_text(tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert run("ingest", str(docs), "--home", str(home)).returncode == 0
     for floor in ("0.01", "0.99"):
-        done = ask(home, "About closing tags?", BYTHEBOOK_FLOOR=floor)
+        done = ask(home, "About closing tags?", BYTHEBOOK_MIN_SCORE=floor)
         assert "About [bold] and [/closing] tags" in done.stdout
         assert done.stderr == ""
 

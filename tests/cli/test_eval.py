@@ -61,13 +61,13 @@ def test_a_book_makes_its_own_questions(sample_home: Path, tmp_path: Path) -> No
     assert figures["auroc.held_out"] > 0.7
 
 
-def test_the_floor_is_an_option(sample_home: Path) -> None:
+def test_eval_accepts_a_minimum_score(sample_home: Path) -> None:
     options = ("--limit", "6", "--home", str(sample_home), "--json")
-    done = run("eval", _QUESTIONS, "--floor", "0", *options)
+    done = run("eval", _QUESTIONS, "--min-score", "0", *options)
     assert json.loads(done.stdout)["figures"]["coverage"] == 1
     wrong = run("eval", _QUESTIONS, "--floor", "7", *options)
     assert wrong.returncode == 2
-    assert "floor" in wrong.stderr
+    assert "limits.floor is now called limits.min_score" in wrong.stderr
 
 
 def test_what_cannot_be_used_is_said_before_anything_is_asked(

@@ -1,4 +1,4 @@
-"""Settings: flag over environment over file over preset over default."""
+"""Settings: precedence, presets, limits, secrets and error messages."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ def _load(
     return load_settings(flags, environ=env, directory=tmp_path)
 
 
-def test_the_strongest_source_wins(tmp_path: Path) -> None:
+def test_flag_over_environment_over_file_over_default(tmp_path: Path) -> None:
     toml = 'home = "from-file"\n[limits]\ntop_k = 7\n'
     assert _load(tmp_path).limits.top_k == 5
     assert _load(tmp_path, toml).limits.top_k == 7
@@ -28,27 +28,27 @@ def test_the_strongest_source_wins(tmp_path: Path) -> None:
     assert settings.home == Path("from-file")
 
 
-def test_a_preset_is_weaker_than_the_file(tmp_path: Path) -> None:
-    settings = _load(tmp_path, 'preset = "chat"\n[limits]\nfloor = 0.6\n')
-    assert (settings.limits.floor, settings.limits.max_top_k) == (0.6, 10)
+def test_the_file_overrides_the_preset(tmp_path: Path) -> None:
+    settings = _load(tmp_path, 'preset = "chat"\n[limits]\nmin_score = 0.6\n')
+    assert (settings.limits.min_score, settings.limits.max_top_k) == (0.6, 10)
 
 
 @pytest.mark.parametrize(
-    ("name", "top_k", "most", "floor", "collection"),
+    ("name", "top_k", "most", "min_score", "collection"),
     [
-        ("book", 5, 5, 0.75, "physical_ai_textbook"),
-        ("agent", 5, 20, 0.5, "physical-ai-textbook"),
+        ("query", 5, 5, 0.75, "physical_ai_textbook"),
+        ("ask", 5, 20, 0.5, "physical-ai-textbook"),
         ("envelope", 5, 20, 0.4, "physical-ai-textbook"),
         ("plain", 5, 5, 0.5, "physical-ai-textbook-v1"),
         ("chat", 5, 10, 0.7, "textbook_chunks"),
     ],
 )
 def test_presets_hold_the_constants_of_their_contract(
-    name: str, top_k: int, most: int, floor: float, collection: str
+    name: str, top_k: int, most: int, min_score: float, collection: str
 ) -> None:
     settings = load_settings({"preset": name}, environ={}, directory=Path("/nonexistent"))
     limits = settings.limits
-    assert (limits.top_k, limits.max_top_k, limits.floor) == (top_k, most, floor)
+    assert (limits.top_k, limits.max_top_k, limits.min_score) == (top_k, most, min_score)
     assert settings.collection.name == collection
     assert limits_of(name) == limits
 
@@ -57,26 +57,16 @@ def test_presets_hold_the_constants_of_their_contract(
     ("text", "name"),
     [
         ("", "bythebook"),
-        ('preset = "agent"', "physical-ai-textbook"),
+        ('preset = "ask"', "physical-ai-textbook"),
         ('[collection]\nname = "mine"', "mine"),
         ("[collection]\nexisting = true", "physical-ai-textbook"),
     ],
 )
-def test_a_collection_has_a_preset_name_only_where_that_was_chosen(
-    tmp_path: Path, text: str, name: str
-) -> None:
+def test_only_a_chosen_preset_names_the_collection(tmp_path: Path, text: str, name: str) -> None:
     assert _load(tmp_path, text).collection.name == name
 
 
-def test_the_dimension_of_a_collection_is_no_setting_any_more(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    settings = _load(tmp_path, '[collection]\nname = "mine"\ndimension = 1024\n')
-    assert settings.collection.name == "mine"
-    assert "collection.dimension has no effect" in caplog.text
-
-
-def test_limits_speak_plainly() -> None:
+def test_errors_name_the_exceeded_limit() -> None:
     with pytest.raises(InvalidInput, match="500 are allowed"):
         limits_of("envelope").check_question("x" * 501)
     with pytest.raises(InvalidInput, match="501 words"):
@@ -87,7 +77,7 @@ def test_limits_speak_plainly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("toml", "said"),
+    ("toml", "message"),
     [
         ("nonsense = 1", "nonsense"),
         ("[limits]\ntop_k = 0", "limits.top_k"),
@@ -95,12 +85,12 @@ def test_limits_speak_plainly() -> None:
         ('preset = "s9"', "s9"),
     ],
 )
-def test_a_wrong_setting_is_named(tmp_path: Path, toml: str, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_an_invalid_setting_is_named(tmp_path: Path, toml: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         _load(tmp_path, toml)
 
 
-def test_an_address_of_qdrant_means_that_the_index_lives_there(tmp_path: Path) -> None:
+def test_a_qdrant_url_selects_the_qdrant_store(tmp_path: Path) -> None:
     assert _load(tmp_path).store == "edge"
     assert _load(tmp_path, QDRANT_URL="http://127.0.0.1:6333").store == "qdrant"
     assert _load(tmp_path, QDRANT_URL="http://q:6333", BYTHEBOOK_STORE="edge").store == "edge"
@@ -112,13 +102,13 @@ def test_an_address_of_qdrant_means_that_the_index_lives_there(tmp_path: Path) -
 @pytest.mark.parametrize(
     "url", ["q:6333", "ftp://q", "http:///q", "http://q:99999", "http://[::1", "http://me:key@q"]
 )
-def test_an_address_that_is_none_is_refused_without_being_shown(tmp_path: Path, url: str) -> None:
+def test_an_invalid_url_is_refused_without_being_shown(tmp_path: Path, url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"qdrant\.url") as failure:
         _load(tmp_path, QDRANT_URL=url)
     assert url not in str(failure.value)
 
 
-def test_the_key_of_qdrant_is_never_shown(tmp_path: Path) -> None:
+def test_the_qdrant_key_is_never_shown(tmp_path: Path) -> None:
     settings = _load(tmp_path, QDRANT_URL="http://q:6333", QDRANT_API_KEY="open-sesame")
     assert settings.qdrant.api_key is not None
     assert settings.qdrant.api_key.get_secret_value() == "open-sesame"
@@ -134,7 +124,7 @@ def test_every_variable_names_a_setting() -> None:
             model = model.model_fields[name].annotation
 
 
-def test_every_preset_says_where_its_constants_come_from() -> None:
+def test_every_preset_documents_its_constants() -> None:
     from bythebook.config import settings
 
     folder = Path(settings.__file__).parent / "presets"

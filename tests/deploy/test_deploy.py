@@ -126,7 +126,7 @@ def test_the_book_is_spread_as_the_cluster_is(services: dict[str, dict[str, Any]
     nodes = [name for name in services if name.startswith("qdrant-")]
     assert [url.split("/")[2].split(":")[0] for url in settings.qdrant.urls] == nodes
     assert 1 < settings.qdrant.replication <= len(nodes)
-    assert settings.door.keys == "required"
+    assert settings.access.keys == "required"
 
 
 def test_what_compose_sets_arrives_in_the_settings(services: dict[str, dict[str, Any]]) -> None:
@@ -159,7 +159,7 @@ def _settings_of(given: Mapping[str, str]) -> Settings:
 
 def _hosts(settings: Settings) -> set[str | None]:
     """Of the stores that a server asks."""
-    stores = [settings.database_url or "", settings.door.counts, *settings.qdrant.urls]
+    stores = [settings.database_url or "", settings.access.rate_limit_store, *settings.qdrant.urls]
     return {urlsplit(str(store)).hostname for store in stores}
 
 

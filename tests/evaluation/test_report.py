@@ -15,7 +15,7 @@ from bythebook.evaluation.report import report
 from bythebook.evaluation.targets import compare, read_bar
 from tests.evaluation.cases import answered, of_kind, refused, unfounded, withheld
 
-_SETUP = {"embedder": "fake:bag", "floor": 0.5}
+_SETUP = {"embedder": "fake:bag", "min_score": 0.5}
 _HOSTILE = "</title><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;\x00\u202e]]>"
 
 

@@ -41,7 +41,7 @@ async def embedder(request: pytest.FixtureRequest, provider: Loopback) -> AsyncI
     if request.param in _EMBEDDERS:
         yield _EMBEDDERS[request.param]
     else:
-        patience = {"timeout_s": 60, "question_s": 60}
+        patience = {"timeout_s": 60, "query_timeout_s": 60}
         async with embedder_at(provider.url, request.param, **patience) as embedder:
             yield embedder
 

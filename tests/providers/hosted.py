@@ -19,8 +19,8 @@ from bythebook.wiring import EMBEDDERS, choose
 
 QUESTION, EVIDENCE = Question("What lifts a kite?"), Evidence()
 # Time-outs that no busy machine reaches; and, for tests of time-outs, some that come at once.
-CALM = {"timeout_s": 60.0, "first_token_s": 60.0, "gap_s": 60.0}
-HURRIED = {"timeout_s": 1.0, "first_token_s": 0.4, "gap_s": 0.3}
+CALM = {"timeout_s": 60.0, "first_token_timeout_s": 60.0, "idle_timeout_s": 60.0}
+HURRIED = {"timeout_s": 1.0, "first_token_timeout_s": 0.4, "idle_timeout_s": 0.3}
 
 
 def settings_for(
@@ -76,7 +76,7 @@ async def embedder_at(
     **embedding: Any,
 ) -> AsyncIterator[HostedEmbedder]:
     own = None if web else HttpClient()
-    chosen = {"base_url": url, "api_key": "sk-secret", "question_s": 60.0, "timeout_s": 60.0}
+    chosen = {"base_url": url, "api_key": "sk-secret", "query_timeout_s": 60.0, "timeout_s": 60.0}
     settings = load_settings({"embedding": {**chosen, **embedding}}, environ=environ or {})
     make, provider, model = choose(EMBEDDERS, name)
     try:

@@ -33,7 +33,7 @@ _HASH = "d" * 64
 def _payload(preset: str, number: int, text: str) -> dict[str, Any]:
     """The payload of a passage in each contract's layout."""
     return {
-        "book": {
+        "query": {
             "text": text,
             "module": "module-1",
             "week": number + 1,
@@ -44,7 +44,7 @@ def _payload(preset: str, number: int, text: str) -> dict[str, Any]:
             "hasCode": number == 2,
             "language": "en",
         },
-        "agent": {
+        "ask": {
             "content": text,
             "source_url": f"https://example.org/docs/page{number}",
             "section_title": f"Section {number}",
@@ -115,7 +115,7 @@ def _library(node: Node, preset: str, name: str, *, dimension: int, **more: Any)
 
 @pytest.mark.parametrize(
     ("preset", "dimension"),
-    [("book", 1024), ("agent", 1024), ("envelope", 1024), ("plain", 768), ("chat", 1536)],
+    [("query", 1024), ("ask", 1024), ("envelope", 1024), ("plain", 768), ("chat", 1536)],
 )
 async def test_a_collection_in_each_layout_is_asked(
     preset: str, dimension: int, qdrant_server: list[Node]
@@ -128,7 +128,7 @@ async def test_a_collection_in_each_layout_is_asked(
         assert "100 degrees" in reply.outcome.text
         place = reply.outcome.citations[0].place
         assert (place.chapter, place.section) == ("Chapter 1", ("Section 0",))
-        if preset in ("agent", "envelope", "chat"):
+        if preset in ("ask", "envelope", "chat"):
             assert place.url == "https://example.org/docs/page0"
         if preset == "plain":
             assert place.file == "01-household.mdx"
@@ -139,12 +139,12 @@ async def test_a_collection_in_each_layout_is_asked(
 
 async def test_its_own_fields_are_filtered_by_our_names(qdrant_server: list[Node]) -> None:
     (node,) = qdrant_server
-    async with _collection(node, "agent", dimension=64) as name:
-        library = _library(node, "agent", name, dimension=64)
+    async with _collection(node, "ask", dimension=64) as name:
+        library = _library(node, "ask", name, dimension=64)
         found = await library.search(Question("wind", filters={"section": "Section 2"}))
         assert [hit.passage.place.heading for hit in found.hits] == ["Section 2"]
-    async with _collection(node, "book", dimension=64) as name:
-        library = _library(node, "book", name, dimension=64)
+    async with _collection(node, "query", dimension=64) as name:
+        library = _library(node, "query", name, dimension=64)
         found = await library.search(Question("wind", filters={"week": 2, "hasCode": False}))
         assert [hit.passage.metadata.week for hit in found.hits] == [2]
 
@@ -166,7 +166,7 @@ async def test_what_does_not_fit_is_named_with_its_cure(qdrant_server: list[Node
         with pytest.raises(EmbedderMismatch, match=r"dimension 64.*makes 32"):
             await _library(node, "chat", name, dimension=32).context()
         with pytest.raises(ConfigurationError, match=r"collection\.fields"):
-            await _library(node, "agent", name, dimension=64).context()
+            await _library(node, "ask", name, dimension=64).context()
         with pytest.raises(ConfigurationError, match=r"collection\.name"):
             await _library(node, "chat", "nowhere", dimension=64).context()
 

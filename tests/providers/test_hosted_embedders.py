@@ -51,7 +51,7 @@ async def test_cohere_is_told_what_a_text_is_for_and_never_to_cut_it(provider: L
 @pytest.mark.loopback
 async def test_gemini_is_told_the_task_and_the_dimension(provider: Loopback) -> None:
     async with embedder_at(
-        provider.url + "/v1beta", "gemini:gemini-embedding-001", question_s=20
+        provider.url + "/v1beta", "gemini:gemini-embedding-001", query_timeout_s=20
     ) as embedder:
         [vector] = await embedder.embed(["a question"], role="query")
     [request] = provider.requests
@@ -86,7 +86,7 @@ async def test_no_more_batches_than_allowed_are_under_way(provider: Loopback) ->
 
     provider.script = script
     name = "cohere:embed-english-v3.0"
-    async with embedder_at(provider.url, name, at_once=3) as embedder:
+    async with embedder_at(provider.url, name, concurrency=3) as embedder:
         await embedder.embed(["x"] * 96 * 8, role="passage")
     assert most == 3
     assert len(provider.requests) == 8
@@ -178,7 +178,7 @@ def test_an_ingest_that_dies_in_the_middle_goes_on_where_it_stopped(
         {
             "home": tmp_path / "home",
             "embedder": "openai:tiny@32",
-            "embedding": {"base_url": provider.url, "timeout_s": 20, "question_s": 20},
+            "embedding": {"base_url": provider.url, "timeout_s": 20, "query_timeout_s": 20},
         },
         environ={},
     )

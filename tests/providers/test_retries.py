@@ -70,7 +70,7 @@ async def test_what_fails_before_the_first_token_is_asked_again(provider: Loopba
         lambda request: [STREAM, delta("", role="assistant")],  # cut before a word
         lambda request: chat("A kite ", "flies."),
     )
-    async with writer_at(provider.url, first_token_s=60, timeout_s=60) as writer:
+    async with writer_at(provider.url, first_token_timeout_s=60, timeout_s=60) as writer:
         text, used = await drafted(writer)
     assert (text, used.prompt_tokens, used.completion_tokens) == ("A kite flies.", 40, 9)
     assert len(provider.requests) == 3
@@ -79,7 +79,7 @@ async def test_what_fails_before_the_first_token_is_asked_again(provider: Loopba
 async def test_what_fails_after_the_first_token_is_not(provider: Loopback) -> None:
     provider.requests.clear()
     provider.script = lambda request: [STREAM, delta("A kite ")]
-    async with writer_at(provider.url, first_token_s=60, timeout_s=60) as writer:
+    async with writer_at(provider.url, first_token_timeout_s=60, timeout_s=60) as writer:
         with pytest.raises(WriterFailed, match="broke off"):
             await drafted(writer)
     assert len(provider.requests) == 1

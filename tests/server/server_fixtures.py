@@ -38,7 +38,7 @@ def serving(
 ) -> Iterator[Serving]:
     """The small application of ``doorway.py`` behind the real door, on real worker processes."""
     (port,) = free_ports(1)
-    environment = {**os.environ, "BYTHEBOOK_HOME": str(home), "BYTHEBOOK_COUNTS": counts}
+    environment = {**os.environ, "BYTHEBOOK_HOME": str(home), "BYTHEBOOK_RATE_LIMIT_STORE": counts}
     environment |= {"DATABASE_URL": database} if database else {}
     command = [str(Path(sys.executable).with_name("granian")), "--interface", "asgi", "--factory"]
     command += ["--port", str(port), "--workers", str(workers), "--no-ws", "--log-level", "warning"]

@@ -108,9 +108,9 @@ async def test_no_log_holds_a_key(stores: AccessStores, caplog: pytest.LogCaptur
         ({"server": {"host": "::1"}}, False),
         ({"server": {"host": "0.0.0.0"}}, True),
         ({"server": {"host": "192.0.2.1"}}, True),
-        ({"door": {"trusted_proxies": ["127.0.0.1/32"]}}, True),
-        ({"server": {"host": "0.0.0.0"}, "door": {"keys": "open"}}, False),
-        ({"door": {"keys": "required"}}, True),
+        ({"access": {"trusted_proxies": ["127.0.0.1/32"]}}, True),
+        ({"server": {"host": "0.0.0.0"}, "access": {"keys": "open"}}, False),
+        ({"access": {"keys": "required"}}, True),
     ],
 )
 def test_keys_are_needed_where_others_can_reach(flags: dict[str, Any], expected: bool) -> None:
@@ -328,8 +328,8 @@ async def test_a_refusal_can_be_read_by_the_page_that_asked() -> None:
 def test_only_exact_origins_can_be_set(origin: str) -> None:
     from bythebook.errors import ConfigurationError
 
-    with pytest.raises(ConfigurationError, match=r"door\.origins"):
-        load_settings({"door": {"origins": [origin]}}, environ={})
+    with pytest.raises(ConfigurationError, match=r"access\.origins"):
+        load_settings({"access": {"origins": [origin]}}, environ={})
 
 
 def test_lists_of_the_environment_have_commas() -> None:
@@ -339,12 +339,14 @@ def test_lists_of_the_environment_have_commas() -> None:
             "BYTHEBOOK_TRUSTED_PROXIES": "10.0.0.0/8,::1",
         }
     )
-    assert settings.door.origins == ("https://a.example", "https://b.example")
-    assert settings.door.trusted_proxies == ("10.0.0.0/8", "::1")
+    assert settings.access.origins == ("https://a.example", "https://b.example")
+    assert settings.access.trusted_proxies == ("10.0.0.0/8", "::1")
 
 
 def test_secrets_are_not_shown() -> None:
-    flags = {"door": {"pepper": "sixteen letters or more", "counts": "redis://:secret@h:1/0"}}
+    flags = {
+        "access": {"pepper": "sixteen letters or more", "rate_limit_store": "redis://:secret@h:1/0"}
+    }
     settings = load_settings(flags, environ={})
     shown = settings.model_dump_json() + repr(settings)
     assert "secret" not in shown and "sixteen" not in shown

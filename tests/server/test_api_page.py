@@ -53,7 +53,7 @@ def test_every_link_on_it_leads_to_a_part_of_it(client: TestClient) -> None:
 
 @pytest.mark.parametrize(("keys", "said"), [("required", "needed"), ("open", "open")])
 def test_it_is_public_and_says_whether_keys_are_needed(library: Book, keys: str, said: str) -> None:
-    settings = Settings.model_validate({"door": Rules.model_validate({"keys": keys})})
+    settings = Settings.model_validate({"access": Rules.model_validate({"keys": keys})})
     with TestClient(create_app(library, settings)) as client:
         response = client.get("/docs")
         assert response.status_code == 200

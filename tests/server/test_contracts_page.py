@@ -71,7 +71,7 @@ def test_every_contract_has_a_section_with_its_errors(contract: str) -> None:
 def test_every_setting_and_header_that_it_names_exists() -> None:
     settings = (DOCS / "settings.md").read_text("utf-8")
     api = (DOCS / "api.md").read_text("utf-8")
-    for name in re.findall(r"`((?:door|server|collection|limits)\.\w+)`", _PAGE):
+    for name in re.findall(r"`((?:access|server|collection|limits)\.\w+)`", _PAGE):
         assert f"`{name}`" in settings, name
     for name in re.findall(r"`((?:X-|RateLimit-|Idempot)[\w-]+)", _PAGE):
         assert name in api, name

@@ -89,7 +89,7 @@ def test_every_operation_declares_keys_and_headers(
 
 
 def test_a_server_that_needs_keys_says_so(library: Book) -> None:
-    settings = Settings(door=Rules(keys="required"))
+    settings = Settings(access=Rules(keys="required"))
     described = create_app(library, settings).openapi()
     schemes = described["components"]["securitySchemes"]
     assert (schemes["bearer"]["scheme"], schemes["apiKey"]["name"]) == ("bearer", "X-API-Key")

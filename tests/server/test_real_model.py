@@ -44,7 +44,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _settings(home: Path, llama: str, writer: str, **model: Any) -> Settings:
-    patient = {"timeout_s": 55, "first_token_s": 50, "gap_s": 20, "max_output_tokens": 30}
+    patient = {
+        "timeout_s": 55,
+        "first_token_timeout_s": 50,
+        "idle_timeout_s": 20,
+        "max_output_tokens": 30,
+    }
     chosen = {"base_url": llama, **patient, **model}
     return load_settings({"home": home, "writer": writer, "model": chosen}, environ={})
 

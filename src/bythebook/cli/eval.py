@@ -45,9 +45,10 @@ def evaluate(
     preset: options.Preset = None,
     embedder: options.Embedder = None,
     writer: options.Writer = None,
-    floor: Annotated[
-        float | None, typer.Option("--floor", help="Least calibrated score of a passage used.")
+    min_score: Annotated[
+        float | None, typer.Option("--min-score", help="Minimum calibrated score of a passage.")
     ] = None,
+    floor: Annotated[float | None, typer.Option("--floor", hidden=True)] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="Ask only so many, of every kind.")
     ] = None,
@@ -74,7 +75,7 @@ def evaluate(
 ) -> None:
     """Measure answers and refusals on a question set. Exit code 4: a --bar was missed."""
     chosen = {"home": home, "preset": preset, "embedder": embedder, "writer": writer}
-    settings = options.load(**chosen, limits={"floor": floor})
+    settings = options.load(**chosen, limits={"min_score": min_score, "floor": floor})
     if make is not None:
         if files or bar or html:
             raise InvalidInput("--make only makes questions.", hint="Evaluate them afterwards.")
@@ -178,7 +179,7 @@ def _setup(settings: Settings) -> dict[str, Any]:
         "embedder": settings.embedder,
         "writer": settings.writer,
         "preset": settings.preset,
-        "floor": limits.floor,
+        "min_score": limits.min_score,
         "top_k": limits.check_top_k(None),
     }
 

@@ -21,7 +21,9 @@ Home = Annotated[
 ]
 Preset = Annotated[
     str | None,
-    typer.Option("--preset", help="Contract to start from: book, agent, envelope, plain, chat."),
+    typer.Option(
+        "--preset", help="Contract whose constants apply: query, ask, envelope, plain, chat."
+    ),
 ]
 Embedder = Annotated[
     str | None, typer.Option("--embedder", help='Embedding model, as "provider:model", or "auto".')

@@ -31,7 +31,7 @@ def report(
     verdicts: Sequence[Verdict],
     failures: Sequence[Failure],
 ) -> str:
-    floor = float(str(setup["floor"]))
+    floor = float(str(setup["min_score"]))
     body = element(
         "main",
         _header(evaluation, setup),

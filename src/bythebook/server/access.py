@@ -37,14 +37,14 @@ def contracts_of(
 
 def needs_keys(settings: Settings) -> bool:
     """Return whether API keys are required: by default, if other machines can reach the server."""
-    if settings.door.keys != "auto":
-        return settings.door.keys == "required"
+    if settings.access.keys != "auto":
+        return settings.access.keys == "required"
     return is_reachable(settings)
 
 
 def is_reachable(settings: Settings) -> bool:
     """Return whether other machines can reach the server, directly or through a proxy."""
-    return not is_loopback(settings.server.host) or bool(settings.door.trusted_proxies)
+    return not is_loopback(settings.server.host) or bool(settings.access.trusted_proxies)
 
 
 @dataclass
@@ -80,7 +80,7 @@ def open_access(settings: Settings) -> AccessControl:
         if required:
             raise
         pepper = secrets.token_bytes(32)  # without keys, no digest must outlive this process
-    return AccessControl(settings.door, open_access_stores(settings), required, pepper)
+    return AccessControl(settings.access, open_access_stores(settings), required, pepper)
 
 
 def open_local_access() -> AccessControl:

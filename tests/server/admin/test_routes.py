@@ -175,7 +175,7 @@ def test_others_see_nothing(
     library: Book, path: str, keys: str, client: tuple[str, int], host: str, listens: str
 ) -> None:
     rules = AccessSettings(keys=keys)  # type: ignore[arg-type]
-    settings = Settings(door=rules, server=Server(host=listens))
+    settings = Settings(access=rules, server=Server(host=listens))
     with TestClient(create_app(library, settings), f"http://{host}", client=client) as other:
         answer = other.get(path)
     assert answer.status_code == 401

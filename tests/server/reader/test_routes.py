@@ -137,7 +137,7 @@ def test_a_page_finds_its_files_from_any_depth(client: TestClient, path: str, ro
 
 
 def _with_keys(library: Book, **server: str) -> TestClient:
-    settings = Settings(door=AccessSettings(keys="required"), server=Server(**server))  # type: ignore[arg-type]
+    settings = Settings(access=AccessSettings(keys="required"), server=Server(**server))  # type: ignore[arg-type]
     from tests.server.access_fixtures import access_of
 
     return TestClient(create_app(library, settings, access_of(needs_keys=True)))

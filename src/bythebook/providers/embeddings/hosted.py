@@ -96,8 +96,8 @@ class HostedEmbedder:
         self._wire = wire
         self._web = web
         self._breaker = breaker or CircuitBreaker()
-        self._at_once = settings.at_once
-        self._question = Timeouts.whole(settings.question_s, tries=_QUESTION_TRIES)
+        self._at_once = settings.concurrency
+        self._question = Timeouts.whole(settings.query_timeout_s, tries=_QUESTION_TRIES)
         self._passages = Timeouts.whole(settings.timeout_s, tries=_PASSAGE_TRIES)
 
     async def prepare(self) -> None:

@@ -295,7 +295,7 @@ async def _spoken(
     """Yield the language model's events within the timeouts; cancel the run on exit."""
     now = asyncio.get_running_loop().time
     end = now() + chosen.timeout_s
-    until, late = min(end, now() + chosen.first_token_s), ErrorCode.LATE_TO_BEGIN
+    until, late = min(end, now() + chosen.first_token_timeout_s), ErrorCode.LATE_TO_BEGIN
     events = aiter(result.stream_events())
     try:
         while True:
@@ -305,7 +305,7 @@ async def _spoken(
                 return
             if event.type == "raw_response_event" and not _is_ours(event.data):
                 yield event.data
-                until, late = min(end, now() + chosen.gap_s), ErrorCode.SILENT
+                until, late = min(end, now() + chosen.idle_timeout_s), ErrorCode.SILENT
     except TimeoutError:
         raise ProviderError(ErrorCode.LATE if until >= end else late) from None
     except (InputGuardrailTripwireTriggered, OutputGuardrailTripwireTriggered) as tripped:

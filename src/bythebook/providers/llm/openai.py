@@ -131,7 +131,7 @@ class OpenAIWriter:
         self._budget = budget
         self._breaker = breaker or CircuitBreaker()
         self._patience = Timeouts(
-            settings.timeout_s, settings.first_token_s, settings.gap_s, _TRIES
+            settings.timeout_s, settings.first_token_timeout_s, settings.idle_timeout_s, _TRIES
         )
         self._refused: set[str] = set()  # parameters that the endpoint rejected
 

@@ -6,7 +6,7 @@ answer's text, with ``sources: []`` and a ``refusal_type``. Each marker of an an
 ``url_citation`` annotation. A stream sends one sentence at a time, and the sources in its last
 chunk; the answer span is bold only without streaming, because it is known only at the end. Token
 counts are those of the language model, or estimates if none was called. Such clients send the
-whole conversation each time: for long conversations, raise ``door.body_bytes``.
+whole conversation each time: for long conversations, raise ``access.body_bytes``.
 """
 
 from __future__ import annotations

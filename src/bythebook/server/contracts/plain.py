@@ -1,7 +1,7 @@
 """The plain contract (chatbot backend): ``POST /api/v1/query`` (and ``/api/query`` by a setting).
 
 Its limits count words; the length of a word is limited only by the body size
-(``door.body_bytes``). A refusal is reported in the answer's text, with ``sources: []``.
+(``access.body_bytes``). A refusal is reported in the answer's text, with ``sources: []``.
 """
 
 from __future__ import annotations

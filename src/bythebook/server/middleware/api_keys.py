@@ -111,8 +111,8 @@ class KeyRing:
 
 def pepper_of(settings: Settings) -> bytes:
     """Return the secret for digests: from the settings, or from a file created once in the home."""
-    if settings.door.pepper is not None:
-        return settings.door.pepper.get_secret_value().encode()
+    if settings.access.pepper is not None:
+        return settings.access.pepper.get_secret_value().encode()
     file = settings.home / "pepper"
     try:
         return file.read_bytes() if file.is_file() else _make_pepper(file)
