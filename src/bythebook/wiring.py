@@ -299,7 +299,7 @@ def open_access_stores(settings: Settings | None = None) -> AccessStores:
         engine = open_counts(settings.database_url, settings.home)
     except DatabaseFailed:
         # A book on a read-only disk can still be queried; each worker keeps its own state.
-        _log.warning("the door remembers nothing beyond this process: no database to write")
+        _log.warning("no writable database: rate limits and idempotency are per process")
         return AccessStores(keys, shared or MemoryCounter(), MemoryReplies())
     if store == "database":
         shared = SqlCounter(engine)
