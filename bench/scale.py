@@ -41,7 +41,8 @@ from bythebook.language.terms import Vocabulary, term_evidence, term_id, terms_o
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.qdrant.embedded import EdgeShelf
 from bythebook.providers.qdrant.segment_files import EntryFiles
-from bythebook.providers.sql.catalog import SqlCatalog, open_database
+from bythebook.providers.sql.catalog import SqlCatalog
+from bythebook.providers.sql.engine import open_database
 from bythebook.retrieval.search import SearchContext, breadth, search
 from bythebook.types import Passage, Question, Signals, Unit
 from bythebook.wiring import open_book, open_catalog

@@ -12,7 +12,8 @@ import httpx
 
 from bythebook.book import Book
 from bythebook.conversations.query_log import LogQueue
-from bythebook.providers.sql.catalog import SqlCatalog, open_database
+from bythebook.providers.sql.catalog import SqlCatalog
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import FakeEmbedder, MemoryGenerationStore

@@ -27,7 +27,8 @@ from bythebook.chunking.read_book import read_book
 from bythebook.indexing.source_manifest import Receipt
 from bythebook.providers.qdrant.embedded import EdgeShelf
 from bythebook.providers.qdrant.server import Server, ServerGenerationStore
-from bythebook.providers.sql.catalog import SqlCatalog, open_database
+from bythebook.providers.sql.catalog import SqlCatalog
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from bythebook.providers.sql import migrations as folder
-from bythebook.providers.sql.catalog import migrations
+from bythebook.providers.sql.engine import migrations
 
 Rows = dict[str, list[dict[str, Any]]]
 

@@ -22,7 +22,8 @@ from bythebook.providers.qdrant.embedded import EdgeShelf
 from bythebook.providers.qdrant.segment_files import EntryWriter
 from bythebook.providers.qdrant.server import ServerGenerationStore
 from bythebook.providers.sql import catalog
-from bythebook.providers.sql.catalog import SqlCatalog, open_database
+from bythebook.providers.sql.catalog import SqlCatalog
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.executor import DeadlineExecutor
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.sql.schema import HEAD
@@ -85,11 +86,11 @@ _INGEST_ON_A_SERVER = [
     before(server._delete),
 ]
 _ARCHIVE = [
-    *around(SqlThreads._archive),
+    *around(SqlThreads.archive),
     *around(DeadlineExecutor.check_wanted),  # called just before each transaction commits
     before(DeadlineExecutor.check_wanted, turn=2),
-    after(SqlThreads._archive, turn=3),
-    *around(SqlThreads._purge),
+    after(SqlThreads.archive, turn=3),
+    *around(SqlThreads.purge),
 ]
 
 

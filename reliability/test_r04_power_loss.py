@@ -22,7 +22,8 @@ from tests.samples import read
 
 from bythebook.book import Book
 from bythebook.errors import BookError
-from bythebook.providers.sql.catalog import SqlCatalog, open_database
+from bythebook.providers.sql.catalog import SqlCatalog
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads
 from bythebook.types import Question
 from reliability.crash import ORIGIN, Bench, started, survived, write_edition

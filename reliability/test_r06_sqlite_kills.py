@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.types import Message, Role
 from reliability.crash import started

@@ -15,7 +15,7 @@ from tests.samples import read
 
 from bythebook.book import Book
 from bythebook.errors import DatabaseFailed
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from reliability.client import Reader, is_ready, library_on, open_for_readers
 from reliability.proxy import Faults, FaultyLine, faulty_line
 from reliability.rows import Rows

@@ -26,7 +26,7 @@ from tests.databases import Postgres
 from bythebook.conversations.retention import Archiver
 from bythebook.errors import NotFound
 from bythebook.interfaces.conversations import ANYONE
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import MemoryQueryLog
 from bythebook.types import Message, Role

@@ -16,7 +16,8 @@ from tests.server.server_fixtures import new_key, serving
 from tests.servers import running_redis
 
 from bythebook.config.settings import load_settings
-from bythebook.providers.sql.access import SqlCounter, open_counts
+from bythebook.providers.sql.engine import open_access_database
+from bythebook.providers.sql.rate_limits import SqlCounter
 from reliability.rows import Rows
 
 pytestmark = pytest.mark.real
@@ -85,7 +86,7 @@ async def _ask(address: str, text: str) -> tuple[int, dict[str, object]]:
 async def _most_in_a_minute(folder: Path, minutes: int) -> int:
     """The most hits that were allowed in any 60 s, by a clock of our own."""
     chance, now = random.Random(19), 0.0
-    counter = SqlCounter(open_counts(None, folder), clock=lambda: now)
+    counter = SqlCounter(open_access_database(None, folder), clock=lambda: now)
     allowed: list[float] = []
     while now < minutes * _MINUTE:
         now += chance.choice([0.0, 0.01, 0.2, chance.uniform(0, 30)])

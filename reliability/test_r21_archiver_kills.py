@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from tests.databases import address
 
 from bythebook.conversations.retention import BATCH, Archiver
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.sql.schema import messages, threads
 from bythebook.providers.sql.threads import SqlThreads

@@ -11,7 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from tests.databases import Postgres
 
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.schema import HEAD, metadata
 from reliability.rows import Rows
 from reliability.schema import content, fill, go, lost, revisions

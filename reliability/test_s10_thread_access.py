@@ -15,7 +15,7 @@ from tests.server.access_fixtures import PEPPER, access_of
 from bythebook.book import Book
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.interfaces.conversations import ThreadStore
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import (
     FakeEmbedder,

@@ -269,7 +269,7 @@ def _notebook(
 
 
 def open_keys(settings: Settings) -> KeyStore:
-    from bythebook.providers.sql.access import SqlKeys
+    from bythebook.providers.sql.keys import SqlKeys
 
     return SqlKeys(_database(settings, new=True))
 
@@ -290,13 +290,15 @@ def open_access_stores(settings: Settings | None = None) -> AccessStores:
     if settings is None:
         return AccessStores(MemoryKeys(), MemoryCounter(), MemoryReplies())
     from bythebook.providers.rate_limit_fallback import FallbackCounter
-    from bythebook.providers.sql.access import SqlCounter, SqlReplies, open_counts
+    from bythebook.providers.sql.engine import open_access_database
+    from bythebook.providers.sql.idempotency import SqlReplies
+    from bythebook.providers.sql.rate_limits import SqlCounter
 
     keys = open_keys(settings)
     store = settings.access.rate_limit_store
     shared = _redis(store) if store.startswith("redis") else None
     try:
-        engine = open_counts(settings.database_url, settings.home)
+        engine = open_access_database(settings.database_url, settings.home)
     except DatabaseFailed:
         # A book on a read-only disk can still be queried; each worker keeps its own state.
         _log.warning("no writable database: rate limits and idempotency are per process")
@@ -355,7 +357,7 @@ def open_store_probes(settings: Settings) -> dict[str, Probe]:
 
 
 def _database(settings: Settings, *, new: bool) -> Any:
-    from bythebook.providers.sql.catalog import open_database
+    from bythebook.providers.sql.engine import open_database
 
     embedded = settings.database_url is None
     if embedded and settings.home.exists() and not settings.home.is_dir():

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bythebook.cli.main import app
 from bythebook.errors import NotFound
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.types import Message, Role
 

@@ -13,7 +13,7 @@ from bythebook.book import Book
 from bythebook.conversations.query_log import LoggedRequest, LogQueue
 from bythebook.errors import DatabaseFailed, EmbedderFailed
 from bythebook.interfaces.conversations import LoggedQuery
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import (

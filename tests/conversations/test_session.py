@@ -133,6 +133,17 @@ async def test_a_follow_up_is_understood_and_kept_as_it_was_asked(book_folder: P
     assert thread.messages[2].content == "How does it switch itself off?"
 
 
+async def test_a_thread_gets_a_summary_with_the_fifth_exchange(book_folder: Path) -> None:
+    threads = MemoryThreads()
+    library = await _library(book_folder, threads)
+    thread_id = str(uuid.uuid4())
+    for count in range(1, 6):
+        await library.reply(Question("What is a kettle?", thread=thread_id))
+        thread = await threads.read(thread_id, owner=None)
+        assert thread is not None
+        assert (thread.topic_summary is not None) is (count == 5)
+
+
 async def test_a_question_that_is_asked_again_is_no_history_of_itself() -> None:
     """Else what it follows on from would be its own first answer."""
     threads, name = MemoryThreads(), str(uuid.uuid4())

@@ -24,8 +24,10 @@ from bythebook.interfaces.access import (
 )
 from bythebook.providers.memory import MemoryCounter, MemoryKeys, MemoryReplies
 from bythebook.providers.redis import RedisCounter
-from bythebook.providers.sql.access import SqlCounter, SqlKeys, SqlReplies, open_counts
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_access_database, open_database
+from bythebook.providers.sql.idempotency import SqlReplies
+from bythebook.providers.sql.keys import SqlKeys
+from bythebook.providers.sql.rate_limits import SqlCounter
 from tests.databases import POSTGRES, address
 from tests.servers import running_redis
 
@@ -50,7 +52,7 @@ async def counter(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         if request.param == "redis":
             store = RedisCounter(stack.enter_context(running_redis(tmp_path)), wait_s=60)
         elif request.param != "memory":
-            engine = open_counts(address(request.param, tmp_path, request), tmp_path)
+            engine = open_access_database(address(request.param, tmp_path, request), tmp_path)
             store = SqlCounter(engine, deadline_s=60)  # the machine may be busy
         yield store
         await store.close()
@@ -74,7 +76,7 @@ async def replies(
 ) -> AsyncIterator[ReplyStore]:
     store: ReplyStore = MemoryReplies(clock=clock)
     if request.param != "memory":
-        engine = open_counts(address(request.param, tmp_path, request), tmp_path)
+        engine = open_access_database(address(request.param, tmp_path, request), tmp_path)
         store = SqlReplies(engine, clock=clock, deadline_s=60)
     yield store
     await store.close()
@@ -128,7 +130,7 @@ async def test_a_window_moves_and_lets_no_double_over_its_edge(counter: RateCoun
 
 
 async def test_sql_forgets_windows_that_are_over(tmp_path: Path, clock: Clock) -> None:
-    engine = open_counts(None, tmp_path)
+    engine = open_access_database(None, tmp_path)
     counter = SqlCounter(engine, clock=clock, deadline_s=60)
     for n in range(5):
         await counter.take(f"old {n}", limit=1, seconds=60)

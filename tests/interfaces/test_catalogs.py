@@ -8,7 +8,8 @@ import pytest
 
 from bythebook.errors import IngestRunning
 from bythebook.interfaces.store import Catalog, Generation, StoredVectors
-from bythebook.providers.sql.catalog import SqlCatalog, open_database
+from bythebook.providers.sql.catalog import SqlCatalog
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.testing import MemoryCatalog
 from tests.databases import POSTGRES, Postgres, address
 from tests.samples import passage

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bythebook.interfaces.conversations import Feedback, FeedbackStore
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.feedback import SqlFeedback
 from bythebook.providers.testing import MemoryFeedback
 from tests.databases import POSTGRES, address

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from bythebook.interfaces.conversations import DayTally, LoggedQuery, QueryLog, Tally
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.testing import MemoryQueryLog
 from tests.databases import POSTGRES, address

@@ -1,10 +1,10 @@
-"""The conformance suite of the ports ThreadStore and Attic, on every provider."""
+"""Conformance suite of ThreadStore and ThreadArchive."""
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +14,7 @@ import pytest
 
 from bythebook.errors import InvalidInput, NotFound
 from bythebook.interfaces.conversations import ANYONE, ThreadArchive, ThreadStore
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import MemoryThreads
 from bythebook.types import Citation, Message, Place, Role
@@ -27,7 +27,7 @@ _CITATION = Citation(1, "f" * 64, _PLACE, "The wind’s 12 km/h.", "/a#wind", "/
 
 
 class Threads(ThreadStore, ThreadArchive, Protocol):
-    """Both ports, which every provider answers together."""
+    """Both interfaces; every provider implements them together."""
 
 
 @pytest.fixture(params=["fake", "sqlite", POSTGRES])
@@ -169,15 +169,22 @@ async def test_no_time_runs_backwards(threads: Threads) -> None:
     assert thread.updated_at == _NOW + timedelta(minutes=5)
 
 
-async def test_the_fifth_exchange_brings_a_summary(threads: Threads) -> None:
-    name = _new()
-    for number in range(4):
-        thread = await threads.append(name, _exchange(number), owner=None)
-        assert thread.topic_summary is None
-    thread = await threads.append(name, _exchange(4), owner=None)
-    assert thread.topic_summary is not None
-    assert thread.topic_summary.startswith("Wind")
+async def test_the_callers_summary_of_the_live_messages_is_stored(threads: Threads) -> None:
+    thread_id = _new()
+
+    def summarise(messages: Sequence[Message]) -> str:
+        return f"{len(messages)} messages, last: {messages[-1].content}"
+
+    for number in range(30):
+        thread = await threads.append(thread_id, _exchange(number), owner=None, summarise=summarise)
+    assert thread.topic_summary == "50 messages, last: answer 29"
     assert (await threads.list(owner=None))[0].topic_summary == thread.topic_summary
+    thread = await threads.append(thread_id, _exchange(30), owner=None)
+    assert thread.topic_summary == "50 messages, last: answer 29"
+    forget = await threads.append(
+        thread_id, _exchange(31), owner=None, summarise=lambda messages: None
+    )
+    assert forget.topic_summary is None
 
 
 async def test_two_clients_at_once_lose_and_mix_nothing(threads: Threads) -> None:

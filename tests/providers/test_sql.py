@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 
 from bythebook.errors import ConfigurationError, DatabaseFailed, UnknownProvider
 from bythebook.providers.sql import schema as tables
-from bythebook.providers.sql.catalog import SqlCatalog, open_database
+from bythebook.providers.sql.catalog import SqlCatalog
+from bythebook.providers.sql.engine import migrations, open_database
 
 
 @pytest.mark.parametrize("url", ["postgres://book@host/name", "postgresql://book@host/name"])
@@ -56,3 +58,23 @@ def test_a_passage_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
     with pytest.raises(DatabaseFailed, match="damaged"):
         SqlCatalog(engine, tmp_path).passages()
     engine.dispose()
+
+
+def test_a_database_of_the_first_revision_is_upgraded_with_its_rows(tmp_path: Path) -> None:
+    engine = open_database(None, tmp_path)
+    thread = {"thread_id": "1", "created_at": "2026-01-02", "updated_at": "2026-01-02"}
+    with engine.begin() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        command.downgrade(migrations(connection), "0001")
+        insert = "INSERT INTO conversation_threads ({}) VALUES ({})"
+        names, marks = ", ".join(thread), ", ".join(f":{name}" for name in thread)
+        connection.execute(sa.text(insert.format(names, marks)), thread)
+    engine.dispose()
+    engine = open_database(None, tmp_path)
+    with engine.connect() as connection:
+        ids = connection.execute(sa.select(tables.threads.c.thread_id)).scalars().all()
+        columns = sa.inspect(connection).get_columns
+        upgraded = {name: {c["name"] for c in columns(name)} for name in tables.metadata.tables}
+    engine.dispose()
+    assert ids == ["1"]
+    assert upgraded == {name: set(t.c.keys()) for name, t in tables.metadata.tables.items()}

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from bythebook.conversations.query_log import LoggedRequest, LogQueue
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.server.contracts.chat import show_thread

@@ -15,7 +15,7 @@ from reliability.crash import Point, started, survived
 
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
-from bythebook.providers.sql.catalog import open_database
+from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import FakeEmbedder, MemoryCatalog, MemoryGenerationStore
 from bythebook.server.access import open_access

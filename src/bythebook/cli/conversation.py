@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bythebook.cli.terminal_text import shortened
-from bythebook.conversations.threads import no_such_thread
 from bythebook.errors import BookError, InvalidInput
+from bythebook.interfaces.thread_rules import no_such_thread
 from bythebook.types import Answer, Citation, Question, Reply, Role, Thread
 
 if TYPE_CHECKING:

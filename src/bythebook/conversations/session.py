@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from bythebook.conversations.threads import before
+from bythebook.conversations.summary import summarise
 from bythebook.errors import DatabaseFailed, NotFound
 from bythebook.interfaces.conversations import ThreadStore
+from bythebook.interfaces.thread_rules import before
 from bythebook.types import Answer, Asker, Message, Question, Reply, Role
 
 _log = logging.getLogger(__name__)
@@ -44,8 +45,10 @@ class Conversation:
         if not self.readable:
             return replace(reply, persisted=False)
         try:
-            said = exchange_of(reply, now=self.clock(), request=self.request)
-            await self.threads.append(self.thread_id, said, owner=self.owner)
+            exchange = exchange_of(reply, now=self.clock(), request=self.request)
+            await self.threads.append(
+                self.thread_id, exchange, owner=self.owner, summarise=summarise
+            )
         except (DatabaseFailed, NotFound):
             _log.warning("a message of a conversation could not be kept")
             return replace(reply, persisted=False)

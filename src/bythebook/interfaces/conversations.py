@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
-from bythebook.types import (
-    Message,
-    Thread,
-)
-
-if TYPE_CHECKING:
-    pass
+from bythebook.types import Message, Thread
 
 
 class Anyone(Enum):
@@ -27,6 +21,7 @@ ANYONE: Literal[Anyone.ANYONE] = Anyone.ANYONE
 
 
 Owner = str | None | Literal[Anyone.ANYONE]
+Summarise = Callable[[Sequence[Message]], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +48,18 @@ class ThreadStore(Protocol):
         ...
 
     async def append(
-        self, thread_id: str, messages: Sequence[Message], *, owner: str | None
+        self,
+        thread_id: str,
+        messages: Sequence[Message],
+        *,
+        owner: str | None,
+        summarise: Summarise | None = None,
     ) -> Thread:
         """Append messages atomically and in sequence, creating or resuming the thread.
 
         Raise NotFound for another owner's thread. If the first message's ``request`` is already
-        in the thread, the messages replace those of that earlier attempt.
+        in the thread, the messages replace those of that earlier attempt. ``summarise`` computes
+        the new topic summary from the live messages; without it the summary stays.
         """
         ...
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.conversations.summary import summarise
-from bythebook.conversations.threads import LIVE_MESSAGES, before, in_turn, no_such_thread
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.interfaces.conversations import (
     ANYONE,
@@ -24,11 +22,13 @@ from bythebook.interfaces.conversations import (
     Feedback,
     LoggedQuery,
     Owner,
+    Summarise,
     Tally,
     ThreadSummary,
     Unanswered,
 )
 from bythebook.interfaces.store import Candidate, Filters, Generation, IndexedPassage, StoredVectors
+from bythebook.interfaces.thread_rules import LIVE_MESSAGES, before, in_turn, no_such_thread
 from bythebook.language.terms import terms_of
 from bythebook.providers.qdrant.payload import to_payload
 from bythebook.types import Evidence, Message, Passage, Question, Thread
@@ -177,7 +177,7 @@ class MemoryCatalog:
 
 
 class MemoryThreads:
-    """ThreadStore and Attic in memory: whole threads in a dict."""
+    """ThreadStore and ThreadArchive in memory: whole threads in a dict."""
 
     def __init__(self) -> None:
         self._threads: dict[str, Thread] = {}
@@ -192,18 +192,24 @@ class MemoryThreads:
         return thread if whole else _live(thread)
 
     async def append(
-        self, thread_id: str, messages: Sequence[Message], *, owner: str | None
+        self,
+        thread_id: str,
+        messages: Sequence[Message],
+        *,
+        owner: str | None,
+        summarise: Summarise | None = None,
     ) -> Thread:
         first = messages[0].timestamp
         thread = self._threads.get(thread_id) or Thread(thread_id, (), first, first, owner=owner)
         if thread.owner != owner:
             raise no_such_thread()
-        said = _with(thread.messages, messages)
+        written = _with(thread.messages, messages)
+        topics = summarise(written[-LIVE_MESSAGES:]) if summarise else thread.topic_summary
         self._threads[thread_id] = replace(
             thread,
-            messages=said,
-            updated_at=said[-1].timestamp,
-            topic_summary=summarise(said[-LIVE_MESSAGES:]),
+            messages=written,
+            updated_at=written[-1].timestamp,
+            topic_summary=topics,
             archived_at=None,
         )
         return _live(self._threads[thread_id])
@@ -250,16 +256,14 @@ class MemoryThreads:
         return sorted(idle, key=lambda thread: thread.updated_at)
 
 
-def _with(known: tuple[Message, ...], said: Sequence[Message]) -> tuple[Message, ...]:
+def _with(stored: tuple[Message, ...], new: Sequence[Message]) -> tuple[Message, ...]:
     """Append messages, or replace those that the same request added before."""
-    first = before(known, said[0].request)
-    if len(first) == len(known):
-        return (*known, *in_turn(known[-1] if known else None, said))
-    at = len(first)
-    told = (
-        replace(new, timestamp=old.timestamp) for old, new in zip(known[at:], said, strict=False)
-    )
-    return (*first, *told, *known[at + len(said) :])
+    first = before(stored, new[0].request)
+    if len(first) == len(stored):
+        return (*stored, *in_turn(stored[-1] if stored else None, new))
+    rest = stored[len(first) :]
+    replaced = (replace(b, timestamp=a.timestamp) for a, b in zip(rest, new, strict=False))
+    return (*first, *replaced, *rest[len(new) :])
 
 
 def _live(thread: Thread) -> Thread:

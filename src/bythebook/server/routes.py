@@ -23,9 +23,9 @@ from starlette.exceptions import HTTPException
 
 from bythebook import validation
 from bythebook.book import Book
-from bythebook.conversations.threads import no_such_thread
 from bythebook.documents.fields import DEGRADED_HEADER, degraded, now
 from bythebook.errors import BookError, InvalidInput
+from bythebook.interfaces.thread_rules import no_such_thread
 from bythebook.server.api_docs import examples, openapi
 from bythebook.server.contracts import ask as ask_contract
 from bythebook.server.contracts import chat, envelope, openai, plain

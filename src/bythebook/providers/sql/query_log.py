@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
-from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
 
 from bythebook.interfaces.conversations import SCORE_BINS, DayTally, LoggedQuery, Tally, Unanswered
-from bythebook.providers.sql.catalog import aware, insert_new, translated
-from bythebook.providers.sql.executor import DeadlineExecutor
+from bythebook.providers.sql.engine import SqlStore, aware, insert, on_database_thread
 from bythebook.providers.sql.schema import queries, query_sessions
 
-_READING = 60  # deadlines; reports on the whole log may take longer than a request
+_REPORT = 60  # deadlines; reports on the whole log may take longer than a request
 
 
-class SqlQueryLog:
+class SqlQueryLog(SqlStore):
     def __init__(self, engine: sa.Engine, *, deadline_s: float = 0.5) -> None:
-        self._engine = engine
-        self._executor = DeadlineExecutor(2, deadline_s=deadline_s)
+        super().__init__(engine, threads=2, deadline_s=deadline_s)
 
-    async def record(self, entries: Sequence[LoggedQuery]) -> None:
-        await self._executor.do(partial(self._record, entries))
-
-    async def purge(self, *, before: datetime, limit: int) -> int:
-        return await self._executor.do(partial(self._purge, before, limit))
-
-    async def tally(self, *, since: datetime) -> Tally:
-        return await self._executor.do(partial(self._tally, since), patience=_READING)
-
-    async def unanswered(
-        self, *, since: datetime, below: float, limit: int
-    ) -> Sequence[Unanswered]:
-        return await self._executor.do(
-            partial(self._unanswered, since, below, limit), patience=_READING
-        )
-
-    async def close(self) -> None:
-        self._executor.close()
-        await asyncio.to_thread(self._engine.dispose)
-
-    @translated
-    def _record(self, entries: Sequence[LoggedQuery]) -> None:
-        with self._engine.begin() as connection:
-            new = _not_known(connection, entries)
+    @on_database_thread()
+    def record(self, entries: Sequence[LoggedQuery]) -> None:
+        with self._transaction() as connection:
+            new = _not_stored(connection, entries)
             counts = Counter(entry.session for entry in new if entry.session)
             # Same order in all workers, so that workers that share sessions cannot deadlock.
             for session in sorted(counts):
@@ -55,27 +31,25 @@ class SqlQueryLog:
                 _count(connection, session, mine)
             if new:
                 connection.execute(sa.insert(queries), [_row(entry) for entry in new])
-            self._executor.check_wanted()
 
-    @translated
-    def _purge(self, before: datetime, limit: int) -> int:
+    @on_database_thread()
+    def purge(self, *, before: datetime, limit: int) -> int:
         moment = before.astimezone(UTC)
         old = sa.select(queries.c.query_id).where(queries.c.created_at < moment).limit(limit)
         unused = sa.select(query_sessions.c.session_id).where(
             query_sessions.c.last_query_at < moment,
             ~sa.exists().where(queries.c.session_id == query_sessions.c.session_id),
         )
-        with self._engine.begin() as connection:
+        with self._transaction() as connection:
             ids = connection.execute(old).scalars().all()
             gone = connection.execute(sa.delete(queries).where(queries.c.query_id.in_(ids)))
             left = connection.execute(unused.limit(limit)).scalars().all()
             sessions = sa.delete(query_sessions).where(query_sessions.c.session_id.in_(left))
             connection.execute(sessions)
-            self._executor.check_wanted()
         return gone.rowcount
 
-    @translated
-    def _tally(self, since: datetime) -> Tally:
+    @on_database_thread(deadlines=_REPORT)
+    def tally(self, *, since: datetime) -> Tally:
         """Aggregate in the database, which returns one row per day, bin and millisecond value."""
         column = queries.c
         recent = column.created_at >= since.astimezone(UTC)
@@ -87,9 +61,9 @@ class SqlQueryLog:
                 return {row[0]: row[1] for row in rows}
 
             day = _day(connection, column.created_at)
-            went = sa.select(day.label("day"), column.status, sa.func.count()).where(recent)
+            outcomes = sa.select(day.label("day"), column.status, sa.func.count()).where(recent)
             days: dict[date, dict[str, int]] = {}
-            for when, status, number in connection.execute(went.group_by(sa.text("1, 2"))):
+            for when, status, number in connection.execute(outcomes.group_by(sa.text("1, 2"))):
                 days.setdefault(date.fromisoformat(str(when)), {})[status] = number
             # The fixed score 1.0 of a selection says nothing about retrieval.
             searched = column.mode == "standard_rag"
@@ -99,16 +73,16 @@ class SqlQueryLog:
             refusals = count(column.refusal_reason, column.refusal_reason.is_not(None))
         return Tally(
             days=tuple(
-                DayTally(day, one.get("success", 0), one.get("refused", 0), one.get("error", 0))
-                for day, one in sorted(days.items())
+                DayTally(day, *(outcomes.get(name, 0) for name in ("success", "refused", "error")))
+                for day, outcomes in sorted(days.items())
             ),
-            scores=tuple(scores.get(place, 0) for place in range(SCORE_BINS)),
+            scores=tuple(scores.get(number, 0) for number in range(SCORE_BINS)),
             times_ms=times,
             refusals=refusals,
         )
 
-    @translated
-    def _unanswered(self, since: datetime, below: float, limit: int) -> list[Unanswered]:
+    @on_database_thread(deadlines=_REPORT)
+    def unanswered(self, *, since: datetime, below: float, limit: int) -> Sequence[Unanswered]:
         column = queries.c
         refused = column.status == "refused"
         score = sa.func.coalesce(column.top_chunk_score, 0.0)
@@ -126,8 +100,8 @@ class SqlQueryLog:
         )
         with self._engine.connect() as connection:
             return [
-                Unanswered(text, int(no), int(hardly), aware(last))
-                for text, no, hardly, last in connection.execute(query)
+                Unanswered(text, int(refusals), int(low_scores), aware(last))
+                for text, refusals, low_scores, last in connection.execute(query)
             ]
 
 
@@ -140,7 +114,7 @@ def _day(connection: sa.Connection, moment: sa.ColumnElement[datetime]) -> sa.Co
 
 def _bin(score: sa.ColumnElement[float]) -> sa.ColumnElement[int]:
     """Return the score's bin, by comparison: SQL rounding differs between the two databases."""
-    upper = [(score < (place + 1) / SCORE_BINS, place) for place in range(SCORE_BINS - 1)]
+    upper = [(score < (n + 1) / SCORE_BINS, n) for n in range(SCORE_BINS - 1)]
     return sa.case(*upper, else_=SCORE_BINS - 1)
 
 
@@ -148,23 +122,21 @@ def _sum_of(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
     return sa.func.sum(sa.case((condition, 1), else_=0))
 
 
-def _not_known(connection: sa.Connection, entries: Sequence[LoggedQuery]) -> list[LoggedQuery]:
+def _not_stored(connection: sa.Connection, entries: Sequence[LoggedQuery]) -> list[LoggedQuery]:
     ids = [entry.id for entry in entries]
     query = sa.select(queries.c.query_id).where(queries.c.query_id.in_(ids))
-    known = set(connection.execute(query).scalars())
-    return [entry for entry in entries if entry.id not in known]
+    stored = set(connection.execute(query).scalars())
+    return [entry for entry in entries if entry.id not in stored]
 
 
 def _count(connection: sa.Connection, session: str, mine: Sequence[LoggedQuery]) -> None:
     first, last = mine[0], mine[-1]
     row = {"session_id": session, "user_ip": first.network, "created_at": _utc(first)}
-    connection.execute(insert_new(connection, query_sessions).values(**row, query_count=0))
-    more = {
-        "query_count": query_sessions.c.query_count + len(mine),
-        "last_query_at": _utc(last),
-    }
-    one = sa.update(query_sessions).where(query_sessions.c.session_id == session)
-    connection.execute(one.values(more))
+    new = insert(connection, query_sessions).on_conflict_do_nothing()
+    connection.execute(new.values(**row, query_count=0))
+    count = query_sessions.c.query_count + len(mine)
+    update = sa.update(query_sessions).where(query_sessions.c.session_id == session)
+    connection.execute(update.values(query_count=count, last_query_at=_utc(last)))
 
 
 def _row(entry: LoggedQuery) -> dict[str, Any]:

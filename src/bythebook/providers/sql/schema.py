@@ -48,19 +48,8 @@ class _Json(TypeDecorator[Any]):
         return dialect.type_descriptor(JSONB())
 
 
-class _DashedUuid(TypeDecorator[str]):
-    """UUID as text with dashes; the native type on PostgreSQL."""
-
-    impl = CHAR(36)
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        kind = Uuid(as_uuid=False) if dialect.name == "postgresql" else CHAR(36)
-        return dialect.type_descriptor(kind)
-
-
 _JSON = _Json()
-_UUID = _DashedUuid()
+_UUID = CHAR(36).with_variant(Uuid(as_uuid=False), "postgresql")  # text with dashes
 
 passages = Table(
     "passages",

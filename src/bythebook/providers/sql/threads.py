@@ -2,113 +2,80 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from bythebook.conversations.summary import summarise
-from bythebook.conversations.threads import (
-    LIVE_MESSAGES,
-    citation_from_record,
-    citation_to_record,
-    in_turn,
-    no_such_thread,
-)
-from bythebook.interfaces.conversations import ANYONE, Owner, ThreadSummary
-from bythebook.providers.sql.catalog import aware, insert_new, translated
-from bythebook.providers.sql.executor import DeadlineExecutor
+from bythebook.interfaces.conversations import ANYONE, Owner, Summarise, ThreadSummary
+from bythebook.interfaces.thread_rules import LIVE_MESSAGES, in_turn, no_such_thread
+from bythebook.providers.sql.engine import SqlStore, aware, insert, on_database_thread
 from bythebook.providers.sql.schema import chores, messages, threads
-from bythebook.types import Message, Role, Thread
+from bythebook.types import Citation, Message, Place, Role, Thread
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Row
 
 _TRIES = 3  # attempts to lock a thread that others delete concurrently
-_TOLD = ("content", "confidence", "citations")  # the columns that a repeated answer replaces
+_REPLACED = ("content", "confidence", "citations")  # the columns that a repeated answer replaces
 
 
-class SqlThreads:
-    """ThreadStore and Attic in SQL; every call is limited by the deadline."""
+class SqlThreads(SqlStore):
+    """ThreadStore and ThreadArchive in SQL; every call is limited by the deadline."""
 
     def __init__(self, engine: sa.Engine, *, deadline_s: float = 1.0) -> None:
-        self._engine = engine
-        self._executor = DeadlineExecutor(deadline_s=deadline_s)
+        super().__init__(engine, deadline_s=deadline_s)
         # SQLite has one writer at a time, and a writer that finds it locked sleeps too long.
-        alone = engine.dialect.name == "sqlite"
-        self._turn: AbstractContextManager[object] = threading.Lock() if alone else nullcontext()
+        one_writer = engine.dialect.name == "sqlite"
+        self._turn: AbstractContextManager[object] = (
+            threading.Lock() if one_writer else nullcontext()
+        )
 
-    async def read(self, thread_id: str, *, owner: Owner, whole: bool = False) -> Thread | None:
-        thread = await self._executor.do(partial(self._read, thread_id, whole=whole))
+    @contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
+        with self._turn, super()._transaction() as connection:
+            yield connection
+
+    @on_database_thread()
+    def read(self, thread_id: str, *, owner: Owner, whole: bool = False) -> Thread | None:
+        with self._engine.connect() as connection:
+            thread = _load(connection, thread_id, whole=whole)
         if thread is not None and owner not in (ANYONE, thread.owner):
             raise no_such_thread()
         return thread
 
-    async def append(
-        self, thread_id: str, messages: Sequence[Message], *, owner: str | None
+    @on_database_thread()
+    def append(
+        self,
+        thread_id: str,
+        messages: Sequence[Message],
+        *,
+        owner: str | None,
+        summarise: Summarise | None = None,
     ) -> Thread:
-        return await self._executor.do(partial(self._append, thread_id, messages, owner))
-
-    async def list(
-        self, *, owner: Owner, limit: int = 20, offset: int = 0
-    ) -> Sequence[ThreadSummary]:
-        return await self._executor.do(partial(self._list, owner, limit, offset))
-
-    async def delete(self, thread_id: str, *, owner: Owner) -> bool:
-        return await self._executor.do(partial(self._delete, thread_id, owner))
-
-    async def claim(self, chore: str, *, now: datetime, every: timedelta) -> bool:
-        return await self._executor.do(partial(self._claim, chore, now, every))
-
-    async def archive(
-        self, *, before: datetime, now: datetime, limit: int, only: str | None = None
-    ) -> int:
-        return await self._executor.do(partial(self._archive, before, now, limit, only))
-
-    async def purge(self, *, before: datetime, limit: int) -> int:
-        return await self._executor.do(partial(self._purge, before, limit))
-
-    async def close(self) -> None:
-        self._executor.close()
-        await asyncio.to_thread(self._engine.dispose)
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sa.Connection]:
-        with self._turn, self._engine.begin() as connection:
-            yield connection
-            self._executor.check_wanted()
-
-    @translated
-    def _read(self, thread_id: str, *, whole: bool) -> Thread | None:
-        with self._engine.connect() as connection:
-            return _load(connection, thread_id, whole=whole)
-
-    @translated
-    def _append(self, thread_id: str, said: Sequence[Message], owner: str | None) -> Thread:
         with self._transaction() as connection:
-            _take(connection, thread_id, owner, said[0].timestamp)
-            before = _load(connection, thread_id, whole=False)
+            _lock(connection, thread_id, owner, messages[0].timestamp)
+            before = _load(connection, thread_id)
             assert before is not None
-            brought = _brought_by(connection, thread_id, said[0].request)
-            if brought is None:
-                _add(connection, before, said)
+            earlier_attempt = _first_message_of(connection, thread_id, messages[0].request)
+            if earlier_attempt is None:
+                _add(connection, before, messages)
             else:
-                _replace(connection, thread_id, brought, said)
-            written = _load(connection, thread_id, whole=False)
+                _replace(connection, thread_id, earlier_attempt, messages)
+            written = _load(connection, thread_id)
             assert written is not None
-            topics, last = summarise(written.messages), written.messages[-1].timestamp
+            topics = summarise(written.messages) if summarise else written.topic_summary
+            last = written.messages[-1].timestamp
             update = sa.update(threads).where(threads.c.thread_id == thread_id)
             connection.execute(update.values(updated_at=_utc(last), topic_summary=topics))
         return replace(written, updated_at=last, topic_summary=topics)
 
-    @translated
-    def _list(self, owner: Owner, limit: int, offset: int) -> Sequence[ThreadSummary]:
+    @on_database_thread()
+    def list(self, *, owner: Owner, limit: int = 20, offset: int = 0) -> Sequence[ThreadSummary]:
         of_thread = messages.c.thread_id == threads.c.thread_id
         last = sa.select(sa.func.max(messages.c.seq)).where(of_thread).scalar_subquery()
         query = sa.select(threads, last.label("last")).where(*_owned_by(owner))
@@ -116,52 +83,55 @@ class SqlThreads:
         with self._engine.connect() as connection:
             return [_summary(row) for row in connection.execute(query.limit(limit).offset(offset))]
 
-    @translated
-    def _delete(self, thread_id: str, owner: Owner) -> bool:
+    @on_database_thread()
+    def delete(self, thread_id: str, *, owner: Owner) -> bool:
         delete = sa.delete(threads).where(threads.c.thread_id == thread_id, *_owned_by(owner))
         with self._transaction() as connection:
             return bool(connection.execute(delete).rowcount)
 
-    @translated
-    def _claim(self, chore: str, now: datetime, every: timedelta) -> bool:
+    @on_database_thread()
+    def claim(self, chore: str, *, now: datetime, every: timedelta) -> bool:
         due = sa.update(chores).where(chores.c.name == chore, chores.c.due_at <= _utc(now))
         again = _utc(now + every)
         with self._transaction() as connection:
             if connection.execute(due.values(due_at=again)).rowcount:
                 return True
-            first = insert_new(connection, chores).values(name=chore, due_at=again)
-            return connection.execute(first.returning(chores.c.name)).first() is not None
+            first = insert(connection, chores).values(name=chore, due_at=again)
+            first = first.on_conflict_do_nothing().returning(chores.c.name)
+            return connection.execute(first).first() is not None
 
-    @translated
-    def _archive(self, before: datetime, now: datetime, limit: int, only: str | None) -> int:
-        wanted = [threads.c.archived_at.is_(None), threads.c.updated_at < _utc(before)]
+    @on_database_thread()
+    def archive(
+        self, *, before: datetime, now: datetime, limit: int, only: str | None = None
+    ) -> int:
+        idle = [threads.c.archived_at.is_(None), threads.c.updated_at < _utc(before)]
         if only is not None:
-            wanted.append(threads.c.thread_id == only)
+            idle.append(threads.c.thread_id == only)
         with self._transaction() as connection:
-            some = _some(connection, wanted, limit)
-            update = sa.update(threads).where(*some).values(archived_at=_utc(now))
+            batch = _batch(connection, idle, limit)
+            update = sa.update(threads).where(*batch).values(archived_at=_utc(now))
             return connection.execute(update).rowcount
 
-    @translated
-    def _purge(self, before: datetime, limit: int) -> int:
-        old = [threads.c.updated_at < _utc(before)]
+    @on_database_thread()
+    def purge(self, *, before: datetime, limit: int) -> int:
         with self._transaction() as connection:
-            some = _some(connection, old, limit)
-            return connection.execute(sa.delete(threads).where(*some)).rowcount
+            batch = _batch(connection, [threads.c.updated_at < _utc(before)], limit)
+            return connection.execute(sa.delete(threads).where(*batch)).rowcount
 
 
-def _take(connection: sa.Connection, thread_id: str, owner: str | None, now: datetime) -> None:
+def _lock(connection: sa.Connection, thread_id: str, owner: str | None, now: datetime) -> None:
     """Lock the thread's row until the transaction ends, which serialises its writers."""
     row = {"thread_id": thread_id, "created_at": _utc(now), "updated_at": _utc(now), "owner": owner}
     mine = sa.update(threads).where(threads.c.thread_id == thread_id, *_owned_by(owner))
     for _ in range(_TRIES):
-        connection.execute(insert_new(connection, threads).values(**row, metadata={}))
+        new = insert(connection, threads).on_conflict_do_nothing()
+        connection.execute(new.values(**row, metadata={}))
         if connection.execute(mine.values(archived_at=None)).rowcount:
             return
     raise no_such_thread()
 
 
-def _brought_by(connection: sa.Connection, thread_id: str, request: str | None) -> int | None:
+def _first_message_of(connection: sa.Connection, thread_id: str, request: str | None) -> int | None:
     """Return the number of the message that this request stored before, if any."""
     if request is None:
         return None
@@ -170,51 +140,48 @@ def _brought_by(connection: sa.Connection, thread_id: str, request: str | None) 
     return connection.execute(query).scalar_one_or_none()
 
 
-def _add(connection: sa.Connection, thread: Thread, said: Sequence[Message]) -> None:
-    kept = in_turn(thread.messages[-1] if thread.messages else None, said)
+def _add(connection: sa.Connection, thread: Thread, new: Sequence[Message]) -> None:
+    ordered = in_turn(thread.messages[-1] if thread.messages else None, new)
     first = thread.earlier + len(thread.messages)
-    rows = [_row(thread.id, seq, message) for seq, message in enumerate(kept, first)]
+    rows = [_row(thread.id, seq, message) for seq, message in enumerate(ordered, first)]
     connection.execute(sa.insert(messages), rows)
 
 
-def _replace(
-    connection: sa.Connection, thread_id: str, first: int, said: Sequence[Message]
-) -> None:
+def _replace(connection: sa.Connection, thread_id: str, first: int, new: Sequence[Message]) -> None:
     """Replace the content of messages; position and time stay those of the first attempt."""
-    for seq, message in enumerate(said, first):
+    for seq, message in enumerate(new, first):
         row = _row(thread_id, seq, message)
         update = sa.update(messages).where(
             messages.c.thread_id == thread_id, messages.c.seq == seq, messages.c.role == row["role"]
         )
-        connection.execute(update.values({name: row[name] for name in _TOLD}))
+        connection.execute(update.values({name: row[name] for name in _REPLACED}))
 
 
-def _load(connection: sa.Connection, thread_id: str, *, whole: bool) -> Thread | None:
+def _load(connection: sa.Connection, thread_id: str, *, whole: bool = False) -> Thread | None:
     """Load thread and messages in one statement, hence as a consistent snapshot."""
-    shown = sa.select(messages).where(messages.c.thread_id == thread_id)
-    shown = shown.order_by(messages.c.seq.desc()).limit(None if whole else LIVE_MESSAGES)
-    newest = shown.subquery("newest")
+    of_thread = sa.select(messages).where(messages.c.thread_id == thread_id)
+    last = of_thread.order_by(messages.c.seq.desc()).limit(None if whole else LIVE_MESSAGES)
+    newest = last.subquery("newest")
     query = sa.select(threads, newest).where(threads.c.thread_id == thread_id)
     query = query.outerjoin_from(threads, newest, newest.c.thread_id == threads.c.thread_id)
     rows = connection.execute(query.order_by(newest.c.seq)).all()
     if not rows:
         return None
-    known = rows[0]._mapping
-    archived_at = known[threads.c.archived_at]
+    row = {column.name: rows[0]._mapping[column] for column in threads.columns}
     return Thread(
-        id=known[threads.c.thread_id],
+        id=thread_id,
         messages=tuple(_message(row) for row in rows if row.seq is not None),
-        created_at=aware(known[threads.c.created_at]),
-        updated_at=aware(known[threads.c.updated_at]),
-        topic_summary=known[threads.c.topic_summary],
-        metadata=known[threads.c.metadata],
-        owner=known[threads.c.owner],
-        archived_at=None if archived_at is None else aware(archived_at),
+        created_at=aware(row["created_at"]),
+        updated_at=aware(row["updated_at"]),
+        topic_summary=row["topic_summary"],
+        metadata=row["metadata"],
+        owner=row["owner"],
+        archived_at=row["archived_at"] and aware(row["archived_at"]),
         earlier=rows[0].seq or 0,
     )
 
 
-def _some(
+def _batch(
     connection: sa.Connection, wanted: Sequence[sa.ColumnElement[bool]], limit: int
 ) -> Sequence[sa.ColumnElement[bool]]:
     """Return conditions that select up to ``limit`` wanted threads, skipping locked ones.
@@ -243,7 +210,7 @@ def _row(thread_id: str, seq: int, message: Message) -> dict[str, Any]:
         "content": message.content,
         "timestamp": _utc(message.timestamp),
         "confidence": message.confidence,
-        "citations": [citation_to_record(citation) for citation in message.citations],
+        "citations": [asdict(citation) for citation in message.citations],
         "request": message.request,
     }
 
@@ -254,9 +221,14 @@ def _message(row: Row[Any]) -> Message:
         row.content,
         aware(row.timestamp),
         row.confidence,
-        citations=tuple(map(citation_from_record, row.citations or ())),
+        citations=tuple(map(_citation, row.citations or ())),
         request=row.request,
     )
+
+
+def _citation(record: Mapping[str, Any]) -> Citation:
+    place = record["place"]
+    return Citation(**{**record, "place": Place(**{**place, "section": tuple(place["section"])})})
 
 
 def _summary(row: Row[Any]) -> ThreadSummary:
@@ -267,7 +239,7 @@ def _summary(row: Row[Any]) -> ThreadSummary:
         messages=0 if row.last is None else row.last + 1,
         topic_summary=row.topic_summary,
         owner=row.owner,
-        archived_at=None if row.archived_at is None else aware(row.archived_at),
+        archived_at=row.archived_at and aware(row.archived_at),
     )
 
 

@@ -1,4 +1,4 @@
-"""Alembic environment; uses the connection that ``providers/sql/catalog.py`` passes in."""
+"""Alembic environment; uses the connection that ``providers/sql/engine.py`` passes in."""
 
 from alembic import context
 

@@ -6,8 +6,6 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 revision = "0004"
 down_revision = "0003"
-branch_labels = None
-depends_on = None
 
 _JSON = sa.JSON().with_variant(JSONB(), "postgresql")
 _TIME = sa.DateTime(timezone=True)

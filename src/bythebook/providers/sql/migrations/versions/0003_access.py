@@ -6,8 +6,6 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 revision = "0003"
 down_revision = "0002"
-branch_labels = None
-depends_on = None
 
 _JSON = sa.JSON().with_variant(JSONB(), "postgresql")
 _TIME = sa.DateTime(timezone=True)

@@ -1,13 +1,12 @@
-"""Rules of threads: alternating roles, a limit of fifty live messages, citation records."""
+"""Rules that every ThreadStore keeps: owners, alternating roles, fifty live messages."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from bythebook.errors import InvalidInput, NotFound
-from bythebook.types import Citation, Message, Place, Role
+from bythebook.types import Message, Role
 
 LIVE_MESSAGES = 50  # chat: "messages limited to last 50 messages (older messages archived)"
 
@@ -34,18 +33,9 @@ def in_turn(last: Message | None, messages: Sequence[Message]) -> list[Message]:
 def before(messages: Sequence[Message], request: str | None) -> tuple[Message, ...]:
     """Return the messages before the request's first message, or all if it has none."""
     requests = [message.request for message in messages]
-    known = request is not None and request in requests
-    return tuple(messages[: requests.index(request)] if known else messages)
+    is_stored = request is not None and request in requests
+    return tuple(messages[: requests.index(request)] if is_stored else messages)
 
 
 def no_such_thread() -> NotFound:
     return NotFound("There is no such thread.", hint="Check its id, or begin a new one.")
-
-
-def citation_to_record(citation: Citation) -> dict[str, Any]:
-    return asdict(citation)
-
-
-def citation_from_record(record: Mapping[str, Any]) -> Citation:
-    place = record["place"]
-    return Citation(**{**record, "place": Place(**{**place, "section": tuple(place["section"])})})
