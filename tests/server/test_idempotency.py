@@ -11,11 +11,12 @@ from typing import Any
 
 import httpx
 import pytest
-from reliability.crash import Point, started, survived
+from reliability.crash import Point, before, started, survived
 
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.providers.sql.engine import open_database
+from bythebook.providers.sql.idempotency import SqlReplies
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import FakeEmbedder, MemoryCatalog, MemoryGenerationStore
 from bythebook.server.access import open_access
@@ -24,7 +25,7 @@ from bythebook.types import Thread
 from tests.databases import POSTGRES, address
 from tests.samples import read
 
-_BEFORE_THE_REPLY_IS_KEPT = Point("SqlReplies.keep")
+_BEFORE_THE_REPLY_IS_KEPT = before(SqlReplies.keep)
 _QUESTION = "At how many degrees does a kettle boil water?"
 
 
