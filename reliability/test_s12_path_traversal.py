@@ -15,7 +15,8 @@ import pytest
 
 from bythebook.chunking.read_book import read_book
 from bythebook.indexing.passage_records import to_record
-from bythebook.sources.files import UnreadableFile, read_bytes
+from bythebook.interfaces.source import UnreadableFile
+from bythebook.sources.files import read_bytes
 from reliability.rows import Rows
 
 _CANARY = "heliotrope-canary"

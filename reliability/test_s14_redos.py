@@ -17,10 +17,10 @@ import pytest
 
 import bythebook
 from bythebook.answering import answer_span as mark
-from bythebook.chunking import read_book as site
 from bythebook.grounding import stream_splitter as draft
 from bythebook.grounding import verifier as check
 from bythebook.language.english import question_types as wants
+from bythebook.sources import files as site
 from bythebook.sources.markdown import grammar as syntax
 from bythebook.sources.markdown import mdx
 from reliability.hard_texts import Attack, attacks, blind_attacks
@@ -136,7 +136,7 @@ def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
         ),
         "bythebook.sources.markdown.mdx._UNWRAPPED": ("match", list(mdx._UNWRAPPED.values())),
         "bythebook.sources.markdown.fast_parsers.InlineParser.__init__": ("search", [terminator]),
-        "bythebook.chunking.read_book._glob": ("match", globs),
+        "bythebook.sources.files._glob": ("match", globs),
     }
 
 

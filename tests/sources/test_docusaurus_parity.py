@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from bythebook.chunking.read_book import Page, ParsedBook, read_book
+from bythebook.chunking.read_book import ParsedBook, ParsedPage, read_book
 from bythebook.language.text import words
 from tests.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
 from tests.sources import docusaurus
@@ -56,7 +56,7 @@ CODE = re.compile(r"^(`{3,})(\S*)\n(.*?)\n\1$", re.M | re.S)
 TEX = re.compile(r"\$\$.*?\$\$|\$[^$]+\$", re.S)
 
 
-def path_of(page: Page) -> str:
+def path_of(page: ParsedPage) -> str:
     return unquote(urlsplit(page.url).path)
 
 
@@ -64,7 +64,7 @@ def folded(text: str) -> list[str]:
     return [word.casefold() for word in words(text)]
 
 
-def our_words(page: Page, built: BuiltPage, *, maths: bool) -> list[str]:
+def our_words(page: ParsedPage, built: BuiltPage, *, maths: bool) -> list[str]:
     """The words of the passages under their headings, in reading order."""
     own_title = next((text for level, text, _ in built.headings if level == 1), "")
     texts = [page.title] if own_title.split() == page.title.split() else []
@@ -122,7 +122,7 @@ def prose(text: str, *, maths: bool) -> str:
 
 
 def assert_same_words(
-    page: Page, built: BuiltPage, *, maths: bool = True, computed: str = ""
+    page: ParsedPage, built: BuiltPage, *, maths: bool = True, computed: str = ""
 ) -> None:
     """The same words in the same order. ``computed``: words that only the running site knows."""
     ours, theirs = our_words(page, built, maths=maths), folded(built.text)
@@ -249,7 +249,7 @@ def test_the_sample_book_shows_the_same_words(
         assert_same_words(page, built[path_of(page)], computed=computed)
 
 
-def source_of(page: Page) -> str:
+def source_of(page: ParsedPage) -> str:
     if page.file.startswith("i18n/"):
         _, locale, rest = page.file.split("/", 2)
         folder = SAMPLE_BOOK / "i18n" / locale / "docusaurus-plugin-content-docs" / "current"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bythebook.chunking.pages import compare_words
 from bythebook.chunking.passages import passages_of
 from bythebook.language.text import words
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
-from bythebook.sources.markdown.visible_words import compare
 from bythebook.types import Metadata, Passage, Place
 from tests.clock import seconds_of
 
@@ -46,7 +46,7 @@ def read(text: str, reading: ParseOptions = MDX) -> tuple[Passage, ...]:
     carried = {heading for passage in passages for heading in passage.place.section}
     kept += [word for heading in document.headings for word in words(heading.text) * 2
              if heading.text in carried]  # fmt: skip
-    missing = compare(document.words, kept)[1]
+    missing = compare_words(document.words, kept)[1]
     assert not missing, (text, missing)
     return passages
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from bythebook.chunking.render import render
-from bythebook.sources.markdown.blocks import (
+from bythebook.interfaces.blocks import (
     Box,
     Code,
     Document,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import Page, ParsedBook, SiteOptions, read_book
+from bythebook.chunking.read_book import ParsedBook, ParsedPage, SiteOptions, read_book
 from bythebook.errors import SourceError
 from bythebook.sources.docusaurus.config import find_config, read_config
 from bythebook.sources.files import Files
@@ -43,7 +43,7 @@ def write(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
-def page(book: ParsedBook, file: str) -> Page:
+def page(book: ParsedBook, file: str) -> ParsedPage:
     return next(page for page in book.pages if page.file == file)
 
 

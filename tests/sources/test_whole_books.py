@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import Page, ParsedBook, SiteOptions, read_book
+from bythebook.chunking.read_book import ParsedBook, ParsedPage, SiteOptions, read_book
 from bythebook.language.text import words
 from tests.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
 
@@ -108,7 +108,7 @@ def fences(source: str) -> list[str]:
     return found
 
 
-def source_of(name: str, page: Page) -> str:
+def source_of(name: str, page: ParsedPage) -> str:
     file = BOOKS[name] / page.file
     if page.file.startswith("i18n/"):
         _, locale, rest = page.file.split("/", 2)
@@ -117,7 +117,7 @@ def source_of(name: str, page: Page) -> str:
     return file.read_text(encoding="utf-8").replace("\u200b", "")
 
 
-def kept_code(page: Page, expected: list[str]) -> list[str]:
+def kept_code(page: ParsedPage, expected: list[str]) -> list[str]:
     """The code blocks of the passages, in order; those cut at the limit put together again."""
     parts = [
         (place, inside)

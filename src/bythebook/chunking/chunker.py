@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bythebook.chunking.render import PieceKind, TextPiece
+from bythebook.interfaces.blocks import Span
 from bythebook.language.sentences import split_sentences
 from bythebook.language.tokens import estimate_tokens
-from bythebook.sources.markdown.blocks import Span
 
 _CHARS = 12  # code and maths: at least one token per 12 characters, for blocks of white space
 

@@ -11,11 +11,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from bythebook.chunking.pages import Page
+from bythebook.chunking.pages import ParsedPage
 from bythebook.errors import SourceError
 
 
-def lost_in_sources(urls: Iterable[str], pages: Iterable[Page]) -> list[str]:
+def lost_in_sources(urls: Iterable[str], pages: Iterable[ParsedPage]) -> list[str]:
     """Return the URLs that match no page or heading of the sources."""
     known: set[str] = set()
     for page in pages:

@@ -1,35 +1,20 @@
-"""Turn one source file into a page: title, URL, passages and word coverage."""
+"""Split one page of a source into passages, and count which visible words they keep."""
 
 from __future__ import annotations
 
-import posixpath
-import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path, PurePosixPath
 
 from bythebook.chunking.passages import passages_of
+from bythebook.interfaces.source import SourcePage
 from bythebook.language.detection import language_of
-from bythebook.language.text import clean, words
-from bythebook.sources.docusaurus.routes import front_text
-from bythebook.sources.files import Files, UnreadableFile
-from bythebook.sources.markdown.blocks import Document, Heading, Span
-from bythebook.sources.markdown.frontmatter import UnreadableFrontMatter, read_front_matter
-from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
-from bythebook.sources.markdown.visible_words import compare
-from bythebook.types import Metadata, Passage, Place
-
-_MAX_PARTIAL_DEPTH = 5
-_MAX_INLINED = 2 * 1024 * 1024  # characters of partials per page
-_MDX_SIGNS = re.compile(
-    r"^(?:import\s[^\n]{0,200}\sfrom\s*['\"]|export\s+(?:const|default|function)\s)|^\{/\*", re.M
-)
-_DIGITS = re.compile(r"[0-9]{1,4}")
+from bythebook.language.text import words
+from bythebook.types import Passage, Place
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ParsedPage:
     file: str
     title: str
     url: str
@@ -37,129 +22,26 @@ class Page:
     visible_words: int
     covered_words: int
     missing: tuple[str, ...]
-    headings: tuple[tuple[str, str | None], ...]
+    headings: tuple[tuple[str, str | None], ...]  # text and anchor
 
 
-@dataclass(frozen=True, slots=True)
-class PageDraft:
-    """Source file that has been read but not yet parsed."""
-
-    file: PurePosixPath  # relative to its folder
-    name: str  # file name used in the book
-    text: str
-    front: Mapping[str, object]
-    front_lines: int
-
-
-def read_draft(files: Files, root: Path, file: PurePosixPath, name: str) -> PageDraft:
-    """Read a file and its front matter; raise UnreadableFile or UnreadableFrontMatter."""
-    text = files.read(root, file)
-    front: dict[str, object] = {}
-    lines = 0
-    if text.startswith(("---", "\ufeff---")):
-        front, lines = read_front_matter(text)
-    return PageDraft(file, name, text, front, lines)
-
-
-@dataclass(slots=True)
-class Imports:
-    """Resolver of the files that pages import; nothing outside the root is opened."""
-
-    files: Files
-    root: Path
-    site_prefix: str = ""  # path from "@site/" to the root, if the root is not the site folder
-    _depth: int = 0
-    _inlined: int = 0
-
-    def document(self, draft: PageDraft, folder: PurePosixPath, reading: ParseOptions) -> Document:
-        """Parse a page with its imports. ``folder`` is the file's folder, relative to the root."""
-        self._depth, self._inlined = 0, 0
-        values = {f"frontMatter.{name}": value for name, value in draft.front.items()}
-        return self._parse(draft, folder, replace(reading, values=values))
-
-    def _parse(self, draft: PageDraft, folder: PurePosixPath, reading: ParseOptions) -> Document:
-        reading = replace(
-            reading,
-            open_partial=partial(self._open, folder, reading),
-            open_text=partial(self._open_text, folder),
-        )
-        return parse(MdxSource.of(draft.text, skip_lines=draft.front_lines), reading)
-
-    def _open(
-        self,
-        folder: PurePosixPath,
-        outer: ParseOptions,
-        path: str,
-        properties: Mapping[str, object],
-        span: Span,
-    ) -> Document | None:
-        file = self._resolve(folder, path) if path.endswith((".md", ".mdx")) else None
-        if file is None or self._depth >= _MAX_PARTIAL_DEPTH or self._inlined > _MAX_INLINED:
-            return None
-        try:
-            draft = read_draft(self.files, self.root, file, str(file))
-        except (UnreadableFile, UnreadableFrontMatter):
-            return None
-        self._inlined += len(draft.text)
-        self._depth += 1
-        reading = replace(outer, mdx=True, values=properties, place=span)
-        document = self._parse(draft, file.parent, reading)
-        self._depth -= 1
-        return document
-
-    def _open_text(self, folder: PurePosixPath, path: str) -> str | None:
-        file = self._resolve(folder, path)
-        for ending in ("", ".js", ".jsx", ".ts", ".tsx"):
-            try:
-                if file is not None:
-                    return clean(self.files.read(self.root, file.with_name(file.name + ending)))
-            except UnreadableFile:
-                continue
-        return None
-
-    def _resolve(self, folder: PurePosixPath, path: str) -> PurePosixPath | None:
-        if path.startswith("@site/"):
-            below = path.removeprefix("@site/")
-            if not below.startswith(self.site_prefix):
-                return None
-            resolved = posixpath.normpath(below.removeprefix(self.site_prefix))
-        elif path.startswith("."):
-            resolved = posixpath.normpath(posixpath.join(str(folder), path))
-        else:
-            return None
-        return None if resolved.startswith(("..", "/")) else PurePosixPath(resolved)
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """Module, chapter and language that a page gets from its folders."""
-
-    module: str | None
-    chapter: str | None
-    language: str | None = None
-
-
-def looks_like_mdx(text: str) -> bool:
-    """Return whether a ``.md`` file of unknown origin has imports, exports or comments of MDX."""
-    return _MDX_SIGNS.search(text) is not None
-
-
-def make_page(draft: PageDraft, document: Document, url: str, base_id: str, labels: Labels) -> Page:
-    title = title_of(draft.front, document, base_id)
+def split_page(page: SourcePage) -> ParsedPage:
+    document = page.document
     place = Place(
-        file=draft.name,
-        title=title,
-        url=url,
-        module=front_text(draft.front, "module") or labels.module or title,
-        chapter=front_text(draft.front, "chapter") or labels.chapter or title,
+        file=page.file,
+        title=page.title,
+        url=page.url,
+        module=page.module or page.title,
+        chapter=page.chapter or page.title,
         section=(),
     )
-    passages = passages_of(document, place, metadata_of(draft, document, labels.language))
-    covered, missing = compare(document.words, _kept_words(passages, title, document))
-    return Page(
-        file=draft.name,
-        title=title,
-        url=url,
+    language = page.metadata.language or language_of(document.words)
+    passages = passages_of(document, place, replace(page.metadata, language=language))
+    covered, missing = compare_words(document.words, _kept_words(passages, page))
+    return ParsedPage(
+        file=page.file,
+        title=page.title,
+        url=page.url,
         passages=passages,
         visible_words=len(document.words),
         covered_words=covered,
@@ -168,38 +50,23 @@ def make_page(draft: PageDraft, document: Document, url: str, base_id: str, labe
     )
 
 
-def _kept_words(passages: tuple[Passage, ...], title: str, document: Document) -> list[str]:
+def _kept_words(passages: tuple[Passage, ...], page: SourcePage) -> list[str]:
     """Return the words of the title, the passages and, once, each heading in a passage's path."""
     carried = {heading for passage in passages for heading in passage.place.section}
-    headings = [heading.text for heading in document.headings if heading.text in carried]
-    texts = [title, *headings, *(passage.text for passage in passages)]
+    headings = [heading.text for heading in page.document.headings if heading.text in carried]
+    texts = [page.title, *headings, *(passage.text for passage in passages)]
     return [word for text in texts for word in words(text)]
 
 
-def title_of(front: Mapping[str, object], document: Document, base_id: str) -> str:
-    first = document.blocks[0] if document.blocks else None
-    written = first.text if isinstance(first, Heading) and first.level == 1 else ""
-    return clean(front_text(front, "title") or written or base_id)
-
-
-def metadata_of(draft: PageDraft, document: Document, language: str | None) -> Metadata:
-    front = draft.front
-    week = _DIGITS.search(front_text(front, "week") or "")
-    return Metadata(
-        language=front_text(front, "language")
-        or front_text(front, "lang")
-        or language
-        or language_of(document.words),
-        week=int(week.group()) if week else None,
-        difficulty=front_text(front, "difficulty") or front_text(front, "level"),
-        keywords=_keywords(front.get("keywords") or front.get("tags")),
-    )
-
-
-def _keywords(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        value = value.split(",")
-    if not isinstance(value, list):
-        return ()
-    texts = (front_text({"word": item}, "word") for item in value)
-    return tuple(text.strip() for text in texts if text and text.strip())
+def compare_words(visible: Sequence[str], kept: Iterable[str]) -> tuple[int, tuple[str, ...]]:
+    """Return the number of visible words kept, and the missing ones in reading order."""
+    left = Counter(kept)
+    if all(left[word] >= count for word, count in Counter(visible).items()):  # the usual case
+        return len(visible), ()
+    missing: list[str] = []
+    for word in visible:
+        if left[word] > 0:
+            left[word] -= 1
+        else:
+            missing.append(word)
+    return len(visible) - len(missing), tuple(missing)

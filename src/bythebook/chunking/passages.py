@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from bythebook.chunking.chunker import Chunk, pack
 from bythebook.chunking.render import render
 from bythebook.chunking.text_fragments import with_fragments
+from bythebook.interfaces.blocks import Block, Box, Document, Heading, Paragraph
 from bythebook.language.sentences import split_units
 from bythebook.language.text import clean
 from bythebook.language.tokens import estimate_tokens
-from bythebook.sources.docusaurus.routes import with_anchor
-from bythebook.sources.markdown.blocks import Block, Box, Document, Heading, Paragraph
-from bythebook.sources.markdown.elements import plain_text
+from bythebook.sources.documents import plain_text
 from bythebook.types import Metadata, Passage, Place
 
 __all__ = ["content_hash", "estimate_tokens", "passage_of_selection", "passages_of"]
@@ -55,7 +54,8 @@ def passages_of(
         sections = [Section((), (Paragraph(heading.text, heading.span),))]
     for section in sections:
         path = tuple(heading.text for heading in section.path)
-        here = replace(place, section=path, url=with_anchor(place.url, section.anchor))
+        url = f"{place.url}#{section.anchor}" if section.anchor else place.url
+        here = replace(place, section=path, url=url)
         for chunk in pack(render(section.blocks), max_tokens):
             count = seen[path, chunk.text] = seen.get((path, chunk.text), -1) + 1
             passages.append(_passage(chunk, here, metadata, len(passages), count))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from bythebook.sources.markdown.blocks import (
+from bythebook.interfaces.blocks import (
     Block,
     Box,
     Code,

@@ -18,6 +18,8 @@ from typing import Any
 
 from bythebook import chunking, language, sources, types
 from bythebook.indexing.indexer import IngestResult
+from bythebook.interfaces import blocks
+from bythebook.sources.base import registered_sources
 from bythebook.sources.files import FileProbe, ProbeKind
 
 _NAME = "receipt.json"
@@ -97,7 +99,11 @@ def _reader() -> str:
     """Return a digest of the parsing code: other code may read the same files differently."""
     digest = hashlib.sha256()
     packages = (Path(str(package.__file__)).parent for package in (sources, chunking, language))
-    files = [file for package in packages for file in sorted(package.rglob("*.py"))]
-    for file in (*files, Path(str(types.__file__))):
-        digest.update(file.read_bytes())
+    files = [file for package in packages for file in sorted(package.rglob("*.*"))]
+    for file in (*files, Path(str(types.__file__)), Path(str(blocks.__file__))):
+        if file.suffix != ".pyc":
+            digest.update(file.read_bytes())
+    for entry in registered_sources().values():
+        if entry.dist is not None:
+            digest.update(f"{entry.name} {entry.value} {entry.dist.version}\n".encode())
     return digest.hexdigest()

@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from bythebook.interfaces.source import UnreadableFile
+
 MAX_BYTES = 2 * 1024 * 1024
+MAX_BINARY = 256 * 1024 * 1024
 _MAX_DEPTH = 40
 _FILE, _FOLDER = "file", "folder"
-
-
-class UnreadableFile(Exception):
-    """Reason why a file is not read, with the line number if known."""
-
-    def __init__(self, reason: str, line: int | None = None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.line = line
+_LINK, _NOT_REGULAR = "a symbolic link; links are not followed", "not a regular file"
 
 
 class ProbeKind(StrEnum):
-    READ = "read"  # a file's content
+    READ = "read"  # a text file's content
+    READ_BINARY = "read binary"  # any file's content
     PROBE = "probe"  # whether a file or a folder exists
     LIST = "list"  # a folder's entries
 
@@ -43,37 +42,49 @@ class FileProbe:
     def shows(self) -> str:
         """Return the current result as a string; equal strings mean nothing has changed."""
         root, path = Path(self.root), PurePosixPath(self.path)
-        match self.act:
-            case ProbeKind.READ:
-                try:
-                    return _digest(read_bytes(root, path))
-                except UnreadableFile as error:
-                    return error.reason
-            case ProbeKind.PROBE:
-                return _probe(root / path)
-            case ProbeKind.LIST:
-                try:
-                    return _told(_entries(root / path))
-                except UnreadableFile as error:
-                    return error.reason
+        try:
+            match self.act:
+                case ProbeKind.READ | ProbeKind.READ_BINARY:
+                    return _digest(read_bytes(root, path, limit=_LIMITS[self.act]))
+                case ProbeKind.PROBE:
+                    return _probe(root / path)
+                case ProbeKind.LIST:
+                    return _listing_digest(_entries(root / path))
+        except UnreadableFile as error:
+            return error.reason
+
+
+_LIMITS = {ProbeKind.READ: MAX_BYTES, ProbeKind.READ_BINARY: MAX_BINARY}
 
 
 class Files:
-    """File access that records every probe and its result."""
+    """File access that records every probe and its result (see ``SourceFiles``)."""
 
     def __init__(self) -> None:
         self.seen: dict[FileProbe, str] = {}
 
     def read(self, root: Path, relative: PurePosixPath) -> str:
         """Return the text of a file; raise UnreadableFile with the reason if it is not readable."""
-        look = FileProbe(ProbeKind.READ, str(root), str(relative))
+        return _decoded(self._read(ProbeKind.READ, root, relative))
+
+    def read_bytes(self, root: Path, relative: PurePosixPath) -> bytes:
+        return self._read(ProbeKind.READ_BINARY, root, relative)
+
+    def _read(self, kind: ProbeKind, root: Path, relative: PurePosixPath) -> bytes:
+        probe = FileProbe(kind, str(root), str(relative))
+        with self._recording(probe):
+            content = read_bytes(root, relative, limit=_LIMITS[kind])
+            self.seen[probe] = _digest(content)
+        return content
+
+    @contextmanager
+    def _recording(self, probe: FileProbe) -> Iterator[None]:
+        """Record the reason why a file or folder is not readable."""
         try:
-            content = read_bytes(root, relative)
+            yield
         except UnreadableFile as error:
-            self.seen[look] = error.reason
+            self.seen[probe] = error.reason
             raise
-        self.seen[look] = _digest(content)
-        return _decoded(content)
 
     def has_file(self, path: Path) -> bool:
         return self._probe(path) == _FILE
@@ -82,18 +93,17 @@ class Files:
         return self._probe(path) == _FOLDER
 
     def _probe(self, path: Path) -> str:
-        found = self.seen[FileProbe(ProbeKind.PROBE, str(path), "")] = _probe(path)
-        return found
+        kind = self.seen[FileProbe(ProbeKind.PROBE, str(path), "")] = _probe(path)
+        return kind
 
-    def entries(self, folder: Path) -> list[Entry]:
-        """Return the entries of a folder, sorted by name."""
-        look = FileProbe(ProbeKind.LIST, str(folder), "")
-        try:
+    def names(self, folder: Path) -> list[str]:
+        return [entry.name for entry in self._listing(folder)]
+
+    def _listing(self, folder: Path) -> list[FolderEntry]:
+        probe = FileProbe(ProbeKind.LIST, str(folder), "")
+        with self._recording(probe):
             entries = _entries(folder)
-        except UnreadableFile as error:
-            self.seen[look] = error.reason
-            raise
-        self.seen[look] = _told(entries)
+            self.seen[probe] = _listing_digest(entries)
         return entries
 
     def walk(
@@ -107,24 +117,26 @@ class Files:
         while folders:
             folder = folders.pop()
             try:
-                entries = self.entries(root / folder)
+                entries = self._listing(root / folder)
             except UnreadableFile as error:
                 refuse(str(folder), error.reason)
                 continue
             for entry in entries:
                 path = folder / entry.name
-                if entry.kind is Kind.FOLDER:
+                if entry.kind is EntryKind.FOLDER:
                     if len(path.parts) < _MAX_DEPTH:
                         folders.append(path)
-                elif entry.kind is Kind.LINKED_FOLDER or (entry.kind is Kind.LINK and wanted(path)):
+                elif entry.kind is EntryKind.LINKED_FOLDER or (
+                    entry.kind is EntryKind.LINK and wanted(path)
+                ):
                     refuse(str(path), "a symbolic link; links are not followed")
-                elif entry.kind is Kind.FILE and wanted(path):
+                elif entry.kind is EntryKind.FILE and wanted(path):
                     yield path
-                elif entry.kind is Kind.OTHER and wanted(path):
+                elif entry.kind is EntryKind.OTHER and wanted(path):
                     refuse(str(path), "not a regular file")
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     FOLDER = "folder"
     FILE = "file"
     LINK = "link"
@@ -133,32 +145,33 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """Directory entry."""
 
     name: str
-    kind: Kind
+    kind: EntryKind
 
 
-def _entries(folder: Path) -> list[Entry]:
+def _entries(folder: Path) -> list[FolderEntry]:
     try:
-        with os.scandir(folder) as found:
-            return sorted((Entry(each.name, _kind(each)) for each in found), key=lambda e: e.name)
+        with os.scandir(folder) as items:
+            entries = [FolderEntry(item.name, _kind(item)) for item in items]
     except OSError as error:
         raise UnreadableFile(_reason(error)) from None
+    return sorted(entries, key=lambda entry: entry.name)
 
 
-def _kind(entry: os.DirEntry[str]) -> Kind:
+def _kind(entry: os.DirEntry[str]) -> EntryKind:
     if entry.is_symlink():
-        return Kind.LINKED_FOLDER if entry.is_dir() else Kind.LINK
+        return EntryKind.LINKED_FOLDER if entry.is_dir() else EntryKind.LINK
     if entry.is_dir():
-        return Kind.FOLDER
-    return Kind.FILE if entry.is_file() else Kind.OTHER
+        return EntryKind.FOLDER
+    return EntryKind.FILE if entry.is_file() else EntryKind.OTHER
 
 
-def _told(entries: list[Entry]) -> str:
-    told = "\0".join(f"{entry.kind}/{entry.name}" for entry in entries)
-    return _digest(told.encode("utf-8", "surrogateescape"))
+def _listing_digest(entries: list[FolderEntry]) -> str:
+    listing = "\0".join(f"{entry.kind}/{entry.name}" for entry in entries)
+    return _digest(listing.encode("utf-8", "surrogateescape"))
 
 
 def _probe(path: Path) -> str:
@@ -214,7 +227,7 @@ def _step_into(folder: int, part: str) -> int:
 def _read_open(handle: int, limit: int) -> bytes:
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
-        raise UnreadableFile("not a regular file")
+        raise UnreadableFile(_NOT_REGULAR)
     if status.st_size > limit:
         raise UnreadableFile(f"larger than {limit // 1024} KiB")
     pieces: list[bytes] = []
@@ -229,5 +242,33 @@ def _read_open(handle: int, limit: int) -> bytes:
 
 def _reason(error: OSError) -> str:
     if error.errno in (40, 20):  # ELOOP, ENOTDIR: errors of O_NOFOLLOW for a link
-        return "a symbolic link; links are not followed"
+        return _LINK
     return (error.strerror or "not readable").lower()
+
+
+# --- glob patterns --------------------------------------------------------------------------------
+
+
+def matches_glob(path: str, patterns: Iterable[str]) -> bool:
+    return any(_glob(pattern).match(path) for pattern in patterns)
+
+
+@lru_cache(maxsize=256)
+def _glob(pattern: str) -> re.Pattern[str]:
+    """Compile a glob with ``**``, ``*``, ``?`` and ``{a,b}``, as in Docusaurus."""
+    parts: list[str] = []
+    for sign in re.findall(r"\*\*/|\*+|\?|\{[^{}]*\}|.", pattern.removeprefix("./"), re.S):
+        if sign == "**/":
+            parts.append("(?:[^/]+/)*")
+        elif sign == "**":
+            parts.append(".*")
+        elif sign[0] == "*":
+            parts.append("[^/]*")
+        elif sign == "?":
+            parts.append("[^/]")
+        elif sign[0] == "{" and len(sign) > 1:
+            choices = "|".join(re.escape(choice) for choice in sign[1:-1].split(","))
+            parts.append(f"(?:{choices})")
+        else:
+            parts.append(re.escape(sign))
+    return re.compile("".join(parts) + r"\Z", re.S)

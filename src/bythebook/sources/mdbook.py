@@ -10,11 +10,22 @@ import posixpath
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote
 
-from bythebook.sources.files import Files, UnreadableFile
+from bythebook.errors import SourceError
+from bythebook.interfaces.source import (
+    Problem,
+    Report,
+    SiteOptions,
+    SourceFiles,
+    SourcePage,
+    UnreadableFile,
+)
+from bythebook.sources.files import matches_glob
+from bythebook.sources.markdown.mdx import ParseOptions
+from bythebook.sources.markdown.pages import Imports, Labels, make_page, read_draft
 
 _LINK = re.compile(r"^(\s*)(?:[-*+]\s+)?\[([^\]]*)\]\(<?([^)>#\s]*)>?(?:#[^)]*)?\)\s*$")
 _PART = re.compile(r"#\s+(.+)")
@@ -26,6 +37,48 @@ _ANCHOR_LINE = re.compile(r"ANCHOR(?:_END)?:\s*([\w-]+)")
 _MAX_INCLUDED = 2 * 1024 * 1024  # characters of all includes in one page
 
 OpenText = Callable[[PurePosixPath], str | None]
+
+
+class MdBookSource:
+    def detects(self, path: Path, files: SourceFiles) -> bool:
+        return find_mdbook(files, path) is not None
+
+    def read(
+        self, path: Path, files: SourceFiles, options: SiteOptions, report: Report
+    ) -> Iterator[SourcePage]:
+        book = find_mdbook(files, path)
+        if book is None:
+            raise SourceError(
+                f"There is no SUMMARY.md in {path.name!r}.", hint="Name the folder of book.toml."
+            )
+        imports = Imports(files, book.folder)
+        parsing = ParseOptions(mdx=False, maths="guess", slug=mdbook_slug)
+
+        def open_text(file: PurePosixPath) -> str | None:
+            try:
+                return files.read(book.folder, file)
+            except UnreadableFile:
+                return None
+
+        for chapter in book.chapters(files):
+            name = str(chapter.file)
+            if matches_glob(name, options.exclude):
+                continue
+            try:
+                draft = read_draft(files, book.folder, chapter.file, name)
+            except UnreadableFile as error:
+                report(Problem(name, error.line, error.reason, fatal=True))
+                continue
+            text = with_includes(draft.text, chapter.file.parent, open_text)
+            draft = replace(draft, text=text)
+            document = imports.document(draft, chapter.file.parent, parsing)
+            labels = Labels(
+                module=chapter.part or chapter.above,
+                chapter=chapter.above,
+                language=options.locale or book.language,
+            )
+            url = book.url(chapter.file, options.url or "", options.base_url)
+            yield make_page(draft, document, url, chapter.title, labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +95,7 @@ class MdBook:
     base_url: str
     language: str | None
 
-    def chapters(self, files: Files) -> list[Chapter]:
+    def chapters(self, files: SourceFiles) -> list[Chapter]:
         return list(read_summary(files.read(self.folder, PurePosixPath("SUMMARY.md"))))
 
     def url(self, file: PurePosixPath, origin: str, base_url: str | None) -> str:
@@ -51,7 +104,7 @@ class MdBook:
         return origin.rstrip("/") + quote(path)
 
 
-def find_mdbook(files: Files, docs: Path) -> MdBook | None:
+def find_mdbook(files: SourceFiles, docs: Path) -> MdBook | None:
     """Return the mdBook of which this is the root or source folder, or None."""
     for home, folder in ((docs, None), (docs.parent, docs)):
         config = _read_config(files, home / "book.toml")
@@ -67,7 +120,7 @@ def find_mdbook(files: Files, docs: Path) -> MdBook | None:
     return None
 
 
-def _read_config(files: Files, file: Path) -> dict[str, object]:
+def _read_config(files: SourceFiles, file: Path) -> dict[str, object]:
     try:
         return tomllib.loads(files.read(file.parent, PurePosixPath(file.name)))
     except (UnreadableFile, tomllib.TOMLDecodeError):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bythebook.chunking.outline import outline
-from bythebook.chunking.pages import Page
+from bythebook.chunking.pages import ParsedPage
 from bythebook.chunking.read_book import read_book
 from bythebook.chunking.section_text import Joined, join
 from bythebook.chunking.text_fragments import folded
@@ -98,12 +98,12 @@ def _bare(joined: Joined) -> str:
     return _RULE.sub("", "".join([*parts, rest])).replace("\\|", "|")
 
 
-def _sample_pages() -> list[Page]:
+def _sample_pages() -> list[ParsedPage]:
     return list(read_book(SAMPLE_BOOK / "docs").pages)
 
 
 @pytest.mark.parametrize("page", _sample_pages(), ids=lambda page: page.url.rpartition("docs")[2])
-def test_a_page_shows_every_word_of_its_passages_once(page: Page) -> None:
+def test_a_page_shows_every_word_of_its_passages_once(page: ParsedPage) -> None:
     shown = _shown(page_view(page.passages).html)
     assert _letters("".join(shown.text)) == _expected(page.passages)
     assert len(set(shown.ids)) == len(shown.ids)

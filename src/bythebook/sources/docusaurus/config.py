@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from bythebook.sources.files import Files, UnreadableFile
+from bythebook.interfaces.source import SourceFiles, UnreadableFile
 from bythebook.sources.js_literals import UNKNOWN, read_value
 
 NAMES = tuple(f"docusaurus.config.{ending}" for ending in ("js", "ts", "mjs", "cjs", "mts", "cts"))
@@ -37,6 +37,11 @@ class DocsPlugin:
     versions: Mapping[str, object] | None = None
     sidebar_path: object = None  # a string, False, or UNKNOWN if it is computed
 
+    @property
+    def prefix(self) -> str:
+        """Return what the names of its files and folders beside the docs start with."""
+        return "" if self.id == "default" else f"{self.id}_"
+
 
 @dataclass(frozen=True, slots=True)
 class SiteConfig:
@@ -54,7 +59,7 @@ class SiteConfig:
     unread: tuple[str, ...] = ()  # settings that are present but not plain literals
 
 
-def find_config(files: Files, folder: Path, *, levels: int = 3) -> Path | None:
+def find_config(files: SourceFiles, folder: Path, *, levels: int = 3) -> Path | None:
     """Return the nearest configuration file in ``folder`` or above, or None."""
     for candidate in (folder, *folder.parents[:levels]):
         for name in NAMES:
@@ -63,7 +68,7 @@ def find_config(files: Files, folder: Path, *, levels: int = 3) -> Path | None:
     return None
 
 
-def read_config(files: Files, file: Path) -> SiteConfig:
+def read_config(files: SourceFiles, file: Path) -> SiteConfig:
     try:
         source = files.read(file.parent, PurePosixPath(file.name))
     except UnreadableFile as error:
@@ -147,11 +152,10 @@ def _docs_plugin(options: Mapping[str, object]) -> DocsPlugin:
     )
 
 
-def read_versions(files: Files, root: Path, plugin: DocsPlugin) -> tuple[str, ...]:
+def read_versions(files: SourceFiles, root: Path, plugin: DocsPlugin) -> tuple[str, ...]:
     """Return the names in ``versions.json``, newest first; empty for an unversioned site."""
-    name = "versions.json" if plugin.id == "default" else f"{plugin.id}_versions.json"
     try:
-        value = json.loads(files.read(root, PurePosixPath(name)))
+        value = json.loads(files.read(root, PurePosixPath(f"{plugin.prefix}versions.json")))
     except (UnreadableFile, ValueError, RecursionError):
         return ()
     return _texts(value) if isinstance(value, list) else ()

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from bythebook.sources.docusaurus.routes import Routes, front_text, is_index, split_number
+from bythebook.interfaces.source import SourceFiles, UnreadableFile
+from bythebook.sources.docusaurus.routes import Routes, is_index, split_number
 from bythebook.sources.docusaurus.sidebars import Sidebars
-from bythebook.sources.files import Files, UnreadableFile
-from bythebook.sources.markdown.frontmatter import UnreadableFrontMatter, read_yaml
+from bythebook.sources.markdown.frontmatter import front_text, read_yaml
 
 CATEGORY_FILES = ("_category_.json", "_category_.yml", "_category_.yaml")
 
@@ -24,7 +24,7 @@ class Category:
     position: float | None = None
 
 
-def read_category(files: Files, root: Path, folder: PurePosixPath, warn: Warn) -> Category:
+def read_category(files: SourceFiles, root: Path, folder: PurePosixPath, warn: Warn) -> Category:
     """Read a folder's ``_category_.json`` or ``.yml``; unreadable files cause a warning."""
     for name in CATEGORY_FILES:
         file = folder / name
@@ -33,7 +33,7 @@ def read_category(files: Files, root: Path, folder: PurePosixPath, warn: Warn) -
         try:
             text = files.read(root, file)
             value = json.loads(text) if name.endswith("json") else read_yaml(text)
-        except (UnreadableFile, UnreadableFrontMatter) as error:
+        except UnreadableFile as error:
             warn(str(file), error.line, error.reason)
         except (ValueError, RecursionError):
             warn(str(file), None, "not readable as JSON")
@@ -50,7 +50,7 @@ class PageOrder:
 
     def __init__(
         self,
-        files: Files,
+        files: SourceFiles,
         root: Path,
         pages: Mapping[PurePosixPath, Front],
         routes: Routes,

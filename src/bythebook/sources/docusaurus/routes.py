@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
+from bythebook.sources.markdown.frontmatter import front_text
+
 _DATE_OR_VERSION = re.compile(r"\d+[-_.]\d+")
 _NUMBER_PREFIX = re.compile(r"(\d+)\s*[-_.]+\s*([^-_.\s].*)\Z", re.ASCII)
 _SLASHES = re.compile(r"/{2,}")
@@ -66,24 +68,6 @@ def split_number(name: str) -> tuple[str, int | None]:
 def is_index(file: PurePosixPath) -> bool:
     """Return whether the file is a folder's index: ``index``, ``readme`` or the folder's name."""
     return file.stem.lower() in ("index", "readme", file.parent.name.lower())
-
-
-def front_text(front: Mapping[str, object], key: str) -> str | None:
-    """Return a front matter value as a string; like Docusaurus, convert numbers."""
-    value = front.get(key)
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        return None
-    return (
-        value
-        if isinstance(value, str)
-        else f"{value:g}"
-        if value != value // 1
-        else str(int(value))
-    )
-
-
-def with_anchor(url: str, anchor: str | None) -> str:
-    return f"{url}#{anchor}" if anchor else url
 
 
 def _resolve(slug: str, folder: str) -> str:

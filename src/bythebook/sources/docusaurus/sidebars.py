@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from bythebook.sources.files import Files, UnreadableFile
+from bythebook.interfaces.source import SourceFiles, UnreadableFile
 from bythebook.sources.js_literals import read_value
 
 NAMES = tuple(f"sidebars.{ending}" for ending in ("js", "ts", "mjs", "cjs", "mts", "cts", "json"))
@@ -56,7 +56,7 @@ def _below(folder: str, files: Iterable[PurePosixPath]) -> Iterator[PurePosixPat
     return (file for file in files if above in file.parents)
 
 
-def read_sidebars(files: Files, root: Path, file: PurePosixPath) -> Sidebars:
+def read_sidebars(files: SourceFiles, root: Path, file: PurePosixPath) -> Sidebars:
     try:
         source = files.read(root, file)[:_MAX_CHARACTERS]
     except UnreadableFile as error:
@@ -114,10 +114,9 @@ def _typed_steps(item: Mapping[str, object]) -> Iterator[Step | None]:
 
 
 def find_sidebars(
-    files: Files, root: Path, given: object, *, version: str, plugin: str
+    files: SourceFiles, root: Path, given: object, *, version: str, prefix: str
 ) -> PurePosixPath | None:
     """Return the sidebars file of a set of pages; ``given`` is the value of ``sidebarPath``."""
-    prefix = "" if plugin == "default" else f"{plugin}_"
     if version:
         names: Sequence[str] = (f"{prefix}versioned_sidebars/{version}-sidebars.json",)
     elif isinstance(given, str):

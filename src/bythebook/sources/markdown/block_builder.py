@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from markdown_it.token import Token
 
-from bythebook.sources.markdown.blocks import Document, Heading, Listing, Paragraph, Remark, Span
+from bythebook.interfaces.blocks import Document, Heading, Listing, Paragraph, Remark, Span
 from bythebook.sources.markdown.elements import (
     BLOCK_NAMES,
     HIDDEN_NAMES,

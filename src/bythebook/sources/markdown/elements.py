@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from bythebook.language.text import word_set
-from bythebook.sources.markdown.blocks import (
+from bythebook.interfaces.blocks import (
     Block,
     Box,
     Code,
     Heading,
     Listing,
-    Paragraph,
     Quote,
     Span,
     Table,
 )
+from bythebook.language.text import word_set
+from bythebook.sources.documents import plain_text
 from bythebook.sources.markdown.jsx import Tag
 
 # Block-level elements, even if the source has them inside a line.
@@ -232,25 +232,3 @@ def _labels(values: object) -> dict[str, str]:
     )
     pairs = [(entry.get("value"), entry.get("label")) for entry in entries]
     return {str(value): label for value, label in pairs if isinstance(label, str)}
-
-
-def plain_text(blocks: list[Block] | tuple[Block, ...]) -> str:
-    """Return the text of blocks, for single-line use: a summary, a cell, a heading."""
-    lines: list[str] = []
-    for block in blocks:
-        match block:
-            case Paragraph() | Heading():
-                lines.append(block.text)
-            case Code():
-                lines.extend((block.title, block.text))
-            case Listing():
-                lines.extend(plain_text(item) for item in block.items)
-            case Quote():
-                lines.append(plain_text(block.blocks))
-            case Box():
-                lines.extend((block.title, plain_text(block.blocks)))
-            case Table():
-                lines.extend(" ".join(row) for row in (block.header, *block.rows))
-            case _:
-                lines.append(f"${block.text}$")
-    return "\n".join(line for line in lines if line)

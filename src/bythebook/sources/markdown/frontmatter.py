@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from io import StringIO
 
 from ruamel.yaml import YAML
@@ -17,6 +18,7 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
+from bythebook.interfaces.source import UnreadableFile
 from bythebook.language.text import clean
 from bythebook.sources.markdown.yaml_scalars import plain_value, read_simple
 
@@ -32,13 +34,8 @@ _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool",
 }
 
 
-class UnreadableFrontMatter(Exception):
+class UnreadableFrontMatter(UnreadableFile):
     """Reason why front matter is rejected, with the line of the text (from 1)."""
-
-    def __init__(self, reason: str, line: int | None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.line = line
 
 
 def read_front_matter(text: str) -> tuple[dict[str, object], int]:
@@ -54,6 +51,16 @@ def read_front_matter(text: str) -> tuple[dict[str, object], int]:
     if not isinstance(value, dict):
         raise UnreadableFrontMatter("front matter is not a list of names and values", 2)
     return {str(key): item for key, item in value.items()}, lines
+
+
+def front_text(front: Mapping[str, object], key: str) -> str | None:
+    """Return a front matter value as a string; like Docusaurus, convert numbers."""
+    value = front.get(key)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return f"{value:g}" if value != value // 1 else str(int(value))
 
 
 def read_yaml(text: str, *, first_line: int = 1) -> object:

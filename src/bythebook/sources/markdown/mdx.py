@@ -11,10 +11,11 @@ from typing import TypeVar
 
 from markdown_it.token import Token
 
-from bythebook.language.text import clean, words
+from bythebook.interfaces.blocks import Document, Paragraph, Remark, Span
+from bythebook.language.text import clean
+from bythebook.sources.documents import document_of, headings_of
 from bythebook.sources.js_literals import Budget
 from bythebook.sources.markdown.block_builder import Builder, Surroundings
-from bythebook.sources.markdown.blocks import Document, Paragraph, Remark, Span
 from bythebook.sources.markdown.grammar import grammar
 from bythebook.sources.markdown.jsx import (
     Expression,
@@ -24,7 +25,7 @@ from bythebook.sources.markdown.jsx import (
     read_imports,
     scan_tag,
 )
-from bythebook.sources.markdown.token_visitor import build, headings_of
+from bythebook.sources.markdown.token_visitor import build
 from bythebook.sources.markdown.visible_words import visible_words
 from bythebook.sources.slugs import Slugger, slug
 
@@ -226,10 +227,9 @@ def _without_lines(source: MdxSource, dropped: set[int]) -> MdxSource:
 
 def _as_plain_text(source: MdxSource) -> Document:
     """Return each line as a paragraph: fallback for files nested too deeply to parse."""
-    blocks = tuple(
-        Paragraph(line.strip(), source.span(place, place + 1))
-        for place, line in enumerate(source.lines)
+    blocks = [
+        Paragraph(line.strip(), source.span(number, number + 1))
+        for number, line in enumerate(source.lines)
         if line.strip()
-    )
-    seen = tuple(words("\n".join(source.lines)))
-    return Document(blocks, (), seen, (Remark(1, "nested too deeply; read as plain text"),))
+    ]
+    return document_of(blocks, [Remark(1, "nested too deeply; read as plain text")])

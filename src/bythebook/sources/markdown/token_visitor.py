@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from markdown_it.token import Token
 
-from bythebook.sources.markdown.block_builder import Builder
-from bythebook.sources.markdown.blocks import (
+from bythebook.interfaces.blocks import (
     Block,
-    Box,
     Code,
-    Heading,
-    Listing,
     Maths,
     Paragraph,
-    Quote,
 )
+from bythebook.sources.markdown.block_builder import Builder
 from bythebook.sources.markdown.elements import HIDDEN_NAMES, settle_rows
 from bythebook.sources.markdown.inline import tidy, visible
 from bythebook.sources.markdown.jsx import Expression, Tag
@@ -39,21 +35,6 @@ def build(builder: Builder, tokens: Sequence[Token]) -> tuple[Block, ...]:
     settle_rows(builder.frames[0], builder.span)
     builder.add_notes()
     return tuple(builder.frames[0].blocks)
-
-
-def headings_of(blocks: Sequence[Block]) -> Iterator[Heading]:
-    """Yield all headings in page order, including those inside boxes, quotes and lists."""
-    for block in blocks:
-        match block:
-            case Heading():
-                yield block
-            case Box() | Quote():
-                yield from headings_of(block.blocks)
-            case Listing():
-                for item in block.items:
-                    yield from headings_of(item)
-            case _:
-                pass
 
 
 def _on_inline(builder: Builder, token: Token, before: Token) -> None:

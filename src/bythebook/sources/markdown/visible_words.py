@@ -1,4 +1,4 @@
-"""Visible words of a page, taken from the parser's tokens, and how many of them were kept.
+"""Visible words of a page, taken from the parser's tokens.
 
 Passages are built from the block tree. The words are counted independently of it, so that losses
 in the tree or in the passages show up as missing words.
@@ -6,14 +6,13 @@ in the tree or in the passages show up as missing words.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from markdown_it.token import Token
 
+from bythebook.interfaces.blocks import Document
 from bythebook.language.text import words
-from bythebook.sources.markdown.blocks import Document
 from bythebook.sources.markdown.elements import BLOCK_NAMES, HIDDEN_NAMES, TabLabels
 from bythebook.sources.markdown.inline import Values, shown_value, visible
 from bythebook.sources.markdown.jsx import Expression, Tag
@@ -120,17 +119,3 @@ class _Counter:
         elif tag.name in self._hidden:
             while self._hidden.pop() != tag.name:
                 pass
-
-
-def compare(visible: Sequence[str], kept: Iterable[str]) -> tuple[int, tuple[str, ...]]:
-    """Return the number of visible words kept, and the missing ones in reading order."""
-    left = Counter(kept)
-    if all(left[word] >= count for word, count in Counter(visible).items()):  # the usual case
-        return len(visible), ()
-    missing: list[str] = []
-    for word in visible:
-        if left[word] > 0:
-            left[word] -= 1
-        else:
-            missing.append(word)
-    return len(visible) - len(missing), tuple(missing)

@@ -1,0 +1,68 @@
+"""Registry of book formats, and detection of the one that reads a folder.
+
+Another package adds a format with an entry point in the group ``bythebook.sources`` whose value is
+a class (or function without arguments) that makes a ``Source``. It is imported when it is asked.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from bythebook.errors import SourceError
+from bythebook.interfaces.source import Source, SourceFiles
+
+GROUP = "bythebook.sources"
+
+_SPECIFIC = (
+    EntryPoint("mdbook", "bythebook.sources.mdbook:MdBookSource", GROUP),
+    EntryPoint("docusaurus", "bythebook.sources.docusaurus.source:DocusaurusSource", GROUP),
+)
+_FALLBACK = EntryPoint("markdown", "bythebook.sources.markdown_folder:MarkdownFolder", GROUP)
+
+
+def registered_sources() -> dict[str, EntryPoint]:
+    """Return the formats by name, in the order of detection. The fallback, any folder, is last."""
+    built_in = {entry.name: entry for entry in (*_SPECIFIC, _FALLBACK)}
+    installed = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+    others = [entry for entry in installed if entry.name not in built_in]
+    return {entry.name: entry for entry in (*_SPECIFIC, *others, _FALLBACK)}
+
+
+def load_source(entry: EntryPoint) -> Source:
+    """Import a format and make its source."""
+    try:
+        factory = entry.load()
+    except (ImportError, AttributeError, SyntaxError) as error:
+        raise _broken(entry, f"cannot be imported ({error})") from error
+    source = factory() if callable(factory) else None
+    if not isinstance(source, Source):
+        raise _broken(entry, "does not make a source with the methods `detects` and `read`")
+    return source
+
+
+def _broken(entry: EntryPoint, reason: str) -> SourceError:
+    package = entry.dist.name if entry.dist else "bythebook"
+    return SourceError(
+        f"The book format {entry.name!r} of the package {package!r} {reason}.",
+        hint=f"Update or uninstall {package}.",
+    )
+
+
+def find_source(path: Path, files: SourceFiles, name: str | None = None) -> Source:
+    """Return the source of this name, or else the first that detects its format."""
+    entries = registered_sources()
+    if name is not None:
+        if name not in entries:
+            raise SourceError(
+                f"There is no book format {name!r}.", hint=f"Known are: {', '.join(entries)}."
+            )
+        return load_source(entries[name])
+    for entry in entries.values():
+        source = load_source(entry)
+        if source.detects(path, files):
+            return source
+    raise SourceError(
+        f"No installed format reads {path.name!r}.",
+        hint="Name the folder that holds the book's pages.",
+    )

@@ -1,0 +1,118 @@
+"""Read one folder tree of Markdown pages by Docusaurus' rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from bythebook.interfaces.source import Problem, Report, SourceFiles, SourcePage, UnreadableFile
+from bythebook.sources.docusaurus.page_order import PageOrder
+from bythebook.sources.docusaurus.routes import Routes
+from bythebook.sources.docusaurus.sidebars import Sidebars
+from bythebook.sources.files import matches_glob
+from bythebook.sources.markdown.frontmatter import front_text
+from bythebook.sources.markdown.mdx import ParseOptions
+from bythebook.sources.markdown.pages import (
+    Imports,
+    Labels,
+    PageDraft,
+    looks_like_mdx,
+    make_page,
+    read_draft,
+)
+
+_NO_SIDEBARS = Sidebars()
+_ROOT = PurePosixPath()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Settings that all folder trees of a site share."""
+
+    files: SourceFiles
+    root: Path  # files outside are never read
+    format: str  # "mdx", "md", "detect" or "guess"
+    parsing: ParseOptions
+    exclude: tuple[str, ...]
+    report: Report
+    site_prefix: str = ""  # path from "@site/" to the root, if the root is not the site folder
+    sidebars: Sidebars = _NO_SIDEBARS
+
+
+@dataclass(frozen=True, slots=True)
+class PageTree:
+    """Folder of pages: the docs, or a translation of them."""
+
+    routes: Routes
+    language: str | None
+    folder: PurePosixPath = _ROOT  # relative to the root
+    prefix: str = ""  # of the file names in the book
+    within: PurePosixPath = _ROOT  # only pages below this subfolder are read
+
+
+def read_tree(site: Site, tree: PageTree) -> Iterator[SourcePage]:
+    drafts = {draft.file: draft for draft in _drafts(site, tree)}
+
+    def warn(file: str, line: int | None, reason: str) -> None:
+        site.report(Problem(tree.prefix + file, line, reason))
+
+    fronts = {file: draft.front for file, draft in drafts.items()}
+    order = PageOrder(site.files, site.root / tree.folder, fronts, tree.routes, warn)
+    imports = Imports(site.files, site.root, site.site_prefix)
+    for file in order.ordered(site.sidebars):
+        yield _read_page(site, tree, drafts.pop(file), order, imports)
+
+
+def _drafts(site: Site, tree: PageTree) -> Iterator[PageDraft]:
+    def refuse(file: str, reason: str) -> None:
+        site.report(Problem(tree.prefix + file, None, reason, fatal=True))
+
+    def wanted(path: PurePosixPath) -> bool:
+        return tree.within in path.parents and _is_page(path, site.exclude)
+
+    for file in site.files.walk(site.root / tree.folder, wanted, refuse):
+        name = tree.prefix + str(file)
+        try:
+            draft = read_draft(site.files, site.root, tree.folder / file, name)
+        except UnreadableFile as error:
+            site.report(Problem(name, error.line, error.reason, fatal=True))
+            continue
+        hidden = next((key for key in ("draft", "unlisted") if draft.front.get(key) is True), None)
+        if hidden:
+            kind = "a draft" if hidden == "draft" else hidden
+            site.report(Problem(name, None, f"{kind}: left out of the book"))
+        else:
+            yield replace(draft, file=file)
+
+
+def _is_page(path: PurePosixPath, exclude: tuple[str, ...]) -> bool:
+    if path.suffix not in (".md", ".mdx"):
+        return False
+    if any(part.startswith(("_", ".")) or part == "node_modules" for part in path.parts):
+        return False
+    return not matches_glob(str(path), exclude)
+
+
+def _read_page(
+    site: Site, tree: PageTree, draft: PageDraft, order: PageOrder, imports: Imports
+) -> SourcePage:
+    parsing = replace(site.parsing, mdx=_is_mdx(site.format, draft), loose=site.format == "guess")
+    document = imports.document(draft, (tree.folder / draft.file).parent, parsing)
+    folders = [parent for parent in reversed(draft.file.parents) if parent.parts]
+    labels = Labels(
+        module=order.label(folders[0]) if folders else None,
+        chapter=order.label(folders[1]) if len(folders) > 1 else None,
+        language=tree.language,
+    )
+    url = tree.routes.url(draft.file, draft.front)
+    return make_page(draft, document, url, tree.routes.base_id(draft.file, draft.front), labels)
+
+
+def _is_mdx(site_format: str, draft: PageDraft) -> bool:
+    own = draft.front.get("mdx")
+    given = front_text(own, "format") if isinstance(own, dict) else None
+    chosen = given or site_format
+    if chosen == "guess":
+        return draft.file.suffix == ".mdx" or looks_like_mdx(draft.text)
+    return draft.file.suffix == ".mdx" if chosen == "detect" else chosen != "md"
