@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from bythebook.book import Book
 from bythebook.errors import EmbedderFailed, ServiceError, WriterFailed
-from bythebook.providers.http.errors import ErrorCode, Named, ProviderError
+from bythebook.providers.http.errors import ErrorCode, ProviderError, ServiceName
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
@@ -51,10 +51,10 @@ class _BrokenLibrary(Book):
 
 def _errors() -> Iterator[ServiceError]:
     for failed in (WriterFailed, EmbedderFailed):
-        named = Named("openai:some-model", "model", "OPENAI_API_KEY", failed)
-        for kind in ErrorCode:
-            yield named.error(ProviderError(kind))
-        yield named.error(ProviderError(ErrorCode.BUSY, retry_after=11.2))
+        service = ServiceName("openai:some-model", "model", "OPENAI_API_KEY", failed)
+        for code in ErrorCode:
+            yield service.error(ProviderError(code))
+        yield service.error(ProviderError(ErrorCode.RATE_LIMITED, retry_after=11.2))
 
 
 KINDS = list(_errors())  # also those that no fault brings about

@@ -64,9 +64,9 @@ class Case(NamedTuple):
 
 
 _LONG_AGO = "Wed, 21 Oct 2015 07:28:00 GMT"
-_OUT, _BUSY, _CUT = "is out of order", "takes no more requests", "broke off"
-_BAD, _LATE, _PAGE = "cannot be read", "did not begin in time", "answered with a web page"
-_GONE, _LONG = "Nothing answers", "too long for"
+_OUT, _BUSY, _CUT = "is not available", "accepts no more requests", "closed the connection"
+_BAD, _LATE, _PAGE = "cannot be read", "did not start to answer", "answered with a web page"
+_GONE, _LONG = "There is no API", "too long for"
 
 
 def _forever(step: bytes) -> list[Step]:
@@ -75,7 +75,7 @@ def _forever(step: bytes) -> list[Step]:
 
 FAULTS: dict[str, Case] = {
     # --- refusals by number
-    "400": Case(refuse(400, "VENDOR"), "does not take the request", False),
+    "400": Case(refuse(400, "VENDOR"), "rejected the request", False),
     "400 context": Case(
         refuse(400, "This model's maximum context length is 4096 tokens."), _LONG, False
     ),
@@ -102,7 +102,7 @@ FAULTS: dict[str, Case] = {
     "410": Case(refuse(410), "no model", False),
     "413": Case(refuse(413), _LONG, False),
     "418 page": Case(page(418), _PAGE, False),
-    "422": Case(refuse(422, "VENDOR"), "does not take", False),
+    "422": Case(refuse(422, "VENDOR"), "rejected the request", False),
     "429": Case(refuse(429), _BUSY, True),
     "429 quota": Case(refuse(429, "You exceeded it", "insufficient_quota"), "no credit", False),
     "429 after 120": Case(refuse(429, retry_after="120"), _BUSY, True, 120),
@@ -121,7 +121,7 @@ FAULTS: dict[str, Case] = {
     "503 after 30": Case(refuse(503, retry_after="30"), _OUT, True, 30),
     "504": Case(refuse(504), _OUT, True),
     "529": Case(refuse(529), _OUT, True),
-    "301": Case(refuse(301, location="http://127.0.0.1:1/"), "leads to another", False),
+    "301": Case(refuse(301, location="http://127.0.0.1:1/"), "redirects to another", False),
     "204": Case([head(204)], _PAGE, False),
     # --- connections
     "reset before the head": Case([RESET], _CUT, True),
@@ -147,18 +147,20 @@ FAULTS: dict[str, Case] = {
     ),
     "choices that are none": Case(reply({"choices": {"a": 1}}), _BAD, True),
     "content that is none": Case(reply({"choices": [{"message": {"content": 7}}]}), _BAD, True),
-    "no choices": Case(reply({"choices": []}), "said nothing", True),
+    "no choices": Case(reply({"choices": []}), "empty answer", True),
     # --- streams, before the first token
     "an empty stream": Case([STREAM, LAST], _CUT, True),
-    "[DONE] at once": Case([STREAM, DONE, LAST], "said nothing", True),
-    "a finish at once": Case([STREAM, delta(None, "stop"), DONE, LAST], "said nothing", True),
+    "[DONE] at once": Case([STREAM, DONE, LAST], "empty answer", True),
+    "a finish at once": Case([STREAM, delta(None, "stop"), DONE, LAST], "empty answer", True),
     "an error first": Case([STREAM, event({"error": {"message": "VENDOR"}}), LAST], _OUT, True),
     "an event that is no JSON": Case([STREAM, event("{VENDOR"), LAST], _BAD, True),
     "an event that is a list": Case([STREAM, event([1]), LAST], _BAD, True),
-    "a line of 10 MB": Case([STREAM, *repeat(chunk(b"data: " + b"x" * 10**6), 10)], "stop", False),
+    "a line of 10 MB": Case(
+        [STREAM, *repeat(chunk(b"data: " + b"x" * 10**6), 10)], "allowed", False
+    ),
     "comments for ever": Case(_forever(chunk(b": PROCESSING\n\n")), _LATE, True, timed_out=True),
     # --- streams, after it
-    "stalls": Case([STREAM, delta("A kite "), HANG], "fell silent", True, timed_out=True),
+    "stalls": Case([STREAM, delta("A kite "), HANG], "stopped in the middle", True, timed_out=True),
     "ends without a word": Case([STREAM, delta("A kite "), LAST], _CUT, True),
     "is cut": Case([STREAM, delta("A kite ")], _CUT, True),
     "is reset": Case([STREAM, delta("A kite "), 0.05, RESET], _CUT, True),
@@ -172,9 +174,9 @@ FAULTS: dict[str, Case] = {
     "stopped by a filter": Case(
         [STREAM, delta("A "), delta(None, "content_filter"), DONE, LAST], "filter", False
     ),
-    "reaches its length": Case(chat("A kite ", finish="length"), "reached the length", False),
+    "reaches its length": Case(chat("A kite ", finish="length"), "maximum length", False),
     "slow for ever": Case(_forever(delta("a")), "took too long", True, timed_out=True),
-    "never stops": Case([STREAM, *repeat(delta("word " * 100), 30)], "does not stop", False),
+    "never stops": Case([STREAM, *repeat(delta("word " * 100), 30)], "allowed length", False),
 }
 
 

@@ -73,7 +73,7 @@ async def _spent(file: Path, daily: int, each: int, calls: int) -> int:
         try:
             await budget.reserve(each)
         except ProviderError as fault:
-            assert fault.kind is ErrorCode.OVER_BUDGET
+            assert fault.code is ErrorCode.OVER_BUDGET
 
     await asyncio.gather(*(reserve() for _ in range(calls)))
     spent = await budget.spent()

@@ -41,9 +41,8 @@ def test_every_error_and_setting_is_documented() -> None:
 
 def test_the_page_on_models_names_them_all_and_says_what_is_said() -> None:
     from bythebook.config.settings import Embedding, Model
-    from bythebook.providers.embeddings import cohere, gemini
-    from bythebook.providers.http.errors import WORDS
-    from bythebook.providers.llm import openai
+    from bythebook.providers.embeddings import cohere, gemini, openai
+    from bythebook.providers.http.errors import error_texts
     from bythebook.wiring import WRITERS
 
     page = (ROOT / "docs" / "operators" / "models.md").read_text("utf-8")
@@ -55,9 +54,9 @@ def test_the_page_on_models_names_them_all_and_says_what_is_said() -> None:
         assert name in page
     for setting in {*Model.model_fields, *Embedding.model_fields} - {"agentic", "cache"}:
         assert setting in page
-    for words in WORDS.values():
-        said = [part.strip(" .") for part in re.split(r"\{\w+\}", words.said) if part.strip(" .")]
-        assert all(part in page for part in said), words.said
+    for text in error_texts().values():
+        parts = [part.strip(" .") for part in re.split(r"\{\w+\}", text.message)]
+        assert all(part in page for part in parts), text.message
 
 
 def test_decisions_are_numbered_and_say_why() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from bythebook.interfaces.writer import Writer
     from bythebook.providers.http.client import HttpClient
     from bythebook.providers.http.credentials import Account
-    from bythebook.providers.llm.agents import PipelineHooks
-    from bythebook.providers.llm.agents_client import AgentsClient
+    from bythebook.providers.llm.agents import AgentTools
     from bythebook.providers.llm.budget import Budget
     from bythebook.providers.llm.openai import OpenAIWriter
     from bythebook.providers.qdrant.foreign import ExistingBook
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from bythebook.providers.sql.feedback import SqlFeedback
     from bythebook.providers.sql.threads import SqlThreads
     from bythebook.retrieval.search import SearchContext
-    from bythebook.types import Evidence, Hit, Question
+    from bythebook.types import Hit, Question
 
 
 _log = logging.getLogger(__name__)
@@ -57,10 +56,10 @@ class Provider:
 
 EMBEDDERS = {
     "local": Provider("bythebook.providers.embeddings.local", "LocalEmbedder"),
-    "openai": Provider("bythebook.providers.llm.openai", "openai_embedder"),
+    "openai": Provider("bythebook.providers.embeddings.openai", "openai_embedder"),
     "cohere": Provider("bythebook.providers.embeddings.cohere", "cohere_embedder"),
     "gemini": Provider("bythebook.providers.embeddings.gemini", "gemini_embedder"),
-    "ollama": Provider("bythebook.providers.llm.openai", "openai_embedder"),
+    "ollama": Provider("bythebook.providers.embeddings.openai", "openai_embedder"),
 }
 _CHAT = Provider("bythebook.providers.llm.openai", "OpenAIWriter")
 WRITERS = {
@@ -126,7 +125,6 @@ class Hosted:
         self._settings = settings
         self._web: HttpClient | None = None
         self._budget: Budget | None = None
-        self._line: AgentsClient | None = None
 
     def embedder(self, make: Any, provider: str, model: str) -> Embedder:
         from bythebook.providers.http.credentials import embedder_account
@@ -153,15 +151,17 @@ class Hosted:
         """Return a factory of agents: one per generation, as they search it, on a shared client."""
         make, _, _ = choose(WRITERS, self._settings.writer)
         from bythebook.providers.http.circuit_breaker import CircuitBreaker
-        from bythebook.providers.llm.agents_client import AgentsClient
 
         settings, account = self._settings, self._account()
-        self._line = line = AgentsClient(account)
-        shared = {"model": line.model, "breaker": CircuitBreaker(), "budget": self._allowance()}
+        shared = {
+            "web": self._connections(),
+            "breaker": CircuitBreaker(),
+            "budget": self._allowance(),
+        }
 
         def make_writer(index: SearchContext) -> Writer:
-            house = _house(index, settings.limits.context_tokens)
-            writer: Writer = make(account, settings.model, house=house, **shared)
+            tools = _agent_tools(index, settings.limits.context_tokens)
+            writer: Writer = make(account, settings.model, tools=tools, **shared)
             return writer
 
         return make_writer
@@ -174,7 +174,7 @@ class Hosted:
         if provider != "agents":
             return writer_account(provider, model, self._settings)
         account = writer_account("openai", model, self._settings)
-        return replace(account, named=replace(account.named, name=self._settings.writer))
+        return replace(account, service=replace(account.service, name=self._settings.writer))
 
     def _allowance(self) -> Budget | None:
         daily = self._settings.model.daily_tokens
@@ -185,8 +185,6 @@ class Hosted:
         return self._budget
 
     async def close(self) -> None:
-        if self._line is not None:
-            await self._line.close()
         if self._web is not None:
             await self._web.close()
         if self._budget is not None:
@@ -452,33 +450,17 @@ def _writer(settings: Settings, hosted: Hosted) -> MakeWriter:
     return lambda index: writer
 
 
-def _house(index: SearchContext, context_tokens: int) -> PipelineHooks:
-    """Return the pipeline functions that the agents call."""
-    from bythebook.answering.gate import gate, gather
+def _agent_tools(index: SearchContext, context_tokens: int) -> AgentTools:
+    from bythebook.answering.gate import gather
     from bythebook.answering.prompts import BESIDE, Quoting
-    from bythebook.answering.routing import Mode, plan
-    from bythebook.grounding.verifier import Supported, check
-    from bythebook.providers.llm.agents import PipelineHooks
+    from bythebook.providers.llm.agents import AgentTools
     from bythebook.retrieval.search import search
-
-    async def holds(text: str, evidence: Evidence) -> bool:
-        async def draft() -> AsyncGenerator[str, None]:
-            yield text
-
-        verdicts = check(draft(), evidence, index.embedder)
-        return any([isinstance(verdict, Supported) async for verdict in verdicts])
 
     async def search_again(question: Question) -> Sequence[Hit]:
         findings = await search(question, index)
         return gather(question, findings.hits, context_tokens=context_tokens).hits
 
-    return PipelineHooks(
-        quoting=lambda: Quoting(context_tokens + BESIDE),
-        is_about_book=lambda question: plan(question).mode is Mode.STANDARD_RAG,
-        may_answer=lambda question, evidence: gate(question, plan(question), evidence) is None,
-        holds=holds,
-        search=search_again,
-    )
+    return AgentTools(lambda: Quoting(context_tokens + BESIDE), search_again, index.embedder)
 
 
 def _fallback(settings: Settings) -> MakeWriter | None:

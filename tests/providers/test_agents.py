@@ -1,28 +1,28 @@
-"""Answers by the Agents SDK: three agents, one model call, our own guardrails, whole streams."""
+"""Agent of the OpenAI Agents SDK, against a loopback server that speaks the OpenAI API."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import Model, trace
-from agents import Usage as SdkUsage
-from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
+from agents import trace
 
 from bythebook.answering.prompts import Quoting
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.interfaces.writer import DraftPiece, WriterSearchResult
 from bythebook.providers.http.circuit_breaker import FAILURES, CircuitBreaker
+from bythebook.providers.http.client import HttpClient
 from bythebook.providers.http.credentials import writer_account
-from bythebook.providers.llm.agents import MOST_SEARCHES, AgentsWriter, PipelineHooks
-from bythebook.providers.llm.agents_client import AgentsClient
+from bythebook.providers.llm.agents import MOST_SEARCHES, AgentsWriter, AgentTools
 from bythebook.providers.llm.budget import Budget
+from bythebook.providers.testing import FakeEmbedder
 from bythebook.types import Evidence, Hit, Message, Question, Role, Usage
 from tests.providers.hosted import CALM, HURRIED, settings_for
 from tests.providers.loopback import (
@@ -32,348 +32,369 @@ from tests.providers.loopback import (
     RESET,
     STREAM,
     Loopback,
+    Step,
     chat,
     delta,
     event,
     page,
     refuse,
+    reply,
 )
 from tests.samples import evidence, hit
+
+pytestmark = pytest.mark.loopback
 
 KETTLE = "A kettle boils water at 100 degrees Celsius."
 QUESTION = Question("At how many degrees does a kettle boil water?")
 DRAGON = hit("A dragon kite has a tail of forty discs.", file="dragons.md")
 
 
-class Ours:
-    """Functions that the agents are built over; what they were asked is written down."""
+class BookSearch:
+    """Search that returns the given hits and records the queries."""
 
-    def __init__(self, *, gate: bool = True, found: Sequence[Hit] = (DRAGON,)) -> None:
-        self.gate, self.found = gate, found
-        self.searched: list[str] = []
-        self.checked: list[tuple[str, Evidence]] = []
+    def __init__(self, *hits: Hit) -> None:
+        self.hits = hits
+        self.queries: list[str] = []
 
-    async def holds(self, text: str, found: Evidence) -> bool:
-        self.checked.append((text, found))
-        return True
-
-    async def search(self, question: Question) -> Sequence[Hit]:
-        self.searched.append(question.text)
-        return self.found
-
-    def house(self) -> PipelineHooks:
-        return PipelineHooks(
-            quoting=Quoting,
-            is_about_book=lambda question: question.selection is None,
-            may_answer=lambda *_: self.gate,
-            holds=self.holds,
-            search=self.search,
-        )
+    async def __call__(self, question: Question) -> Sequence[Hit]:
+        self.queries.append(question.text)
+        return self.hits
 
 
-def _writer(model: Model, ours: Ours | None = None, **chosen: Any) -> AgentsWriter:
-    settings = settings_for("http://127.0.0.1:9/v1", **chosen)
+@asynccontextmanager
+async def writer_at(
+    provider: Loopback,
+    *,
+    search: BookSearch | None = None,
+    budget: Budget | None = None,
+    breaker: CircuitBreaker | None = None,
+    **model: Any,
+) -> AsyncIterator[AgentsWriter]:
+    settings = settings_for(f"{provider.url}/v1", **{**CALM, "api_key": "sk-secret", **model})
     account = writer_account("openai", "test-model", settings)
-    house = (ours or Ours()).house()
-    return AgentsWriter(account, settings.model, house=house, model=lambda: model)
+    tools = AgentTools(Quoting, search or BookSearch(DRAGON), FakeEmbedder())
+    web = HttpClient()
+    try:
+        yield AgentsWriter(
+            account, settings.model, tools=tools, web=web, budget=budget, breaker=breaker
+        )
+    finally:
+        await web.close()
 
 
-async def _pieces(
-    writer: AgentsWriter, question: Question = QUESTION, history: Sequence[Message] = ()
+async def write(
+    writer: AgentsWriter,
+    question: Question = QUESTION,
+    passages: Evidence | None = None,
+    history: Sequence[Message] = (),
 ) -> list[DraftPiece]:
-    drafted = writer.write(question, evidence(KETTLE), history)
-    return [piece async for piece in drafted]
+    given = evidence(KETTLE) if passages is None else passages
+    async with aclosing(writer.write(question, given, history)) as pieces:
+        return [piece async for piece in pieces]
 
 
-def _text(pieces: Sequence[DraftPiece]) -> str:
+def text_of(pieces: Sequence[DraftPiece]) -> str:
     return "".join(piece for piece in pieces if isinstance(piece, str)).strip()
 
 
-async def test_one_model_call_writes_an_answer_from_the_prompt_alone() -> None:
-    model = ScriptedModel([[assistant_message(f"{KETTLE} [1]")]])
-    pieces = await _pieces(_writer(model))
-    model.assert_complete()
-    [call] = model.calls
-    [turn] = call.input
-    assert _text(pieces) == f"{KETTLE} [1]"
-    assert (turn["role"], KETTLE in turn["content"]) == ("user", True)  # no trace of the hand-overs
-    assert "All you know are the numbered passages" in (call.system_instructions or "")
-    assert call.tools == []
+def usage_of(pieces: Sequence[DraftPiece]) -> Usage:
+    return sum((piece for piece in pieces if isinstance(piece, Usage)), Usage())
 
 
-async def test_what_was_said_before_is_quoted_and_never_a_turn_of_its_own() -> None:
-    model = ScriptedModel([[assistant_message(KETTLE)]])
-    said = Message(Role.ASSISTANT, "I will obey you.", datetime(2026, 1, 1, tzinfo=UTC))
-    await _pieces(_writer(model), history=[said])
-    [turn] = model.calls[0].input
-    assert "I will obey you." in turn["content"]
-    assert "I will obey you." not in (model.calls[0].system_instructions or "")
-
-
-async def test_a_draft_says_what_it_cost() -> None:
-    counted = SdkUsage(requests=1, input_tokens=300, output_tokens=20, total_tokens=320)
-    model = ScriptedModel([ModelStep(output=[assistant_message(KETTLE)], usage=counted)])
-    pieces = await _pieces(_writer(model, price_in=2.0, price_out=10.0))
-    assert [piece for piece in pieces if isinstance(piece, Usage)] == [Usage(300, 20, 1, 0.0008)]
-
-
-async def test_agentic_the_model_searches_and_what_it_finds_joins_the_evidence() -> None:
-    model = ScriptedModel(
-        [
-            [function_call("search_textbook", {"query": "dragon kites"}, call_id="one")],
-            [assistant_message("A dragon kite has a tail of forty discs. [2]")],
-        ]
-    )
-    ours = Ours()
-    pieces = await _pieces(_writer(model, ours, agentic=True))
-    assert ours.searched == ["dragon kites"]
-    found = [piece for piece in pieces if isinstance(piece, WriterSearchResult)]
-    assert found == [WriterSearchResult((DRAGON,))]
-    first_words = next(n for n, piece in enumerate(pieces) if str(piece).startswith("A dragon"))
-    assert pieces.index(found[0]) < first_words
-    answer = model.calls[1].input[-1]
-    assert "number=2>" in answer["output"]
-    assert DRAGON.passage.text in answer["output"]
-    assert sum(isinstance(piece, Usage) for piece in pieces) == 2
-    assert [text for text, _ in ours.checked] == ["A dragon kite has a tail of forty discs. [2]"]
-    assert ours.checked[0][1].hits[-1] == DRAGON
-
-
-async def test_a_model_searches_three_times_at_most() -> None:
-    def searching(n: int) -> list[Any]:
-        return [function_call("search_textbook", {"query": f"q{n}"}, call_id=f"c{n}")]
-
-    ours = Ours()
-    steps = [*map(searching, range(MOST_SEARCHES)), [assistant_message(KETTLE)]]
-    model = ScriptedModel(steps)
-    assert _text(await _pieces(_writer(model, ours, agentic=True))) == KETTLE
-    assert len(ours.searched) == MOST_SEARCHES
-    assert [len(call.tools) for call in model.calls] == [1, 1, 1, 0]
-
-
-async def test_all_at_once_it_searches_three_times_at_most_too() -> None:
+def tool_calls(*queries: str, name: str = "search_textbook") -> list[Step]:
     calls = [
-        function_call("search_textbook", {"query": f"q{n}"}, call_id=f"c{n}") for n in range(9)
+        {
+            "index": number,
+            "id": f"call-{number}-{query}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps({"query": query})},
+        }
+        for number, query in enumerate(queries)
     ]
-    ours = Ours(found=())
-    model = ScriptedModel([calls, [assistant_message(KETTLE)]])
-    assert _text(await _pieces(_writer(model, ours, agentic=True))) == KETTLE
-    assert len(ours.searched) == MOST_SEARCHES
+    return [STREAM, delta(None, tool_calls=calls), delta(None, "tool_calls"), DONE, LAST]
 
 
-async def test_a_model_that_searches_on_and_on_is_stopped() -> None:
-    calls = [[function_call("search_textbook", {"query": "q"}, call_id=f"c{n}")] for n in range(9)]
-    with pytest.raises(WriterFailed):
-        await _pieces(_writer(ScriptedModel(calls), agentic=True))
+def in_turn(*scripts: Iterable[Step]) -> Loopback:
+    """A server that answers each request with the next script."""
+    rest = iter(scripts)
+    return Loopback(lambda _: next(rest))
 
 
-async def test_of_a_selection_nothing_else_is_searched() -> None:
-    model = ScriptedModel([[assistant_message(KETTLE)]])
-    await _pieces(_writer(model, agentic=True), Question(QUESTION.text, selection=KETTLE))
-    assert model.calls[0].tools == []
+# --- a complete answer ----------------------------------------------------------------------------
 
 
-async def test_what_the_gate_refuses_no_model_is_asked() -> None:
-    model = ScriptedModel([])
-    assert await _pieces(_writer(model, Ours(gate=False))) == []
-    assert model.calls == ()
+async def test_an_answer_is_one_request_with_the_passages_in_the_prompt() -> None:
+    with in_turn(chat("A kettle ", "boils. [1]", cost=(70, 6))) as provider:
+        async with writer_at(provider) as writer:
+            pieces = await write(writer)
+    assert text_of(pieces) == "A kettle boils. [1]"
+    assert usage_of(pieces) == Usage(70, 6, 1)
+    [request] = provider.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == "Bearer sk-secret"
+    system, user = request.body["messages"]
+    assert (system["role"], user["role"]) == ("system", "user")
+    assert "All you know are the numbered passages" in system["content"]
+    assert KETTLE in user["content"]
+    assert request.body["stream_options"] == {"include_usage": True}
+    assert not request.body.keys() & {"tools", "store"}
 
 
-async def test_a_draft_at_which_the_check_trips_ends_quietly() -> None:
-    class Strict(Ours):
-        async def holds(self, text: str, found: Evidence) -> bool:
-            return False
-
-    model = ScriptedModel([[assistant_message("Kettles sing. [1]")]])
-    pieces = await _pieces(_writer(model, Strict()))
-    assert _text(pieces) == "Kettles sing. [1]"  # the check has its own say on it
+async def test_text_is_streamed_before_the_response_ends() -> None:
+    with in_turn([STREAM, delta("A kettle "), HANG]) as provider:
+        async with writer_at(provider) as writer, aclosing(_drafting(writer)) as pieces:
+            assert await anext(pieces) == "A kettle "
 
 
-async def test_a_tool_that_nobody_offered_is_an_error_of_the_model() -> None:
-    model = ScriptedModel([[function_call("delete_everything", {}, call_id="one")]])
-    with pytest.raises(WriterFailed):
-        await _pieces(_writer(model))
+def _drafting(writer: AgentsWriter) -> Any:
+    return writer.write(QUESTION, evidence(KETTLE), ())
 
 
-async def test_what_a_model_raises_is_typed() -> None:
-    with pytest.raises(WriterFailed):
-        await _pieces(_writer(ScriptedModel([ModelStep.raise_error(ValueError("?"))])))
+async def test_done_without_a_finish_reason_is_complete() -> None:
+    with in_turn([STREAM, delta("Kettles boil."), DONE, LAST]) as provider:
+        async with writer_at(provider) as writer:
+            assert text_of(await write(writer)) == "Kettles boil."
 
 
-def test_nothing_is_traced() -> None:
+async def test_the_history_is_quoted_in_the_user_message() -> None:
+    earlier = Message(Role.ASSISTANT, "I will obey you.", datetime(2026, 1, 1, tzinfo=UTC))
+    with in_turn(chat(KETTLE)) as provider:
+        async with writer_at(provider) as writer:
+            await write(writer, history=[earlier])
+    system, user = provider.requests[0].body["messages"]
+    assert "I will obey you." in user["content"]
+    assert "I will obey you." not in system["content"]
+
+
+async def test_the_cost_is_computed_from_the_reported_tokens() -> None:
+    with in_turn(chat(KETTLE, cost=(300, 20))) as provider:
+        async with writer_at(provider, price_in=2.0, price_out=10.0) as writer:
+            assert usage_of(await write(writer)) == Usage(300, 20, 1, 0.0008)
+
+
+def test_tracing_is_disabled() -> None:
     assert type(trace("a question")).__name__ == "NoOpTrace"
 
 
-# --- over the wire --------------------------------------------------------------------------------
+# --- the search tool ------------------------------------------------------------------------------
 
 
-async def _drafted(provider: Loopback, **chosen: Any) -> tuple[str, Usage]:
-    """A draft of a real client's, over a real socket."""
-    text, used = "", Usage()
-    settings = settings_for(f"{provider.url}/v1", **{**CALM, "api_key": "sk-secret", **chosen})
-    account = writer_account("openai", "test-model", settings)
-    line = AgentsClient(account)
-    writer = AgentsWriter(account, settings.model, house=Ours().house(), model=line.model)
-    try:
-        async with aclosing(writer.write(QUESTION, evidence(KETTLE), ())) as pieces:
-            async for piece in pieces:
-                text += piece if isinstance(piece, str) else ""
-                used += piece if isinstance(piece, Usage) else Usage()
-    finally:
-        await line.close()
-    return text.strip(), used
+async def test_the_agent_searches_the_book_and_the_hits_join_the_evidence() -> None:
+    search = BookSearch(DRAGON)
+    answer = chat("A dragon kite has a tail of forty discs. [2]")
+    with in_turn(tool_calls("dragon kites"), answer) as provider:
+        async with writer_at(provider, search=search, agentic=True) as writer:
+            pieces = await write(writer)
+    assert search.queries == ["dragon kites"]
+    assert text_of(pieces) == "A dragon kite has a tail of forty discs. [2]"
+    assert pieces.index(WriterSearchResult((DRAGON,))) < pieces.index(text_of(pieces))
+    assert usage_of(pieces).calls == 2
+    first, second = provider.requests
+    assert [tool["function"]["name"] for tool in first.body["tools"]] == ["search_textbook"]
+    result = second.body["messages"][-1]
+    assert result["role"] == "tool"
+    assert "number=2>" in result["content"]
+    assert DRAGON.passage.text in result["content"]
 
 
-@pytest.mark.loopback
-async def test_a_whole_stream_is_a_draft() -> None:
-    with Loopback(lambda _: chat("A kettle ", "boils. [1]", cost=(70, 6))) as provider:
-        text, used = await _drafted(provider)
-    assert text == "A kettle boils. [1]"
-    assert used == Usage(70, 6, 1)
-    [request] = provider.requests
-    assert request.path == "/v1/chat/completions"
-    assert [turn["role"] for turn in request.body["messages"]] == ["system", "user"]
-    assert request.body["stream_options"] == {"include_usage": True}
-    assert "tools" not in request.body
+async def test_passages_that_are_evidence_already_are_not_added_again() -> None:
+    given = evidence(KETTLE)
+    with in_turn(tool_calls("kettles"), chat(KETTLE)) as provider:
+        search = BookSearch(*given.hits)
+        async with writer_at(provider, search=search, agentic=True) as writer:
+            pieces = await write(writer, passages=given)
+    assert not [piece for piece in pieces if isinstance(piece, WriterSearchResult)]
+    assert "no other passages" in provider.requests[1].body["messages"][-1]["content"]
 
 
-@pytest.mark.loopback
-async def test_done_alone_ends_a_stream_too() -> None:
-    with Loopback(lambda _: [STREAM, delta("Kettles boil."), DONE, LAST]) as provider:
-        assert (await _drafted(provider))[0] == "Kettles boil."
+async def test_after_the_last_search_the_tool_is_no_longer_offered() -> None:
+    search = BookSearch(DRAGON)
+    scripts = [tool_calls(f"q{n}") for n in range(MOST_SEARCHES)]
+    with in_turn(*scripts, chat(KETTLE)) as provider:
+        async with writer_at(provider, search=search, agentic=True) as writer:
+            assert text_of(await write(writer)) == KETTLE
+    assert len(search.queries) == MOST_SEARCHES
+    assert ["tools" in request.body for request in provider.requests] == [True, True, True, False]
 
 
-_LATE, _AGAIN, _NEVER = "timed out", "retryable", "not retryable"
+async def test_parallel_tool_calls_are_limited_too() -> None:
+    search = BookSearch()
+    with in_turn(tool_calls(*(f"q{n}" for n in range(9))), chat(KETTLE)) as provider:
+        async with writer_at(provider, search=search, agentic=True) as writer:
+            assert text_of(await write(writer)) == KETTLE
+    assert len(search.queries) == MOST_SEARCHES
 
 
-@pytest.mark.loopback
+async def test_an_agent_that_keeps_calling_tools_is_stopped() -> None:
+    with in_turn(*(tool_calls("q") for _ in range(9))) as provider:
+        async with writer_at(provider, agentic=True) as writer:
+            with pytest.raises(WriterFailed):
+                await write(writer)
+    assert len(provider.requests) <= 1 + MOST_SEARCHES
+
+
+async def test_an_answer_from_a_selection_only_has_no_search_tool() -> None:
+    with in_turn(chat(KETTLE), chat(KETTLE)) as provider:
+        async with writer_at(provider, agentic=True) as writer:
+            selected = replace(QUESTION, selection=KETTLE)
+            await write(writer, selected)
+            await write(writer, replace(selected, selection_only=False))
+    assert ["tools" in request.body for request in provider.requests] == [False, True]
+
+
+async def test_a_call_of_an_unknown_tool_is_an_error() -> None:
+    with in_turn(tool_calls("x", name="delete_everything")) as provider:
+        async with writer_at(provider) as writer:
+            with pytest.raises(WriterFailed):
+                await write(writer)
+
+
+# --- the guardrails -------------------------------------------------------------------------------
+
+
+async def test_without_evidence_the_input_guardrail_ends_the_run_before_a_request() -> None:
+    with in_turn() as provider:
+        async with writer_at(provider) as writer:
+            assert await write(writer, passages=Evidence()) == []
+    assert provider.requests == []
+
+
+@pytest.mark.parametrize("answer", [KETTLE, "Dragons breathe fire over the sea. [1]"])
+async def test_the_output_guardrail_reports_an_unsupported_answer(
+    answer: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="bythebook")
+    with in_turn(chat(answer)) as provider:
+        async with writer_at(provider) as writer:
+            assert text_of(await write(writer)) == answer  # the caller checks each sentence
+    assert ("supports no sentence" in caplog.text) == (answer != KETTLE)
+
+
+# --- errors, deadlines, budget and circuit breaker ------------------------------------------------
+
+_LATE, _RETRYABLE, _FINAL = "timed out", "retryable", "not retryable"
+
+
 @pytest.mark.parametrize(
     ("steps", "kind"),
     [
-        ([STREAM, delta("Kettles boil. "), LAST], _AGAIN),  # the SDK takes this for the end
-        ([STREAM, delta("Kettles boil. "), RESET], _AGAIN),
-        ([STREAM, LAST], _AGAIN),
-        ([RESET], _AGAIN),
+        ([STREAM, delta("Kettles boil. "), LAST], _RETRYABLE),  # the SDK takes this for the end
+        ([STREAM, delta("Kettles boil. "), RESET], _RETRYABLE),
+        ([STREAM, LAST], _RETRYABLE),
+        ([STREAM, DONE, LAST], _RETRYABLE),
+        (reply({"choices": [{"message": {"content": "Not a stream."}}]}), _RETRYABLE),
+        ([RESET], _RETRYABLE),
         ([HANG], _LATE),
         ([STREAM, delta("Kettles boil. "), HANG], _LATE),
-        ([STREAM, delta("Kettles boil. "), event({"error": {"message": "no"}}), LAST], _AGAIN),
-        ([STREAM, delta("Kettles boil. "), event("{"), LAST], _AGAIN),
-        ([STREAM, delta(None, "content_filter"), DONE, LAST], _NEVER),
-        (refuse(401), _NEVER),
-        (refuse(404, "The model does not exist", "model_not_found"), _NEVER),
-        (refuse(400, "maximum context length is 100 tokens"), _NEVER),
-        (refuse(429, Retry_After="7"), _AGAIN),
-        (refuse(500), _AGAIN),
-        (page(), _NEVER),
-        (page(502), _AGAIN),
+        ([STREAM, delta("Kettles boil. "), event({"error": {"message": "no"}}), LAST], _RETRYABLE),
+        ([STREAM, delta("Kettles boil. "), event("{"), LAST], _RETRYABLE),
+        ([STREAM, delta(None, "content_filter"), DONE, LAST], _FINAL),
+        (refuse(401), _FINAL),
+        (refuse(404, "The model does not exist", "model_not_found"), _FINAL),
+        (refuse(400, "maximum context length is 100 tokens"), _FINAL),
+        (refuse(429, Retry_After="7"), _RETRYABLE),
+        (refuse(500), _RETRYABLE),
+        (page(), _FINAL),
+        (page(502), _RETRYABLE),
     ],
-    ids=range(16),
+    ids=range(18),
 )
-async def test_what_goes_wrong_is_one_error(steps: list[Any], kind: str) -> None:
+async def test_a_failed_call_is_one_error_without_a_retry(steps: list[Any], kind: str) -> None:
     times = HURRIED if kind == _LATE else CALM
-    with Loopback(lambda _: steps) as provider, pytest.raises(WriterFailed) as caught:
-        await _drafted(provider, **times)
+    with Loopback(lambda _: steps) as provider:
+        async with writer_at(provider, **times) as writer:
+            with pytest.raises(WriterFailed) as caught:
+                await write(writer)
     error = caught.value
-    assert (error.timed_out, error.retryable) == (kind == _LATE, kind != _NEVER), error
-    # Nobody tries again behind our back; on a busy machine the time may be up before the first.
+    assert (error.timed_out, error.retryable) == (kind == _LATE, kind != _FINAL), error
+    # On a busy machine the time may be up before the first request.
     assert len(provider.requests) == 1 or (kind == _LATE and not provider.requests)
     assert not any(word in str(error) for word in ("sk-secret", "127.0.0.1", "Traceback"))
     if steps == refuse(429, Retry_After="7"):
         assert error.retry_after == 7
 
 
-@pytest.mark.loopback
-async def test_a_draft_that_reached_its_length_says_so() -> None:
-    with (
-        Loopback(lambda _: chat("Kettles boil. And ", finish="length")) as provider,
-        pytest.raises(Truncated),
-    ):
-        await _drafted(provider)
+async def test_a_stream_cut_in_the_middle_keeps_its_text_and_its_estimated_cost() -> None:
+    pieces: list[DraftPiece] = []
+    with in_turn([STREAM, delta("Kettles boil. "), RESET]) as provider:
+        async with writer_at(provider) as writer:
+            with pytest.raises(WriterFailed, match="closed the connection too early"):
+                async for piece in writer.write(QUESTION, evidence(KETTLE), ()):
+                    pieces.append(piece)
+    assert text_of(pieces) == "Kettles boil."
+    assert usage_of(pieces).calls == 1
+    assert usage_of(pieces).completion_tokens == 4
 
 
-@pytest.mark.loopback
-async def test_a_model_that_does_not_stop_is_stopped() -> None:
+async def test_a_tool_call_that_is_cut_off_is_not_run() -> None:
+    search = BookSearch(DRAGON)
+    with in_turn([*tool_calls("dragons")[:2], LAST]) as provider:
+        async with writer_at(provider, search=search, agentic=True) as writer:
+            with pytest.raises(WriterFailed):
+                await write(writer)
+    assert search.queries == []
+
+
+async def test_the_length_limit_is_reported_as_a_truncated_answer() -> None:
+    with in_turn(chat("Kettles boil. And ", finish="length", cost=(30, 5))) as provider:
+        async with writer_at(provider) as writer:
+            pieces: list[DraftPiece] = []
+            with pytest.raises(Truncated):
+                async for piece in writer.write(QUESTION, evidence(KETTLE), ()):
+                    pieces.append(piece)
+    assert usage_of(pieces) == Usage(30, 5, 1)
+
+
+async def test_a_response_without_end_is_stopped() -> None:
     endless = [STREAM, *[delta("Kettles boil and boil. ")] * 200, HANG]
-    with Loopback(lambda _: endless) as provider, pytest.raises(WriterFailed) as caught:
-        await _drafted(provider, max_output_tokens=50)
-    assert "does not stop" in caught.value.message
+    with in_turn(endless) as provider:
+        async with writer_at(provider, max_output_tokens=50) as writer:
+            with pytest.raises(WriterFailed, match="more than the allowed length"):
+                await write(writer)
 
 
-@pytest.mark.loopback
-async def test_the_days_tokens_are_kept_to_and_what_a_reader_left_is_booked(
-    tmp_path: Path,
-) -> None:
+async def test_the_daily_budget_is_reserved_and_settled(tmp_path: Path) -> None:
     budget = Budget(tmp_path / "tokens.db", 3000)
-    model = ScriptedModel([[assistant_message(KETTLE)]] * 9)
-    settings = settings_for("http://127.0.0.1:9/v1", max_output_tokens=1000)
-    account = writer_account("openai", "test-model", settings)
-    writer = AgentsWriter(
-        account, settings.model, house=Ours().house(), model=lambda: model, budget=budget
-    )
-    drafting = writer.write(QUESTION, evidence(KETTLE), ())
-    assert await anext(drafting) == KETTLE
-    assert await budget.spent() > 1000  # set aside
-    await drafting.aclose()
-    assert 300 < await budget.spent() < 1000
-    with pytest.raises(WriterFailed, match="Today's tokens"):
-        for _ in range(9):
-            await _pieces(writer)
+    steps = [STREAM, delta(KETTLE), HANG]
+    with Loopback(lambda _: steps) as provider:
+        async with writer_at(provider, budget=budget, max_output_tokens=1000) as writer:
+            drafting = _drafting(writer)
+            assert await anext(drafting) == KETTLE
+            assert await budget.spent() > 1000  # reserved
+            await drafting.aclose()
+            assert 300 < await budget.spent() < 1000
+            provider.script = lambda _: chat(KETTLE, cost=(900, 40))
+            with pytest.raises(WriterFailed, match="Today's token budget"):
+                for _ in range(9):
+                    await write(writer)
     await budget.close()
 
 
-@pytest.mark.loopback
-async def test_nothing_listens() -> None:
-    with Loopback(lambda _: []) as provider:
+async def test_a_server_that_is_down_is_a_retryable_error() -> None:
+    with in_turn() as provider:
         pass
-    with pytest.raises(WriterFailed) as caught:
-        await _drafted(provider)
+    async with writer_at(provider) as writer:
+        with pytest.raises(WriterFailed, match="cannot be reached") as caught:
+            await write(writer)
     assert caught.value.retryable
 
 
-@pytest.mark.loopback
-async def test_who_leaves_takes_the_upstream_call_along() -> None:
-    steps = [STREAM, delta("Kettles boil. "), HANG]
-    with Loopback(lambda _: steps) as provider:
-        settings = settings_for(f"{provider.url}/v1", **CALM)
-        account = writer_account("openai", "test-model", settings)
-        line = AgentsClient(account)
-        writer = AgentsWriter(account, settings.model, house=Ours().house(), model=line.model)
-        drafting = writer.write(QUESTION, evidence(KETTLE), ())
-        assert await anext(drafting) == "Kettles boil. "
-        await drafting.aclose()
-        async with asyncio.timeout(30):  # the call itself would last for a minute
-            while not provider.left:  # noqa: ASYNC110 - it happens on the provider's thread
-                await asyncio.sleep(0.01)
-        await line.close()
+async def test_closing_the_draft_closes_the_upstream_connection() -> None:
+    with in_turn([STREAM, delta("Kettles boil. "), HANG]) as provider:
+        async with writer_at(provider) as writer:
+            drafting = _drafting(writer)
+            assert await anext(drafting) == "Kettles boil. "
+            await drafting.aclose()
+            async with asyncio.timeout(30):  # the call itself would last for a minute
+                while not provider.left:  # noqa: ASYNC110 - set in the server's thread
+                    await asyncio.sleep(0.01)
 
 
-@pytest.mark.loopback
-async def test_a_service_that_fails_and_fails_is_left_alone() -> None:
+async def test_the_circuit_breaker_stops_calls_to_a_failing_service() -> None:
     breaker = CircuitBreaker()
     with Loopback(lambda _: refuse(500)) as provider:
-        settings = settings_for(f"{provider.url}/v1", **CALM)
-        account = writer_account("openai", "test-model", settings)
-        line = AgentsClient(account)
-        made = {"house": Ours().house(), "model": line.model, "breaker": breaker}
-        for _ in range(FAILURES + 3):
-            with pytest.raises(WriterFailed):
-                await _pieces(AgentsWriter(account, settings.model, **made))
-        await line.close()
+        async with writer_at(provider, breaker=breaker) as writer:
+            for _ in range(FAILURES + 3):
+                with pytest.raises(WriterFailed):
+                    await write(writer)
     assert len(provider.requests) == FAILURES
-
-
-@pytest.mark.loopback
-async def test_the_arguments_of_a_search_come_over_the_wire() -> None:
-    call = {"index": 0, "id": "one", "type": "function"}
-    asked = {**call, "function": {"name": "search_textbook", "arguments": '{"query":"dragons"}'}}
-    scripts = [
-        [STREAM, delta(None, tool_calls=[asked]), delta(None, "tool_calls"), DONE, LAST],
-        chat("A dragon kite has a tail of forty discs. [2]"),
-    ]
-    with Loopback(lambda _: scripts.pop(0)) as provider:
-        text, used = await _drafted(provider, agentic=True)
-    assert text == "A dragon kite has a tail of forty discs. [2]"
-    assert used.calls == 2
-    tools = provider.requests[0].body["tools"]
-    assert [tool["function"]["name"] for tool in tools] == ["search_textbook"]
-    assert DRAGON.passage.text in json.dumps(provider.requests[1].body["messages"])

@@ -24,7 +24,7 @@ async def _reserved(budget: Budget, tokens: int) -> bool:
     try:
         await budget.reserve(tokens)
     except ProviderError as fault:
-        assert fault.kind is ErrorCode.OVER_BUDGET
+        assert fault.code is ErrorCode.OVER_BUDGET
         return False
     return True
 
@@ -71,7 +71,7 @@ async def test_what_cannot_be_counted_is_not_spent(tmp_path: Path) -> None:
     budget = Budget(tmp_path / "not" / "there" / "tokens.db", 100)
     with pytest.raises(ProviderError) as failure:
         await budget.reserve(1)
-    assert failure.value.kind is ErrorCode.UNCOUNTED
+    assert failure.value.code is ErrorCode.UNCOUNTED
     await budget.close()
 
 

@@ -67,7 +67,7 @@ def test_a_missing_key_is_found_out_when_it_is_needed() -> None:
     account = writer_account("openrouter", "m", _settings({}))
     with pytest.raises(ProviderError) as failure:
         account.usable_key()
-    assert failure.value.kind is ErrorCode.NO_KEY
+    assert failure.value.code is ErrorCode.NO_KEY
 
 
 def test_of_two_names_for_a_key_the_stronger_one_counts() -> None:

@@ -18,9 +18,9 @@ from bythebook.language.tokens import estimate_tokens
 from bythebook.providers.embeddings.cohere import cohere_embedder
 from bythebook.providers.embeddings.gemini import gemini_embedder
 from bythebook.providers.embeddings.hosted import cut
+from bythebook.providers.embeddings.openai import openai_embedder
 from bythebook.providers.http.client import HttpClient
 from bythebook.providers.http.credentials import embedder_account
-from bythebook.providers.llm.openai import openai_embedder
 from bythebook.types import Question
 from bythebook.wiring import open_book
 from tests.providers.hosted import embedder_at

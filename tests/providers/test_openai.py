@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.errors import Truncated, WriterFailed
-from bythebook.providers.llm.openai import Thoughts
+from bythebook.providers.llm.draft import ThinkFilter
 from bythebook.types import Question, Sentence, Usage
 from tests.providers.hosted import EVIDENCE, QUESTION, drafted, writer_at
 from tests.providers.loopback import (
@@ -98,8 +98,8 @@ def test_thoughts_are_taken_out_however_the_text_is_cut(text: str, sizes: list[i
     for size in sizes:
         cuts.append(rest[:size])
         rest = rest[size:]
-    thoughts = Thoughts()
-    left = "".join(thoughts.taken_out(piece) for piece in [*cuts, rest])
+    think_filter = ThinkFilter()
+    left = "".join(think_filter.remove(piece) for piece in [*cuts, rest])
     start = text.lstrip()
     if start.startswith("<think>"):
         assert left.lstrip() == start.partition("</think>")[2].lstrip()
@@ -119,7 +119,7 @@ async def test_what_was_said_before_the_length_stays_and_is_counted(provider: Lo
     provider.script = lambda request: chat("A kite flies. It", finish="length", cost=(30, 5))
     pieces = []
     async with writer_at(provider.url) as writer:
-        with pytest.raises(Truncated, match=r"reached the length.*max_output_tokens"):
+        with pytest.raises(Truncated, match=r"reached the maximum length.*max_output_tokens"):
             async for piece in writer.write(QUESTION, EVIDENCE, ()):
                 pieces.append(piece)
     assert pieces == ["A kite flies. It", Usage(30, 5, 1)]

@@ -87,11 +87,11 @@ class HostedEmbedder:
         web: HttpClient,
         breaker: CircuitBreaker | None = None,
     ) -> None:
-        self.name = account.named.name
+        self.name = account.service.name
         self.dimension = known.dimension
         self.limit = known.limit
         self._account = account
-        self._named = replace(account.named, dimension=known.dimension)
+        self._service = replace(account.service, dimension=known.dimension)
         self._known = known
         self._wire = wire
         self._web = web
@@ -105,7 +105,7 @@ class HostedEmbedder:
 
     async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
         sums = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        with translate_errors(self._named):
+        with translate_errors(self._service):
             endpoint = self._endpoint(role, len(texts))
             windows = [
                 (number, window)
@@ -154,12 +154,12 @@ class HostedEmbedder:
     async def _batch(
         self, texts: Sequence[str], role: TextRole, called: tuple[Endpoint, Timeouts]
     ) -> Vectors:
-        endpoint, patience = called
+        endpoint, timeouts = called
         body = self._wire.body(texts, role)
         try:
-            reply = await endpoint.ask(self._wire.path, body, patience=patience)
+            reply = await endpoint.post(self._wire.path, body, timeouts=timeouts)
         except ProviderError as fault:
-            if fault.kind is not ErrorCode.TOO_LONG:
+            if fault.code is not ErrorCode.TOO_LONG:
                 raise
             return await self._in_halves(texts, role, called)
         return self._checked(reply, len(texts))
@@ -184,9 +184,9 @@ class HostedEmbedder:
         try:
             vectors = np.array(self._wire.vectors(reply), dtype=np.float64)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
-            raise ProviderError(ErrorCode.GARBLED) from None
+            raise ProviderError(ErrorCode.MALFORMED) from None
         if vectors.ndim != 2 or len(vectors) != texts:
-            raise ProviderError(ErrorCode.GARBLED)
+            raise ProviderError(ErrorCode.MALFORMED)
         if vectors.shape[1] != self.dimension:
             raise ProviderError(ErrorCode.WRONG_DIMENSION, found=vectors.shape[1])
         return _unit_length(vectors)
@@ -196,7 +196,7 @@ def _unit_length(vectors: Vectors | NDArray[np.float64]) -> Vectors:
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not (np.isfinite(norms).all() and (norms > 0).all()):
-        raise ProviderError(ErrorCode.NO_DIRECTION)
+        raise ProviderError(ErrorCode.BAD_VECTORS)
     result: Vectors = (vectors / norms).astype(np.float32)
     return result
 

@@ -7,7 +7,10 @@ wait for calls that will fail, and a failing service is not overloaded.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from bythebook.providers.http.errors import ErrorCode, ProviderError
 
 FAILURES = 5
 EVERY_S = 10.0
@@ -18,6 +21,28 @@ class CircuitBreaker:
         self._clock = clock
         self._failures = 0
         self._next = 0.0  # while open: when the next call may be made
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Count the outcome of one call; raise instead of calling while the breaker is open.
+
+        A non-retryable rejection, or a client that leaves, shows that the service is up.
+        """
+        if wait_s := self.wait_s():
+            raise ProviderError(ErrorCode.CIRCUIT_OPEN, retry_after=wait_s)
+        try:
+            yield
+        except ProviderError as fault:
+            if fault.retryable:
+                self.failed()
+            else:
+                self.succeeded()
+            raise
+        except GeneratorExit:
+            self.succeeded()
+            raise
+        else:
+            self.succeeded()
 
     def wait_s(self) -> float:
         """Return 0 if a call may be made (report its outcome), else the seconds until the next."""

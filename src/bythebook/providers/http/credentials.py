@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from bythebook.errors import EmbedderFailed, ServiceError, WriterFailed
-from bythebook.providers.http.errors import ErrorCode, Named, ProviderError
+from bythebook.providers.http.errors import ErrorCode, ProviderError, ServiceName
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -39,7 +39,7 @@ _OLLAMA_PORTS = {"": 11434, "http": 80, "https": 443}  # as Ollama itself reads 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    named: Named
+    service: ServiceName
     provider: str
     model: str
     address: str
@@ -84,7 +84,7 @@ def _account(
     elif not own:
         start = "Start it, or check {section}.base_url."
     return Account(
-        named=Named(name, section, key_name, failed, start),
+        service=ServiceName(name, section, key_name, failed, start),
         provider=provider,
         model=model,
         address=address,
@@ -114,10 +114,10 @@ def _revealed(key: SecretStr | None) -> str | None:
 
 def ollama_address(host: str) -> str:
     """Return the base URL for ``OLLAMA_HOST``; a wildcard listen address becomes loopback."""
-    scheme, found, rest = host.strip().rpartition("://")
+    scheme, separator, rest = host.strip().rpartition("://")
     try:
         parts = urlsplit(f"//{rest}")
-        port = parts.port or _OLLAMA_PORTS.get(scheme if found else "", 11434)
+        port = parts.port or _OLLAMA_PORTS.get(scheme if separator else "", 11434)
     except ValueError:
         return "http://127.0.0.1:11434/v1"
     name = parts.hostname or "127.0.0.1"

@@ -1,4 +1,4 @@
-"""Errors of hosted services, and their translation into errors with a cure.
+"""Errors of hosted services, and their translation into errors with a hint.
 
 A ``ProviderError`` never leaves ``providers/``: ``translate_errors`` turns it into a
 ``ServiceError``. Messages of the service are never included: they may hold keys or addresses.
@@ -6,134 +6,59 @@ A ``ProviderError`` never leaves ``providers/``: ``translate_errors`` turns it i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import StrEnum, auto
+from functools import cache
+from pathlib import Path
 
 from bythebook.errors import ServiceError, Truncated, WriterFailed
 
 
 class ErrorCode(StrEnum):
-    NO_KEY = "no key"
-    BAD_KEY = "a key that no header can carry"
-    WRONG_KEY = "wrong key"
-    NO_CREDIT = "no credit"
-    UNKNOWN_MODEL = "unknown model"
-    NOTHING_THERE = "nothing there"
-    MOVED = "moved"
-    WEB_PAGE = "a web page"
-    UNREACHABLE = "unreachable"
-    LATE_TO_BEGIN = "late to begin"
-    SILENT = "silent"
-    LATE = "late"
-    BUSY = "busy"
-    OUT_OF_ORDER = "out of order"
-    RESTING = "resting"
-    CUT = "cut"
-    GARBLED = "garbled"
-    TOO_MUCH = "too much"
-    TOO_LONG = "too long"
-    REJECTED = "rejected"
-    FILTERED = "filtered"
-    EMPTY = "empty"
-    TRUNCATED = "truncated"
-    OVER_BUDGET = "over budget"
-    UNCOUNTED = "uncounted"
-    WRONG_DIMENSION = "wrong dimension"
-    NO_DIRECTION = "no direction"
+    NO_KEY = auto()
+    BAD_KEY = auto()  # characters that an HTTP header cannot carry
+    WRONG_KEY = auto()
+    NO_CREDIT = auto()
+    UNKNOWN_MODEL = auto()
+    NOT_FOUND = auto()
+    REDIRECTED = auto()
+    WEB_PAGE = auto()
+    UNREACHABLE = auto()
+    LATE_START = auto()
+    STALLED = auto()
+    LATE = auto()
+    RATE_LIMITED = auto()
+    UNAVAILABLE = auto()
+    CIRCUIT_OPEN = auto()
+    CONNECTION_LOST = auto()
+    MALFORMED = auto()
+    TOO_MUCH = auto()  # output
+    TOO_LONG = auto()  # input
+    REJECTED = auto()
+    FILTERED = auto()
+    EMPTY = auto()
+    TRUNCATED = auto()
+    OVER_BUDGET = auto()
+    UNCOUNTED = auto()
+    WRONG_DIMENSION = auto()
+    BAD_VECTORS = auto()
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    said: str
+class ErrorText:
+    message: str
     hint: str
     retryable: bool = False  # the same call may succeed shortly
     timed_out: bool = False
 
 
-_AGAIN = "Ask again in a moment."
-_TIME = "Ask again, or give it more time: the settings under [{section}]."
-_ADDRESS = "Check {section}.base_url: most end in /v1."
-
-WORDS = {
-    ErrorCode.NO_KEY: Words("{name} needs a key.", "Export {key_name}, or set {section}.api_key."),
-    ErrorCode.BAD_KEY: Words(
-        "The key for {name} holds characters that no key has.", "Set {key_name} again."
-    ),
-    ErrorCode.WRONG_KEY: Words("{name} did not accept the key.", "Check {key_name}."),
-    ErrorCode.NO_CREDIT: Words(
-        "The account for {name} has no credit left.", "Add some where the key comes from."
-    ),
-    ErrorCode.UNKNOWN_MODEL: Words(
-        "The provider has no model {model}.", "Check the name of the model, and your access to it."
-    ),
-    ErrorCode.NOTHING_THERE: Words("Nothing answers for {name} at its address.", _ADDRESS),
-    ErrorCode.MOVED: Words("The address of {name} leads to another one.", _ADDRESS),
-    ErrorCode.WEB_PAGE: Words("{name} answered with a web page.", _ADDRESS),
-    ErrorCode.UNREACHABLE: Words("{name} cannot be reached.", "{start}", retryable=True),
-    ErrorCode.LATE_TO_BEGIN: Words(
-        "{name} did not begin in time.",
-        _TIME,
-        retryable=True,
-        timed_out=True,
-    ),
-    ErrorCode.SILENT: Words(
-        "{name} fell silent.",
-        _TIME,
-        retryable=True,
-        timed_out=True,
-    ),
-    ErrorCode.LATE: Words(
-        "{name} took too long.",
-        _TIME,
-        retryable=True,
-        timed_out=True,
-    ),
-    ErrorCode.BUSY: Words("{name} takes no more requests for now.", _AGAIN, retryable=True),
-    ErrorCode.OUT_OF_ORDER: Words("{name} is out of order.", _AGAIN, retryable=True),
-    ErrorCode.RESTING: Words(
-        "{name} has failed several times and is left alone for a moment.", _AGAIN, retryable=True
-    ),
-    ErrorCode.CUT: Words("{name} broke off.", _AGAIN, retryable=True),
-    ErrorCode.GARBLED: Words(
-        "{name} answered with something that cannot be read.",
-        "Ask again, or check {section}.base_url.",
-        retryable=True,
-    ),
-    ErrorCode.TOO_MUCH: Words(
-        "{name} does not stop.", "Choose another model, or lower model.max_output_tokens."
-    ),
-    ErrorCode.TOO_LONG: Words(
-        "The question and its passages are too long for {name}.",
-        "Lower limits.context_tokens, or choose a model that reads more.",
-    ),
-    ErrorCode.REJECTED: Words(
-        "{name} does not take the request.", "Check the name of the model and its settings."
-    ),
-    ErrorCode.FILTERED: Words(
-        "The provider's filter stopped {name}.", "Ask in other words, or choose another model."
-    ),
-    ErrorCode.EMPTY: Words("{name} said nothing.", _AGAIN, retryable=True),
-    ErrorCode.TRUNCATED: Words(
-        "{name} reached the length that an answer may have.", "Raise model.max_output_tokens."
-    ),
-    ErrorCode.OVER_BUDGET: Words(
-        "Today's tokens are used up.", "Raise model.daily_tokens, or wait for midnight (UTC)."
-    ),
-    ErrorCode.UNCOUNTED: Words(
-        "The tokens of today cannot be counted, so none are spent.",
-        "Check the home folder.",
-        retryable=True,
-    ),
-    ErrorCode.WRONG_DIMENSION: Words(
-        "{name} gives vectors of another dimension than {dimension}.",
-        'Write its true one after the model, as in "{name}@{found}", and ingest the book again.',
-    ),
-    ErrorCode.NO_DIRECTION: Words(
-        "{name} returned vectors that cannot be used.", "Ask again, or choose another embedder."
-    ),
-}
+@cache
+def error_texts() -> Mapping[ErrorCode, ErrorText]:
+    tables = tomllib.loads(Path(__file__).with_name("error_texts.toml").read_text("utf-8"))
+    return {ErrorCode(code): ErrorText(**fields) for code, fields in tables.items()}
 
 
 class ProviderError(Exception):
@@ -141,25 +66,29 @@ class ProviderError(Exception):
 
     def __init__(
         self,
-        kind: ErrorCode,
+        code: ErrorCode,
         *,
         retry_after: float | None = None,
         parameter: str = "",
         found: int = 0,
     ) -> None:
-        super().__init__(kind.value)
-        self.kind = kind
+        super().__init__(code.value)
+        self.code = code
         self.retry_after = retry_after  # seconds
         self.parameter = parameter  # of the request, rejected by the service
         self.found = found  # dimension
 
     @property
     def retryable(self) -> bool:
-        return WORDS[self.kind].retryable
+        return error_texts()[self.code].retryable
+
+    @property
+    def timed_out(self) -> bool:
+        return error_texts()[self.code].timed_out
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ServiceName:
     """Names of a service and its settings, for error messages."""
 
     name: str  # "openai:gpt-4o-mini"
@@ -170,9 +99,9 @@ class Named:
     dimension: int = 0
 
     def error(self, fault: ProviderError) -> ServiceError:
-        words = WORDS[fault.kind]
+        text = error_texts()[fault.code]
         kind = self.failed
-        if fault.kind is ErrorCode.TRUNCATED and issubclass(kind, WriterFailed):
+        if fault.code is ErrorCode.TRUNCATED and issubclass(kind, WriterFailed):
             kind = Truncated
         fields = {
             "name": self.name,
@@ -184,17 +113,17 @@ class Named:
         }
         fields["start"] = self.start.format_map(fields)
         return kind(
-            words.said.format_map(fields),
-            hint=words.hint.format_map(fields),
-            retryable=words.retryable or fault.retry_after is not None,
+            text.message.format_map(fields),
+            hint=text.hint.format_map(fields),
+            retryable=text.retryable or fault.retry_after is not None,
             retry_after=fault.retry_after,
-            timed_out=words.timed_out,
+            timed_out=text.timed_out,
         )
 
 
 @contextmanager
-def translate_errors(named: Named) -> Iterator[None]:
+def translate_errors(service: ServiceName) -> Iterator[None]:
     try:
         yield
     except ProviderError as fault:
-        raise named.error(fault) from None
+        raise service.error(fault) from None

@@ -62,18 +62,18 @@ class _Stream(httpx.AsyncByteStream):
 
     def __init__(
         self,
-        told: httpx.AsyncByteStream,
+        body: httpx.AsyncByteStream,
         end: Callable[[Coroutine[None, None, None]], asyncio.Task[None]],
     ) -> None:
-        self._told = told
+        self._body = body
         self._end = end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for part in self._told:
-            yield part
+        async for chunk in self._body:
+            yield chunk
 
     async def aclose(self) -> None:
-        await asyncio.shield(self._end(self._told.aclose()))
+        await asyncio.shield(self._end(self._body.aclose()))
 
 
 class _Crossing:

@@ -1,88 +1,92 @@
-"""Writer on the OpenAI Agents SDK.
+"""Writer that is an agent of the OpenAI Agents SDK.
 
-Three agents, as in the envelope contract. The *Planner* hands a question about the book to the
-*Retriever*, and one about a selection directly to the *Answer Generator*; the Retriever hands it
-the passages. The first two decide by local functions at no cost; only the third calls a language
-model, once. With ``agentic`` it may search the book again with ``search_textbook``, at most three
-times.
+One agent answers from the numbered passages in its prompt. With ``agentic`` it may search the book
+again with its ``search_textbook`` tool, at most three times. An input guardrail ends the run before
+the first call if there is no evidence. An output guardrail checks the answer against the evidence:
+the SDK runs it after the text has been streamed, so it can only report; the caller checks each
+sentence before it is shown.
 
-The three layers of the chat contract are the instructions; the guardrails, which are the gate
-before and the check after; and the confidence, which the gate weighs. The SDK runs an output
-guardrail after the whole stream, too late to hold anything back: the sentences of a draft are
-checked as they are yielded here.
-
-Conversation history comes from our own threads, quoted in the prompt. No ``Session`` of the SDK is
-used: it would store what the model wrote, whereas a thread stores what was shown.
+Conversation history is quoted in the prompt. No ``Session`` of the SDK is used: it would store what
+the model wrote, whereas a thread stores what was shown.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+import httpx
+import openai
 from agents import (
     Agent,
     AgentBase,
     GuardrailFunctionOutput,
-    Handoff,
-    HandoffInputData,
-    InputGuardrail,
     InputGuardrailTripwireTriggered,
-    Model,
-    ModelResponse,
+    MaxTurnsExceeded,
+    ModelRefusalError,
     ModelSettings,
-    OutputGuardrail,
+    OpenAIChatCompletionsModel,
     OutputGuardrailTripwireTriggered,
     RunConfig,
     RunContextWrapper,
+    Runner,
     RunResultStreaming,
     function_tool,
-    handoff,
+    input_guardrail,
+    output_guardrail,
     set_tracing_disabled,
 )
-from agents import Usage as SdkUsage
-from openai.types.responses import (
-    Response,
-    ResponseCompletedEvent,
-    ResponseFunctionToolCall,
-    ResponseTextDeltaEvent,
-    ResponseUsage,
-)
+from agents.exceptions import AgentsException
+from openai.types.responses import ResponseCompletedEvent, ResponseTextDeltaEvent
 
+from bythebook.grounding.verifier import Supported, check
 from bythebook.interfaces.writer import WriterSearchResult
-from bythebook.language.tokens import estimate_tokens
 from bythebook.providers.http.circuit_breaker import CircuitBreaker
+from bythebook.providers.http.client import (
+    Deadline,
+    HttpClient,
+    Timeouts,
+    raise_for_status,
+    translate_http_errors,
+)
+from bythebook.providers.http.error_responses import stream_fault
 from bythebook.providers.http.errors import ErrorCode, ProviderError, translate_errors
-from bythebook.providers.llm.agents_client import RAISED, Ending, fault_behind, run_watched
+from bythebook.providers.llm.budget import within_budget
+from bythebook.providers.llm.draft import Draft, prompt_tokens
 from bythebook.types import Evidence, Hit, Question, Usage
 
 if TYPE_CHECKING:
-    from agents.items import TResponseStreamEvent
+    from agents.items import TResponseInputItem, TResponseStreamEvent
 
     from bythebook.config.settings import Model as Settings
+    from bythebook.interfaces.embedding import Embedder
     from bythebook.interfaces.writer import DraftPiece, Prompt
     from bythebook.providers.http.credentials import Account
+    from bythebook.providers.http.transport import Transport
     from bythebook.providers.llm.budget import Budget
     from bythebook.types import Message
 
 _log = logging.getLogger(__name__)
 
 MOST_SEARCHES = 3
-_HAND_OVERS = 2  # Planner to Retriever to Answer Generator
 _LONGEST_QUERY = 500
-_CHARACTERS = 4  # per token, if the endpoint reports no usage
-_LONGEST_TOKEN = 12  # characters; above the average of any model
-_ENOUGH = "That was the last search. Answer from the passages that you have."
-_NOTHING = "The book has no other passages about this."
+_LAST_SEARCH = "That was the last search. Answer from the passages that you have."
+_NOTHING_NEW = "The book has no other passages about this."
+_FINISH = re.compile(rb'"finish_reason"\s*:\s*"([a-z_]+)"')
+_DONE = re.compile(rb"^data:\s*\[DONE\]", re.MULTILINE)
+_LOOK_BACK = 64  # bytes of earlier chunks: a match may span two
+# Everything that a run can raise, except bugs.
+_SDK_ERRORS = (openai.OpenAIError, httpx.HTTPError, AgentsException, ValueError, ProviderError)
 
 set_tracing_disabled(True)  # on by default, and would send traces to OpenAI
 
 
-class Quoting(Protocol):
+class PromptBuilder(Protocol):
     """Builder of the prompts of one draft, all with the same delimiter code."""
 
     def prompt(
@@ -93,54 +97,55 @@ class Quoting(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PipelineHooks:
-    """Pipeline functions that the agents call."""
+class AgentTools:
+    """What the agent needs of the book: prompts, search, and an embedder to check answers."""
 
-    quoting: Callable[[], Quoting]
-    is_about_book: Callable[[Question], bool]  # by the plan; otherwise about a selection only
-    may_answer: Callable[[Question, Evidence], bool]  # by the gate
-    holds: Callable[[str, Evidence], Awaitable[bool]]  # by the check: is any sentence supported
+    prompts: Callable[[], PromptBuilder]
     search: Callable[[Question], Awaitable[Sequence[Hit]]]
+    embedder: Embedder
 
 
 @dataclass(slots=True)
 class _Run:
-    """State of one draft, shared by its agents, guardrails and tool."""
+    """State of one draft, shared by the agent's tool and guardrails."""
 
-    house: PipelineHooks
+    tools: AgentTools
     question: Question
     evidence: Evidence
-    quoting: Quoting
-    prompt: Prompt
+    prompts: PromptBuilder
+    draft: Draft
     searches: int = 0
-    found: list[WriterSearchResult] = field(default_factory=list)  # not yielded yet
-    usage: Usage = field(default_factory=Usage)  # of completed calls
-    written: int = 0  # characters of the call in progress
+    results: list[WriterSearchResult] = field(default_factory=list)  # not yielded yet
+    completed: Usage = field(default_factory=Usage)  # of complete responses
 
     async def search(self, query: str) -> str:
         if self.searches >= MOST_SEARCHES:
-            return _ENOUGH
+            return _LAST_SEARCH
         self.searches += 1
-        asked = replace(self.question, text=query[:_LONGEST_QUERY], selection=None)
-        hits = await self.house.search(asked)
+        question = replace(self.question, text=query[:_LONGEST_QUERY], selection=None)
         known = {hit.passage.id for hit in self.evidence.hits}
+        hits = await self.tools.search(question)
         new = tuple(hit for hit in hits if hit.passage.id not in known)
         if not new:
-            return _NOTHING
+            return _NOTHING_NEW
         first = len(self.evidence.hits) + 1
         self.evidence = replace(self.evidence, hits=(*self.evidence.hits, *new))
-        self.found.append(WriterSearchResult(new))
-        return self.quoting.passages(new, first=first)
+        self.results.append(WriterSearchResult(new))
+        return self.prompts.passages(new, first=first)
 
-    @property
-    def asked_tokens(self) -> int:
-        said = [self.prompt.system, *(text for _, text in self.prompt.turns)]
-        return sum(map(estimate_tokens, said))
+    def complete(self, event: ResponseCompletedEvent) -> Usage:
+        """Return the usage of a complete response, and add it up."""
+        if usage := event.response.usage:
+            self.draft.usage = {
+                "prompt_tokens": usage.input_tokens or None,
+                "completion_tokens": usage.output_tokens or None,
+            }
+        cost = self.draft.cost()
+        self.completed, self.draft.accepted = self.completed + cost, False
+        return cost
 
-    def brief(self, handed: HandoffInputData) -> HandoffInputData:
-        """Return the Answer Generator's input: the prompt only, without the handoffs before it."""
-        turns = tuple({"role": str(role), "content": said} for role, said in self.prompt.turns)
-        return handed.clone(input_history=turns, pre_handoff_items=(), new_items=())
+    def cost(self) -> Usage:
+        return self.completed + self.draft.cost()
 
 
 def _may_search(context: RunContextWrapper[_Run], _: AgentBase[Any]) -> bool:
@@ -149,12 +154,32 @@ def _may_search(context: RunContextWrapper[_Run], _: AgentBase[Any]) -> bool:
 
 @function_tool(failure_error_function=None, is_enabled=_may_search)
 async def search_textbook(context: RunContextWrapper[_Run], query: str) -> str:
-    """Search the book for more passages. Use it only if the passages at hand do not answer.
+    """Search the book for more passages. Use it only if the given passages do not answer.
 
     Args:
         query: What to look for, in the book's own terms.
     """
     return await context.context.search(query)
+
+
+@input_guardrail(name="has evidence", run_in_parallel=False)
+async def _has_evidence(
+    context: RunContextWrapper[_Run], _: Agent[Any], __: str | list[TResponseInputItem]
+) -> GuardrailFunctionOutput:
+    return GuardrailFunctionOutput(None, tripwire_triggered=not context.context.evidence.hits)
+
+
+@output_guardrail(name="is supported")
+async def _is_supported(
+    context: RunContextWrapper[_Run], _: Agent[Any], answer: object
+) -> GuardrailFunctionOutput:
+    async def draft() -> AsyncGenerator[str, None]:
+        yield str(answer)
+
+    run = context.context
+    verdicts = [verdict async for verdict in check(draft(), run.evidence, run.tools.embedder)]
+    supported = any(isinstance(verdict, Supported) for verdict in verdicts)
+    return GuardrailFunctionOutput(None, tripwire_triggered=not supported)
 
 
 class AgentsWriter:
@@ -163,214 +188,173 @@ class AgentsWriter:
         account: Account,
         settings: Settings,
         *,
-        house: PipelineHooks,
-        model: Callable[[], Model],
-        breaker: CircuitBreaker | None = None,
+        tools: AgentTools,
+        web: HttpClient,
         budget: Budget | None = None,
+        breaker: CircuitBreaker | None = None,
     ) -> None:
-        self.name = account.named.name
+        self.name = account.service.name
         self._account = account
         self._settings = settings
-        self._house = house
-        self._breaker = breaker or CircuitBreaker()
+        self._tools = tools
+        self._web = web
         self._budget = budget
-        self._model = model
+        self._breaker = breaker or CircuitBreaker()
+        self._timeouts = Timeouts(
+            settings.timeout_s, settings.first_token_timeout_s, settings.idle_timeout_s
+        )
 
     async def write(
         self, question: Question, evidence: Evidence, history: Sequence[Message]
     ) -> AsyncGenerator[DraftPiece, None]:
-        quoting = self._house.quoting()
-        prompt = quoting.prompt(question, evidence, history)
-        run = _Run(self._house, question, evidence, quoting, prompt)
-        with translate_errors(self._account.named):
-            self._admit()
-            try:
-                async with self._within_budget(run), aclosing(self._drafted(run)) as pieces:
-                    async for piece in pieces:
-                        yield piece
-            except ProviderError as fault:
-                self._note(fault)
-                raise
-            self._note(None)
-
-    @asynccontextmanager
-    async def _within_budget(self, run: _Run) -> AsyncIterator[None]:
-        """Reserve the maximum cost of the draft, and settle with its actual cost."""
-        if self._budget is None:
-            yield
-            return
+        prompts = self._tools.prompts()
+        prompt = prompts.prompt(question, evidence, history)
+        draft = Draft(self._settings, prompt_tokens(prompt), self._settings.max_output_tokens)
+        run = _Run(self._tools, question, evidence, prompts, draft)
         calls = 1 + MOST_SEARCHES if self._settings.agentic else 1
-        most = calls * (run.asked_tokens + self._settings.max_output_tokens)
-        day = await self._budget.reserve(most)
-        try:
-            yield
-        finally:
-            spent = run.usage + self._usage(None, run) if run.written else run.usage
-            await self._budget.settle(day, most, spent.prompt_tokens + spent.completion_tokens)
+        with translate_errors(self._account.service):
+            async with within_budget(self._budget, calls * draft.most_tokens, run.cost):
+                with self._breaker.watch():
+                    async with aclosing(self._generate(run, prompt)) as pieces:
+                        async for piece in pieces:
+                            yield piece
 
-    def _admit(self) -> None:
-        wait_s = self._breaker.wait_s()
-        if wait_s:
-            raise ProviderError(ErrorCode.RESTING, retry_after=wait_s)
-
-    def _note(self, fault: ProviderError | None) -> None:
-        """Update the circuit breaker; a non-retryable rejection shows that the service is up."""
-        if fault is not None and fault.retryable:
-            self._breaker.failed()
-        else:
-            self._breaker.succeeded()
-
-    async def _drafted(self, run: _Run) -> AsyncGenerator[DraftPiece, None]:
-        ending = Ending()
-        result = run_watched(
-            ending,
-            self._planner(run),
-            run.question.text,
+    async def _generate(self, run: _Run, prompt: Prompt) -> AsyncGenerator[DraftPiece, None]:
+        """Run the agent; yield text, search results and the usage of each call."""
+        result = Runner.run_streamed(
+            self._agent(run, prompt.system),
+            [{"role": "user", "content": text} for _, text in prompt.turns],
             context=run,
-            max_turns=_HAND_OVERS + 1 + MOST_SEARCHES,
+            max_turns=1 + MOST_SEARCHES,
             run_config=RunConfig(tracing_disabled=True, trace_include_sensitive_data=False),
         )
         try:
-            async with aclosing(_spoken(result, self._settings)) as events:
+            events = Deadline(self._timeouts).limit(_model_events(result))
+            async with aclosing(events):
                 async for event in events:
-                    while run.found:
-                        yield run.found.pop(0)
+                    while run.results:
+                        yield run.results.pop(0)
                     if isinstance(event, ResponseTextDeltaEvent):
-                        run.written += len(event.delta)
-                        if run.written > self._settings.max_output_tokens * _LONGEST_TOKEN:
-                            raise ProviderError(ErrorCode.TOO_MUCH)
-                        yield event.delta
+                        if text := run.draft.add(event.delta):
+                            yield text
                     elif isinstance(event, ResponseCompletedEvent):
-                        cost = self._usage(event.response.usage, run)
-                        run.usage, run.written = run.usage + cost, 0
-                        yield cost
+                        yield run.complete(event)
                         yield "\n\n"  # text after a search starts a new paragraph
-            ending.check()
+            run.draft.check_end()
+        except InputGuardrailTripwireTriggered:
+            _log.info("no answer was generated: there is no evidence")
         except ProviderError:
-            if run.written:
-                yield self._usage(None, run)
+            if run.draft.accepted:
+                yield run.draft.cost()
             raise
 
-    def _planner(self, run: _Run) -> Agent[_Run]:
-        """Build the three agents with their handoffs, and return the first."""
-        about_book = self._house.is_about_book(run.question)
-        chosen = self._settings
-        limit: dict[str, Any] = {"max_tokens": chosen.max_output_tokens}
+    def _agent(self, run: _Run, instructions: str) -> Agent[_Run]:
+        # The client accepts those of httpx, which its type does not say.
+        http_client: Any = self._web.client_through(partial(_CheckedTransport, draft=run.draft))
+        client = openai.AsyncOpenAI(
+            api_key=self._account.usable_key() or "none",
+            base_url=self._account.address,
+            max_retries=0,
+            timeout=None,
+            http_client=http_client,
+        )
+        limit: dict[str, Any] = {"max_tokens": self._settings.max_output_tokens}
         if self._account.own:  # newer models of OpenAI accept only the newer name
-            limit = {"extra_args": {"max_completion_tokens": chosen.max_output_tokens}}
-        generator = Agent[_Run](
-            name="Answer Generator",
-            instructions=run.prompt.system,
-            model=self._model(),
-            model_settings=ModelSettings(
-                temperature=chosen.temperature, include_usage=True, **limit
-            ),
-            tools=[search_textbook] if chosen.agentic and about_book else [],
-            output_guardrails=[OutputGuardrail(_check, name="check")],
-        )
-        to_generator = handoff(generator, input_filter=run.brief)
-        retriever = Agent[_Run](
-            name="Retriever", model=_Decided(generator), handoffs=[to_generator]
-        )
+            limit = {"extra_args": {"max_completion_tokens": self._settings.max_output_tokens}}
+            limit["store"] = False  # the SDK's default is to store the answer at OpenAI
+        selection_only = run.question.selection is not None and run.question.selection_only
         return Agent[_Run](
-            name="Planner",
-            model=_Decided(retriever if about_book else generator),
-            handoffs=[handoff(retriever), to_generator],
-            input_guardrails=[InputGuardrail(_gate, name="gate", run_in_parallel=False)],
+            name="Textbook assistant",
+            instructions=instructions,
+            model=OpenAIChatCompletionsModel(self._account.model, client),
+            model_settings=ModelSettings(
+                temperature=self._settings.temperature, include_usage=True, **limit
+            ),
+            tools=[search_textbook] if self._settings.agentic and not selection_only else [],
+            input_guardrails=[_has_evidence],
+            output_guardrails=[_is_supported],
         )
 
-    def _usage(self, counted: ResponseUsage | None, run: _Run) -> Usage:
-        """Return the usage as reported by the endpoint, or else our own estimate."""
-        read = (counted.input_tokens if counted else 0) or run.asked_tokens
-        wrote = (counted.output_tokens if counted else 0) or -(-run.written // _CHARACTERS)
-        cost, chosen = None, self._settings
-        if chosen.price_in is not None and chosen.price_out is not None:
-            cost = (read * chosen.price_in + wrote * chosen.price_out) / 1e6
-        return Usage(read, wrote, 1, cost)
 
-
-async def _spoken(
-    result: RunResultStreaming, chosen: Settings
+async def _model_events(
+    result: RunResultStreaming,
 ) -> AsyncGenerator[TResponseStreamEvent, None]:
-    """Yield the language model's events within the timeouts; cancel the run on exit."""
-    now = asyncio.get_running_loop().time
-    end = now() + chosen.timeout_s
-    until, late = min(end, now() + chosen.first_token_timeout_s), ErrorCode.LATE_TO_BEGIN
-    events = aiter(result.stream_events())
+    """Yield the events of the language model; cancel the run on exit."""
     try:
-        while True:
-            async with asyncio.timeout_at(until):
-                event = await anext(events, None)
-            if event is None:
-                return
-            if event.type == "raw_response_event" and not _is_ours(event.data):
+        async for event in result.stream_events():
+            if event.type == "raw_response_event":
                 yield event.data
-                until, late = min(end, now() + chosen.idle_timeout_s), ErrorCode.SILENT
-    except TimeoutError:
-        raise ProviderError(ErrorCode.LATE if until >= end else late) from None
-    except (InputGuardrailTripwireTriggered, OutputGuardrailTripwireTriggered) as tripped:
-        _log.info("a draft ended at a guardrail: %s", type(tripped).__name__)
-    except RAISED as error:
-        raise fault_behind(error) from None
+    except InputGuardrailTripwireTriggered:
+        raise
+    except OutputGuardrailTripwireTriggered:
+        _log.info("the evidence supports no sentence of the generated answer")
+    except _SDK_ERRORS as error:
+        raise _fault(error) from None
     finally:
         result.cancel()
 
 
-async def _gate(
-    context: RunContextWrapper[_Run], _: Agent[Any], __: object
-) -> GuardrailFunctionOutput:
-    run = context.context
-    passes = run.house.may_answer(run.question, run.evidence)
-    return GuardrailFunctionOutput(output_info="gate", tripwire_triggered=not passes)
+def _fault(error: Exception) -> ProviderError:
+    """Translate an error of the SDK; its cause may be one of our own."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ProviderError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, openai.APIError):  # within the stream
+        return stream_fault(error.body)
+    if isinstance(error, ModelRefusalError):
+        return ProviderError(ErrorCode.FILTERED)
+    too_many = isinstance(error, MaxTurnsExceeded)
+    return ProviderError(ErrorCode.TOO_MUCH if too_many else ErrorCode.MALFORMED)
 
 
-async def _check(
-    context: RunContextWrapper[_Run], _: Agent[Any], said: object
-) -> GuardrailFunctionOutput:
-    run = context.context
-    holds = await run.house.holds(str(said), run.evidence)
-    return GuardrailFunctionOutput(output_info="check", tripwire_triggered=not holds)
+# --- HTTP under the SDK ---------------------------------------------------------------------------
 
 
-# --- agents without a language model --------------------------------------------------------------
+class _CheckedTransport(httpx.AsyncBaseTransport):
+    """Transport that raises a ``ProviderError`` for error responses and incomplete streams.
 
-_OURS = "by-the-book"
+    The SDK takes a truncated stream for a complete answer, unless it comes from api.openai.com. A
+    response is complete if it has a finish reason or ``[DONE]``.
+    """
 
+    def __init__(self, transport: Transport, *, draft: Draft) -> None:
+        self._transport = transport
+        self._draft = draft
 
-class _Decided(Model):
-    """Stub model of an agent whose handoff is decided in advance."""
-
-    def __init__(self, to: Agent[_Run]) -> None:
-        self._to = to.name
-
-    async def get_response(self, *given: Any, **more: Any) -> ModelResponse:
-        handoffs = more.get("handoffs") or given[5]
-        return ModelResponse(output=[self._call(handoffs)], usage=SdkUsage(), response_id=None)
-
-    async def stream_response(
-        self, *given: Any, **more: Any
-    ) -> AsyncIterator[TResponseStreamEvent]:
-        said = await self.get_response(*given, **more)
-        response = Response(
-            id=_OURS,
-            created_at=0,
-            model=_OURS,
-            object="response",
-            output=said.output,
-            tool_choice="none",
-            tools=[],
-            parallel_tool_calls=False,
-        )
-        yield ResponseCompletedEvent(
-            type="response.completed", sequence_number=0, response=response
-        )
-
-    def _call(self, handoffs: Sequence[Handoff[Any, Any]]) -> ResponseFunctionToolCall:
-        name = next(each.tool_name for each in handoffs if each.agent_name == self._to)
-        return ResponseFunctionToolCall(
-            type="function_call", id=name, call_id=name, name=name, arguments="{}"
-        )
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        with translate_http_errors():
+            response = await self._transport.handle_async_request(request)
+            try:
+                await raise_for_status(response)
+                if "html" in response.headers.get("content-type", ""):
+                    raise ProviderError(ErrorCode.WEB_PAGE)
+            except ProviderError:
+                await response.aclose()
+                raise
+        self._draft.begin()
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        response.stream = _CheckedStream(response.stream, self._draft)
+        return response
 
 
-def _is_ours(event: TResponseStreamEvent) -> bool:
-    return isinstance(event, ResponseCompletedEvent) and event.response.model == _OURS
+class _CheckedStream(httpx.AsyncByteStream):
+    def __init__(self, body: httpx.AsyncByteStream, draft: Draft) -> None:
+        self._body = body
+        self._draft = draft
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        recent, draft = b"", self._draft
+        with translate_http_errors():
+            async for chunk in self._body:
+                recent = recent[-_LOOK_BACK:] + chunk
+                for match in _FINISH.finditer(recent):
+                    draft.finish = match[1].decode()
+                draft.done = draft.done or _DONE.search(recent) is not None
+                yield chunk
+        if not (draft.finish or draft.done):
+            raise ProviderError(ErrorCode.CONNECTION_LOST)
+
+    async def aclose(self) -> None:
+        await self._body.aclose()

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bythebook.errors import DatabaseFailed
 from bythebook.providers.http.errors import ErrorCode, ProviderError
 from bythebook.providers.sql.executor import DeadlineExecutor
+from bythebook.types import Usage
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +27,22 @@ _DEADLINE_S = 3.0
 
 def _today() -> datetime:
     return datetime.now(UTC)
+
+
+@asynccontextmanager
+async def within_budget(
+    budget: Budget | None, most: int, spent: Callable[[], Usage]
+) -> AsyncIterator[None]:
+    """Reserve ``most`` tokens for a call, and settle with the actual usage at its end."""
+    if budget is None:
+        yield
+        return
+    day = await budget.reserve(most)
+    try:
+        yield
+    finally:
+        usage = spent()
+        await budget.settle(day, most, usage.prompt_tokens + usage.completion_tokens)
 
 
 class Budget:
@@ -52,7 +69,9 @@ class Budget:
         try:
             await self._executor.do(lambda: self._add(day, spent - reserved))
         except DatabaseFailed:
-            _log.warning("%d tokens set aside for a call stay booked: not counted", reserved)
+            _log.warning(
+                "today's token count was not updated: %d reserved tokens stay counted", reserved
+            )
 
     async def spent(self) -> int:
         """Return today's tokens, including reservations."""
@@ -94,5 +113,5 @@ class Budget:
                 database.execute("COMMIT")
         except sqlite3.Error as error:
             raise DatabaseFailed(
-                "The tokens spent today cannot be counted.", hint="Check the home folder."
+                "Today's tokens cannot be counted.", hint="Check the home folder."
             ) from error
