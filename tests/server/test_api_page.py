@@ -36,6 +36,7 @@ def test_it_loads_nothing_from_elsewhere_and_has_no_inline_code(client: TestClie
     loaded = re.findall(r'<(?:script|link|img|iframe)\b[^>]*?(?:src|href)="([^"]*)"', page)
     assert {name for name in loaded if name != "data:,"} == {
         "./palette.css",
+        "./base.css",
         "./docs.css",
         "./docs.js",
     }

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 
+from bythebook.book import Book, Contents
 from bythebook.chunking.outline import OutlineEntry
 from bythebook.chunking.text_fragments import folded
 from bythebook.language.text import word_set
+from bythebook.types import Answer, Question
 
 _MOST_TRIED = 16
 _QUESTION_MARKS = ("?", "؟", "？")
@@ -20,6 +23,30 @@ _FEWEST_WORDS = 3  # of a question: "Which one?" needs the context of its page
 _ASKED = {"en": "What does the book say about {}?"}
 
 Answered = Callable[[str], Awaitable[bool]]
+
+
+class Suggestions:
+    """Suggested questions of the current generation, made once for all clients."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._generation = ""
+        self._task: asyncio.Task[list[str]] | None = None
+
+    async def of(self, contents: Contents) -> list[str]:
+        """Return the questions; one shared task, as it asks the book each candidate."""
+        if self._task is None or self._generation != contents.generation or _has_failed(self._task):
+            self._task = asyncio.create_task(suggestions(contents.pages, self._is_answered))
+            self._generation = contents.generation
+        return await asyncio.shield(self._task)
+
+    async def _is_answered(self, question: str) -> bool:
+        reply = await self._book.reply(Question(question))
+        return isinstance(reply.outcome, Answer)
+
+
+def _has_failed(task: asyncio.Task[list[str]]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 async def suggestions(

@@ -1,4 +1,4 @@
-// The author's report: made by the server, shown here; with a key where one is needed.
+// Load the report from the server and show it; ask for an API key if one is required.
 
 const root = new URL(document.body.dataset.root, location.href);
 const KEY = "bythebook admin key";

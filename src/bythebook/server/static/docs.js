@@ -1,4 +1,4 @@
-// The page of the API: sends what a form says, with the key of this tab, and shows what comes back.
+// The API reference: send the request of a form with this tab's API key and show the response.
 
 const root = new URL(document.body.dataset.root, location.href);
 const KEY = "bythebook api key";
@@ -19,7 +19,7 @@ keyForm.addEventListener("submit", (event) => {
   showKey();
 });
 
-// The request that a form describes: its address and what fetch takes.
+// Return the URL and the fetch options of the request that a form describes.
 function requestOf(form) {
   let path = form.dataset.path;
   const query = new URLSearchParams();
@@ -73,7 +73,7 @@ for (const form of document.querySelectorAll("form.try")) {
   });
 }
 
-// A link to a folded part opens it.
+// Open a collapsed section when a link leads to it.
 function unfold() {
   const part = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (part instanceof HTMLDetailsElement) part.open = true;

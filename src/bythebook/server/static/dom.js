@@ -1,4 +1,4 @@
-// Elements in one line: attributes, then children; a string is always text.
+// Create an element with attributes and children; a string child is always text.
 
 export function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
@@ -9,7 +9,7 @@ export function make(name, attributes = {}, ...children) {
   return element;
 }
 
-// Words as they are compared: without case, accents, spaces and signs.
+// Normalise text for comparison: without case, accents, spaces and punctuation.
 export function letters(text) {
   return text.normalize("NFKD").toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
 }

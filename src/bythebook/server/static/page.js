@@ -1,5 +1,5 @@
-// The page at /: contents, the reader and the chat beside it, and the addresses of all of it.
-// What the server tells as HTML was made and cleaned there; everything else becomes text.
+// The page at /: contents, reader and chat, with a URL for every page, section and sentence.
+// HTML from the server was sanitised there; everything else is inserted as text.
 
 import { make } from "./dom.js";
 import { Reader, isAlone } from "./reader.js";
@@ -31,12 +31,12 @@ async function get(path, body) {
   return told;
 }
 
-// --- addresses ------------------------------------------------------------------------------------
+// --- URLs and navigation --------------------------------------------------------------------------
 
 const reader = new Reader(article);
-let shown = null; // the path of the page that is open; "" is the cover
+let shown = null; // path of the open page; "" is the cover
 let book = null;
-let questions = []; // that the book answers
+let questions = []; // suggested ones, which the book answers
 
 function here() {
   const below = location.pathname.slice(root.pathname.length);
@@ -54,7 +54,7 @@ async function go(path, at = "", quote = "") {
   await show();
 }
 
-let showing = 0; // of several that are on their way, the last one wins
+let showing = 0; // number of the latest request; responses to earlier ones are ignored
 
 async function show() {
   const path = here();
@@ -70,12 +70,12 @@ async function show() {
       if (mine === showing) fail(error);
       return;
     }
-    // Where the link that was followed is gone with its page, the keyboard goes on from the new one.
+    // The followed link was removed with its page: move the focus to the new page.
     if (shown !== null && document.activeElement === document.body) main.focus({ preventScroll: true });
     shown = path;
   }
   const at = reader.goTo(decodeURIComponent(location.hash.slice(1)), history.state?.quote);
-  // What is marked has an address of its own, which can be given to others.
+  // Put the highlighted sentence into the URL, so that it can be shared.
   if (at) history.replaceState(history.state, "", address(path, at));
   mark(path, at);
 }
@@ -83,7 +83,7 @@ async function show() {
 function openPage(page) {
   reader.show(page, address);
   document.title = `${page.title} · ${book.title}`;
-  chat.setAttribute("page", page.url); // of what is alike, the page being read comes first
+  chat.setAttribute("page", page.url); // among similar passages, the open page ranks first
 }
 
 function openCover() {
@@ -137,7 +137,7 @@ async function openChat() {
   chat.setAttribute("suggestions", questions.join("|"));
   await import(new URL("widget.js", root));
   document.querySelector("#chat").replaceChildren(chat);
-  if (shown === "") openCover(); // now with the questions
+  if (shown === "") openCover(); // again, now with the suggested questions
 }
 
 document.addEventListener("bythebook:ask", (event) => {
@@ -145,7 +145,7 @@ document.addEventListener("bythebook:ask", (event) => {
   chat.ask(event.detail.text);
 });
 
-// --- a key, where one is needed -------------------------------------------------------------------
+// --- the form for an API key, if one is required --------------------------------------------------
 
 function askForKey() {
   const form = document.querySelector("#key-form");
@@ -168,7 +168,7 @@ function askForKey() {
   };
 }
 
-// --- tabs of a narrow window, and the contents of a wide one --------------------------------------
+// --- tabs of narrow windows, contents toggle of wide ones -----------------------------------------
 
 function tab(name) {
   document.body.dataset.tab = name;
@@ -186,7 +186,7 @@ document.querySelector("#contents-toggle").addEventListener("click", (event) => 
   event.currentTarget.setAttribute("aria-expanded", String(!open));
 });
 
-// --- links, and what the chat wants to show -------------------------------------------------------
+// --- links within the book and citations opened from the chat -------------------------------------
 
 document.addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
@@ -214,7 +214,7 @@ document.addEventListener("bythebook:open", (event) => {
 
 window.addEventListener("popstate", show);
 
-// --- begin ----------------------------------------------------------------------------------------
+// --- start-up -------------------------------------------------------------------------------------
 
 async function open() {
   book = await get("reader/contents");

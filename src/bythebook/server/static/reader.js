@@ -1,10 +1,10 @@
-// A page of the book, as the server tells it; and the way to a sentence of it.
+// Show a page of the book, and scroll to a section or sentence of it.
 
 import { letters, make } from "./dom.js";
 
 const NARROW = "(max-width: 60rem)";
 
-// A part that is nothing but a page of its own name needs no heading.
+// A module with a single page of the same name needs no heading.
 export function isAlone(part) {
   return part.pages.length === 1 && part.pages[0].title === part.title;
 }
@@ -94,10 +94,10 @@ export class Reader {
     return before?.id ?? "";
   }
 
-  // --- to a place ---------------------------------------------------------------------------------
+  // --- scrolling to a target ----------------------------------------------------------------------
 
-  // The unit `at`, or those that hold the quoted words, below the heading `at` where they stand
-  // there; else the heading, or the top. Where a unit is marked, its id comes back.
+  // Scroll to the unit `at`, or to the units that contain the quote (first below the heading `at`);
+  // otherwise to the heading or the top. Return the id of the highlighted unit, if any.
   goTo(at, quote = "") {
     this.#clear();
     const named = at && document.getElementById(at);
@@ -136,7 +136,7 @@ export class Reader {
   }
 }
 
-// Which neighbouring units hold the words, as few as there are; null where none do.
+// Return the shortest run of adjacent units that contains the words, or null.
 function unitsOf(quote, units) {
   const wanted = letters(quote);
   if (!wanted) return null;

@@ -1,4 +1,4 @@
-// Search as you type: a combobox over what the server finds, by words and by meaning.
+// Search as you type: a combobox of the server's results, by title and by meaning.
 
 import { letters, make } from "./dom.js";
 
@@ -24,7 +24,7 @@ export function openSearch(form, { find, go }) {
       if (mine === asked) say(error.message);
       return undefined;
     }
-    if (mine !== asked) return undefined; // something else has been typed since
+    if (mine !== asked) return undefined; // the text has changed since
     results = told.results;
     if (!results.length) return say("Nothing in the book is near these words.");
     list.replaceChildren(...results.map((found, at) => option(found, at, text)));
@@ -117,7 +117,7 @@ export function openSearch(form, { find, go }) {
   });
 }
 
-// The text with the typed words marked, where they begin a word of it.
+// Return the text with <mark> around each typed word that starts a word in it.
 function marked(text, typed) {
   const words = typed.split(/\s+/).map(letters).filter(Boolean);
   return text.split(/([\p{L}\p{N}]+)/u).map((part) =>

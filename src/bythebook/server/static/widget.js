@@ -1,11 +1,10 @@
-// <by-the-book>: a reader's chat with the book, on the author's own pages.
+// <by-the-book>: a chat with the book, embedded in any page.
 //
 //   <script src="https://books.example/widget.js" data-key="btp_…" async></script>
 //
-// The script makes the element, unless the page has one; every data-… option of the script is an
-// attribute of the element. Everything stands in a shadow root with a stylesheet of its own. What
-// the server tells as HTML was cleaned there and is cleaned once more here, by a list of what may
-// stand in an answer; everything else becomes text.
+// The script creates the element unless the page has one, and copies its own data-… options to it.
+// The element has a shadow root with its own stylesheet. HTML from the server was sanitised there
+// and is sanitised again here with an allow list; everything else is inserted as text.
 
 (() => {
   "use strict";
@@ -15,15 +14,15 @@
   const script = document.currentScript;
   const HOME = script?.src ? new URL(".", script.src).href : `${location.origin}/`;
   const STYLES = "{{styles}}";
-  const SILENCE_MS = 45_000; // the server says something every 15 s, if only that it is there
+  const SILENCE_MS = 45_000; // longer than three heartbeats of the server
   const KEPT_TURNS = 40;
   const SITE_COLOURS = ["--ifm-color-primary", "--md-primary-fg-color"]; // Docusaurus, MkDocs
   const LEAST_SELECTED = 10;
   const MOST_SELECTED = 5000;
 
-  // --- words ------------------------------------------------------------------------------------
+  // --- texts ------------------------------------------------------------------------------------
 
-  // English travels with the script; every other language is a file of its own: words/ur.json.
+  // English is part of the script; other languages are fetched, such as widget/ur.json.
   const ENGLISH = "{{words}}";
   const LANGUAGES = "{{languages}}";
   const RIGHT_TO_LEFT = /^(ar|fa|he|ur)/;
@@ -45,7 +44,7 @@
     none: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18Zm-4 9h8",
   };
 
-  /** make("p.note", { dir: "auto" }, …children): attributes, or only children. */
+  /** Create an element: make("p.note", { dir: "auto" }, …children); the attributes are optional. */
   function make(what, ...children) {
     const [tag, ...classes] = what.split(".");
     const element = document.createElement(tag);
@@ -76,12 +75,12 @@
   const iconButton = (name, label, onclick, more = {}) =>
     make("button.icon", { "aria-label": label, title: label, onclick, ...more }, icon(name));
 
-  // The "m…" are MathML's; nothing that does anything begins so and is not named here as not meant.
+  // "m…" allows MathML; the lookahead excludes the active or obsolete elements with that letter.
   const ALLOWED = /^(a|blockquote|br|code|em|h[3-6r]|li|ol|p|pre|s|span|strong|sup|t(able|body|d|h|head|r)|ul|m(?!eta|arquee|enu|glyph|action)[a-z]+)$/;
   const KEPT_ATTRIBUTES = /^(class|data-cite|start|display|mathvariant|stretchy|columnalign|notation)$/;
   const trusted = globalThis.trustedTypes?.createPolicy(NAME, { createHTML: (html) => html });
 
-  /** HTML of the server, as nodes that cannot do anything. */
+  /** Return HTML from the server as nodes, without active content. */
   function safe(html) {
     const template = document.createElement("template");
     template.innerHTML = trusted ? trusted.createHTML(html) : html;
@@ -95,7 +94,8 @@
     return template.content;
   }
 
-  /** A link that a page may have: of the web, or of its own site, wherever that is shown now. */
+  /** Return a URL if it is safe as a link, else null. Links to the published site are rewritten to
+   *  the origin that shows the page now, such as a preview. */
   function address(url) {
     if (!/^(https?:\/\/|\/(?![/\\])|#)/.test(url ?? "")) return null;
     const published = document.querySelector("link[rel=canonical]")?.href;
@@ -106,12 +106,12 @@
   const placeOf = ({ chapter, section }) =>
     [...new Set([chapter, section].filter(Boolean))].join(" › ");
 
-  // --- asking -------------------------------------------------------------------------------------
+  // --- requests -----------------------------------------------------------------------------------
 
   const failure = (kind, message = "", seconds = 0) =>
     Object.assign(new Error(message), { kind, until: Date.now() + seconds * 1000 });
 
-  /** The events of a stream, until the one that ends it; a stream without an end has failed. */
+  /** Yield the events of a stream up to the last one; a stream that ends early throws. */
   async function* told(response, alive) {
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
@@ -147,24 +147,24 @@
   class ByTheBook extends HTMLElement {
     #root = this.attachShadow({ mode: "open" });
     #sheet = new CSSStyleSheet();
-    #own = new CSSStyleSheet(); // the author's accent
+    #own = new CSSStyleSheet(); // the author's accent colour
     #parts = {};
     #words = ENGLISH;
     #turns = [];
-    #thread; // the server names it
-    #asking = null; // what can be aborted
+    #thread; // id, assigned by the server
+    #asking = null; // AbortController of the current request
     #selection = null;
-    #back = null; // where the focus was
-    #stop = null; // ends what listens beyond the element
+    #back = null; // element that had the focus before the panel opened
+    #stop = null; // AbortController of the event listeners
     #hiding = 0;
-    #follows = true; // until the reader scrolls
+    #follows = true; // scroll along with the answer until the user scrolls
 
     async connectedCallback() {
       if (this.title) {
-        this.dataset.title = this.title; // not a tooltip over all of it
+        this.dataset.title = this.title; // or the browser would show it as a tooltip
         this.removeAttribute("title");
       }
-      if (this.dataset.theme) this.setAttribute("theme", this.dataset.theme); // ours from here on
+      if (this.dataset.theme) this.setAttribute("theme", this.dataset.theme); // data-theme is overwritten below
       this.#stop = new AbortController();
       this.#sheet.replaceSync(STYLES);
       this.#root.adoptedStyleSheets = [this.#sheet, this.#own];
@@ -203,7 +203,7 @@
       return LANGUAGES.find((name) => asked.startsWith(name)) ?? "en";
     }
 
-    /** Every other language is fetched; where that fails, English is better than nothing. */
+    /** Fetch the texts of another language; fall back to English. */
     async #learn() {
       if (this.#language === "en") return;
       const words = await fetch(new URL(`widget/${this.#language}.json`, this.#server)).catch(() => null);
@@ -214,19 +214,19 @@
       return this.option("title") || this.#words.ask;
     }
 
-    // --- what is kept ---
+    // --- storage ---
 
-    get #shelf() {
+    get #storageKey() {
       return `${NAME}:${this.#server.href}`;
     }
 
     #recall() {
       try {
-        const kept = JSON.parse(localStorage.getItem(this.#shelf)) ?? {};
+        const kept = JSON.parse(localStorage.getItem(this.#storageKey)) ?? {};
         this.#turns = kept.turns ?? [];
         this.#thread = kept.thread;
       } catch {
-        this.#turns = []; // a page without storage, or one that others wrote to
+        this.#turns = []; // storage is blocked or contains something else
       }
       for (const turn of this.#turns) if (turn.state === "writing") turn.state = "stopped";
     }
@@ -234,23 +234,23 @@
     #keep() {
       const turns = this.#turns.slice(-KEPT_TURNS);
       try {
-        localStorage.setItem(this.#shelf, JSON.stringify({ thread: this.#thread, turns }));
+        localStorage.setItem(this.#storageKey, JSON.stringify({ thread: this.#thread, turns }));
       } catch {
-        // then it lasts as long as the page
+        // storage is blocked: the chat is lost on reload
       }
     }
 
     #session(name, value) {
       try {
-        if (value === undefined) return sessionStorage.getItem(`${this.#shelf}:${name}`);
-        sessionStorage.setItem(`${this.#shelf}:${name}`, value);
+        if (value === undefined) return sessionStorage.getItem(`${this.#storageKey}:${name}`);
+        sessionStorage.setItem(`${this.#storageKey}:${name}`, value);
       } catch {
-        // nothing depends on it
+        // storage is blocked: the panel starts closed
       }
       return "";
     }
 
-    // --- how it looks ---
+    // --- building the elements ---
 
     #build() {
       const words = this.#words;
@@ -294,7 +294,7 @@
       this.#showAll();
     }
 
-    /** The theme of the page around it, and the author's accent where it can be read. */
+    /** Adopt the theme of the page and the author's accent colour. */
     #dress() {
       this.dataset.theme = this.#theme();
       this.#parts.frame.classList.toggle("start", /left|start/.test(this.option("position")));
@@ -310,10 +310,10 @@
         const [red, green, blue, alpha] = getComputedStyle(element).backgroundColor.match(/[\d.]+/g) ?? [];
         if (red && alpha !== "0") return 2 * red + 5 * green + +blue < 800 ? "dark" : "light";
       }
-      return "light"; // a page without a colour is as white as paper
+      return "light"; // no background colour: browsers show white
     }
 
-    // --- what it listens to ---
+    // --- event listeners ---
 
     #listen() {
       const { signal } = this.#stop;
@@ -343,11 +343,11 @@
       on(document, "scroll", () => this.#offerSelection());
       on(window, "resize", () => this.#hideCard());
       on(window, "online", () => this.#showAll());
-      on(parts.about, "pointerdown", (event) => event.preventDefault()); // the selection stays
+      on(parts.about, "pointerdown", (event) => event.preventDefault()); // keeps the selection
       on(matchMedia("(prefers-color-scheme: dark)"), "change", () => this.#dress());
       const themes = new MutationObserver(() => {
         this.#dress();
-        setTimeout(() => this.isConnected && this.#dress(), 400); // a theme that fades over
+        setTimeout(() => this.isConnected && this.#dress(), 400); // after the page's colour transition
       });
       const attributes = ["class", "style", "data-theme", "data-md-color-scheme"];
       for (const root of [document.documentElement, document.body]) themes.observe(root, { attributes: true, attributeFilter: attributes });
@@ -410,7 +410,7 @@
       back.focus({ preventScroll: true });
     }
 
-    /** A new chat: nothing of the old one is kept here. */
+    /** Start a new chat and delete the old one from storage. */
     clear() {
       this.stop();
       this.#turns = [];
@@ -470,7 +470,7 @@
       );
     }
 
-    // --- asking ---
+    // --- sending questions ---
 
     #submit() {
       const { input } = this.#parts;
@@ -585,12 +585,12 @@
 
     #retry(answer) {
       const [asked] = this.#turns.splice(this.#turns.indexOf(answer) - 1, 2);
-      // The same request once more is kept once; in another thread it is another.
+      // In the same thread, repeat the request with its idempotency key, so that it is stored once.
       if (asked.key && asked.went === this.#thread) this.#put(asked);
       else this.ask(asked.text, asked.selection);
     }
 
-    // --- showing ---
+    // --- showing questions and answers ---
 
     #say(text) {
       this.#parts.status.textContent = text;
@@ -628,7 +628,7 @@
       if (inside) this.#parts.input.focus({ preventScroll: true });
     }
 
-    /** The last question moves up to the top, and what is said stays readable from its beginning. */
+    /** Scroll the last question to the top, so that the answer can be read from its beginning. */
     #follow() {
       const { log } = this.#parts;
       const last = [...log.querySelectorAll(".asked")].at(-1);
@@ -685,7 +685,7 @@
       return this.#language === "en" && text ? `${text.replace(/\.$/, "")}.` : this.#words[kind];
     }
 
-    /** The words of an answer, with links in the place of its markers. */
+    /** Return the HTML of an answer with links in place of its citation markers. */
     #marked(answer, html) {
       const nodes = safe(html);
       for (const place of nodes.querySelectorAll("sup[data-cite]")) {
@@ -701,14 +701,14 @@
       return nodes;
     }
 
-    /** A plain link into the book, which the page may follow in its own way. */
+    /** Create a link into the book; the page can handle clicks itself (event bythebook:open). */
     #link(what, citation, options, ...children) {
       const href = address(citation?.link) ?? address(citation?.url);
       const link = make(what, { ...options, href, rel: "noopener" }, ...children);
       if (!href) link.setAttribute("role", "button");
       link.addEventListener("click", (event) => {
         if (event.pointerType === "touch" && link.citation && this.#parts.card.hidden) {
-          event.preventDefault(); // the first touch shows what stands there
+          event.preventDefault(); // the first tap shows the preview card
           this.#showCard(link);
           return;
         }
@@ -721,7 +721,7 @@
       return link;
     }
 
-    /** One line for each section, however many of its sentences are quoted. */
+    /** List the sources: one line per section, with the numbers of all its citations. */
     #sources({ citations }) {
       const words = this.#words;
       const places = Map.groupBy(citations, ({ url }) => url);
@@ -797,7 +797,7 @@
       return make(stopped ? "div.note" : "div.note.bad", stopped ? null : icon("warn"), text, " ", again);
     }
 
-    // --- what the reader thinks ---
+    // --- feedback ---
 
     #vote(answer, verdict) {
       answer.verdict = verdict;
@@ -829,7 +829,7 @@
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         const reason = form.querySelector("input[name=reason]:checked")?.value;
-        const text = agree.checked ? more.value.trim() : ""; // no word without consent
+        const text = agree.checked ? more.value.trim() : ""; // no text without consent
         this.#sendVote({ query_id: answer.query, verdict: "down", reason, ...(text && { text, agreed: true }) });
         form.replaceWith(make("p.note", words.thanks));
         this.#say(words.thanks);
@@ -842,11 +842,11 @@
       try {
         await this.#post("feedback", body);
       } catch {
-        // an opinion that was lost is no reader's trouble
+        // feedback is optional: ignore the failure
       }
     }
 
-    // --- the card of a marker ---
+    // --- preview card of a citation ---
 
     #pointAt(event) {
       const marker = event.target.closest?.(".marker, .source");
@@ -892,7 +892,7 @@
 
   const clamp = (value, least, most) => Math.max(least, Math.min(value, most));
 
-  // --- the one line ---
+  // --- embedding by one script tag ---
 
   customElements.define(NAME, ByTheBook);
 
