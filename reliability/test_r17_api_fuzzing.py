@@ -27,7 +27,7 @@ from schemathesis.checks import (
 )
 from schemathesis.python import asgi
 from tests.samples import read
-from tools.make_docs import CONTRACTS, describe
+from tools.make_docs import describe
 
 from bythebook.book import Book
 from bythebook.providers.testing import (
@@ -37,6 +37,7 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.server.app import create_app
+from bythebook.server.contracts.registry import CONTRACTS
 from bythebook.server.sse import MEDIA_TYPE
 from reliability.rows import Rows
 

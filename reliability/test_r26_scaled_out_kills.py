@@ -21,7 +21,7 @@ from tools.grown import House, Part, running_house
 
 from bythebook.config.settings import load_settings
 from bythebook.errors import StoreFailed
-from bythebook.server.contracts import chat
+from bythebook.server.contracts.chat import answers as chat
 from bythebook.wiring import open_book
 from reliability.conversations import Reader, Told, compare
 from reliability.rows import Rows

@@ -15,10 +15,13 @@ from hypothesis import strategies as st
 from pydantic import UUID4, Field, HttpUrl, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core.core_schema import ErrorType
 
+from bythebook.documents import query as query_documents
 from bythebook.documents.fields import PageUrl, Selection, Text
 from bythebook.server.contracts import ask as ask_contract
-from bythebook.server.contracts import chat, envelope, openai, plain
-from bythebook.server.contracts import query as query_contract
+from bythebook.server.contracts import envelope, plain
+from bythebook.server.contracts.chat import answers as chat
+from bythebook.server.contracts.chat import feedback
+from bythebook.server.contracts.openai import requests as openai_requests
 from bythebook.validation import message_of, shown
 
 _RAW = re.compile(
@@ -101,7 +104,7 @@ def test_a_sentence_names_the_field_the_limit_and_what_was_sent(
 
 def test_a_field_that_is_missing_or_unknown_is_named() -> None:
     with pytest.raises(ValidationError) as raised:
-        query_contract.Query.model_validate({})
+        query_documents.Query.model_validate({})
     assert message_of(raised.value.errors(), {}) == ("text: is missing.", "text")
 
 
@@ -186,13 +189,13 @@ _fields = st.sampled_from(
 @given(st.dictionaries(_fields, _values) | _values)
 def test_whatever_is_sent_is_refused_in_our_own_words(sent: object) -> None:
     for model in (
-        query_contract.Query,
+        query_documents.Query,
         ask_contract.AgentQuery,
-        envelope.QueryRequest,
-        plain.QueryRequest,
+        envelope.EnvelopeQueryRequest,
+        plain.PlainQueryRequest,
         chat.ChatRequest,
-        chat.FeedbackRequest,
-        openai.CompletionRequest,
+        feedback.ChatFeedbackRequest,
+        openai_requests.OpenAICompletionRequest,
     ):
         try:
             model.model_validate(sent)
@@ -214,6 +217,6 @@ def test_only_what_is_short_and_harmless_is_repeated(text: str) -> None:
 def test_of_several_types_the_one_that_was_meant_is_told() -> None:
     sent = {"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]}
     with pytest.raises(ValidationError) as raised:
-        openai.CompletionRequest.model_validate(sent)
+        openai_requests.OpenAICompletionRequest.model_validate(sent)
     said = "messages.0.content.0.text: 5 is not a text."
     assert message_of(raised.value.errors(), sent) == (said, said.partition(":")[0])

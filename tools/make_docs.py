@@ -29,16 +29,13 @@ from bythebook.providers.testing import (
     MemoryGenerationStore,
     MemoryThreads,
 )
-from bythebook.server.api_docs import fields, headers, openapi
+from bythebook.server.api_docs import fields, headers
 from bythebook.server.app import create_app
-from bythebook.server.contracts import ask as ask_contract
-from bythebook.server.contracts import chat, envelope, plain
-from bythebook.server.contracts import openai as openai_contract
-from bythebook.server.contracts import query as query_contract
-from bythebook.server.routes import Fail
+from bythebook.server.contracts.registry import CONTRACTS
 
 DOCS = Path(__file__).parents[1] / "docs" / "reference"
 _WIDTH = 100
+_WHERE = {"Idempotency-Key": "every `POST`", "Last-Event-ID": "streams of chat"}
 
 
 def cli_page() -> str:
@@ -140,8 +137,10 @@ def api_page() -> str:
         "\nA server on this machine alone needs no key by default.\n",
         "| header of a request | where | what it does |",
         "|---|---|---|",
-        "| `Idempotency-Key` | every `POST` | " + headers.IDEMPOTENCY_KEY["description"] + " |",
-        "| `Last-Event-ID` | streams of chat | " + headers.LAST_EVENT_ID["description"] + " |",
+        *(
+            f"| `{name}` | {_WHERE[name]} | {header['description']} |"
+            for name, header in headers.REQUEST_HEADERS.items()
+        ),
         "",
         "| header of a response | what it says |",
         "|---|---|",
@@ -151,25 +150,14 @@ def api_page() -> str:
         ),
         "",
     ]
-    for contract in CONTRACTS:
-        parts += [f"## {contract}\n", openapi.CONTRACTS[contract] + "\n"]
-        parts += _contract(described, contract)
+    for name, contract in CONTRACTS.items():
+        parts += [f"## {name}\n", contract.about + "\n"]
+        parts += _contract(described, name)
     return "\n".join(parts)
 
 
 def _part(described: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return list(described["components"][name].values())
-
-
-# A contract's tag and its module.
-CONTRACTS = {
-    "query": "query",
-    "ask": "ask",
-    "envelope": "envelope",
-    "plain": "plain",
-    "chat": "chat",
-    "openai": "openai",
-}
 
 
 def describe() -> dict[str, Any]:
@@ -184,7 +172,7 @@ def describe() -> dict[str, Any]:
 
 
 def _contract(described: dict[str, Any], tag: str) -> list[str]:
-    module = import_module(f"bythebook.server.contracts.{CONTRACTS[tag]}")
+    module = import_module(f"bythebook.server.contracts.{tag}")
     parts = [(inspect.getdoc(module) or "").partition("\n\n")[2].replace("``", "`") + "\n"]
     failures: dict[str, Any] = {}
     shown: dict[str, str] = {}
@@ -287,14 +275,6 @@ _MARKER = re.compile(
     r"(<!-- (example|stream|errors) (.+?) -->\n)(?:\n(?:```\w+\n.*?\n```|\|.*?)\n(?=\n|\Z))?",
     re.DOTALL,
 )
-_CODES: dict[str, tuple[Fail, str]] = {  # how a contract tells an error, and where its code stands
-    "query": (query_contract.fail, "error_type"),
-    "ask": (ask_contract.fail, "error_type"),
-    "envelope": (envelope.fail, "error.code"),
-    "plain": (plain.fail, ""),
-    "chat": (chat.fail, "error_code"),
-    "openai": (openai_contract.fail, "error.type"),
-}
 _ERRORS: dict[str, errors.BookError] = {
     "the request cannot be used": errors.InvalidInput("."),
     "a key is missing or not known": errors.NotAllowed("."),
@@ -329,13 +309,14 @@ def _example(described: dict[str, Any], name: str) -> str:
     return f"```text\n{value.rstrip()}\n```" if isinstance(value, str) else _json(value)
 
 
-def _error_table(contract: str) -> str:
-    fail, field = _CODES[contract]
+def _error_table(name: str) -> str:
+    contract = CONTRACTS[name]
+    field = contract.error_code
     rows = [f"| what happened | status | `{field}` |" if field else "| what happened | status |"]
     rows.append("|---|---|---|" if field else "|---|---|")
     for said, error in _ERRORS.items():
-        status, body = fail(error)
-        if isinstance(error, errors.NotFound) and contract not in ("chat", "openai"):
+        status, body = contract.fail(error)
+        if isinstance(error, errors.NotFound) and name not in ("chat", "openai"):
             continue
         code: Any = body.model_dump(mode="json")
         for part in field.split(".") if field else ():

@@ -20,7 +20,7 @@ from bythebook.providers.testing import (
     MemoryGenerationStore,
     MemoryThreads,
 )
-from bythebook.server.contracts import chat
+from bythebook.server.contracts.chat import answers as chat
 from bythebook.types import Answer, Asker, Message, Question, Role, Thread
 from tests.samples import read
 

@@ -15,7 +15,7 @@ from bythebook.conversations.query_log import LoggedRequest, LogQueue
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.sql.threads import SqlThreads
-from bythebook.server.contracts.chat import show_thread
+from bythebook.server.contracts.chat.threads import show_thread
 from bythebook.types import Asker, Message, Question, Role
 from tests.databases import POSTGRES, address
 

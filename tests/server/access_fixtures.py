@@ -22,11 +22,10 @@ from bythebook.config.settings import load_settings
 from bythebook.errors import BookError, InvalidInput, NotAllowed, NotFound, RateLimited, TooLarge
 from bythebook.interfaces.access import ApiKey
 from bythebook.server.access import AccessControl, open_access
-from bythebook.server.contracts.wire_types import Call
 from bythebook.server.middleware import stack
 from bythebook.server.middleware.api_keys import make_key
 from bythebook.server.middleware.context import ContractRoute
-from bythebook.server.routes import Fail
+from bythebook.server.routes import Call, Fail
 from bythebook.wiring import AccessStores, open_access_stores
 
 PEPPER = b"a pepper for the tests"

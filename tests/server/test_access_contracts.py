@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 from starlette.testclient import TestClient
-from tools.make_docs import CONTRACTS
 
 from bythebook.book import Book
 from bythebook.config.settings import AccessSettings as Rules
@@ -21,26 +20,29 @@ from bythebook.config.settings import Settings
 from bythebook.server.access import AccessControl, open_access
 from bythebook.server.app import create_app
 from bythebook.server.contracts import ask as ask_contract
-from bythebook.server.contracts import chat, envelope, openai, plain
+from bythebook.server.contracts import envelope, plain
 from bythebook.server.contracts import query as query_contract
+from bythebook.server.contracts.chat import answers as chat
+from bythebook.server.contracts.openai import completions as openai
+from bythebook.server.contracts.registry import CONTRACTS
 from bythebook.server.middleware.api_keys import make_key
 from bythebook.wiring import open_access_stores
 from tests.server.access_fixtures import PEPPER
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 _ROUTES: list[tuple[str, dict[str, Any], Any]] = [
-    ("/query", {"text": _QUESTION}, query_contract.Error),
+    ("/query", {"text": _QUESTION}, query_contract.QueryError),
     ("/ask", {"text": _QUESTION}, ask_contract.AgentError),
     ("/search", {"text": _QUESTION}, ask_contract.AgentError),
-    ("/api/v2/query", {"query": _QUESTION}, envelope.QueryResponse),
-    ("/api/query", {"query": _QUESTION}, envelope.QueryResponse),
-    ("/api/v1/query", {"query": _QUESTION}, plain.Error),
+    ("/api/v2/query", {"query": _QUESTION}, envelope.EnvelopeQueryResponse),
+    ("/api/query", {"query": _QUESTION}, envelope.EnvelopeQueryResponse),
+    ("/api/v1/query", {"query": _QUESTION}, plain.PlainError),
     ("/chat/run", {"message": _QUESTION}, chat.ChatError),
     ("/chat/stream", {"message": _QUESTION}, chat.ChatError),
     (
         "/v1/chat/completions",
         {"messages": [{"role": "user", "content": _QUESTION}]},
-        openai.Error,
+        openai.OpenAIError,
     ),
 ]
 

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from bythebook.documents import query as query_documents
 from bythebook.server.contracts import ask as ask_contract
-from bythebook.server.contracts import chat, envelope, plain
-from bythebook.server.contracts import query as query_contract
+from bythebook.server.contracts import envelope, plain
+from bythebook.server.contracts.chat import answers as chat
+from bythebook.server.contracts.chat import stream, threads
 
 _SESSION = "550e8400-e29b-41d4-a716-446655440000"
 _REFUSAL = (
@@ -78,14 +80,14 @@ _CONFIDENCE: dict[str, Any] = {
     ("model", "example"),
     [
         (chat.ChatResponse, _CHAT_RESPONSE),
-        (chat.ConversationThread, _THREAD),
-        (chat.ConfidenceMetrics, _CONFIDENCE),
+        (threads.ChatConversationThread, _THREAD),
+        (stream.ChatConfidenceMetrics, _CONFIDENCE),
         (
-            envelope.RefusalMessage,
+            envelope.EnvelopeRefusalMessage,
             {"refusal_type": "empty_retrieval", "reason": _REFUSAL, "nearby": []},
         ),
         (
-            envelope.GroundedAnswer,
+            envelope.EnvelopeGroundedAnswer,
             {
                 "text": "ROS 2 is the nervous system of modern robots, connecting sensors, "
                 "actuators, and AI into a unified organism...",
@@ -101,7 +103,7 @@ _CONFIDENCE: dict[str, Any] = {
             },
         ),
         (
-            envelope.ErrorDetail,
+            envelope.EnvelopeErrorDetail,
             {
                 "code": "QDRANT_TIMEOUT",
                 "message": "The search service is temporarily unavailable. Please try again.",
@@ -110,7 +112,7 @@ _CONFIDENCE: dict[str, Any] = {
             },
         ),
         (
-            query_contract.Source,
+            query_documents.QuerySource,
             {
                 "chapter": "01-ros2-fundamentals",
                 "section": "Creating a Publisher Node",
@@ -128,15 +130,15 @@ def test_a_response_of_the_documents_comes_back_as_it_was(
 @pytest.mark.parametrize(
     ("model", "body"),
     [
-        (query_contract.Query, {"text": "kinematics"}),
-        (query_contract.Query, {"text": "What is URDF?", "timestamp": "2025-12-15T10:00:00Z"}),
+        (query_documents.Query, {"text": "kinematics"}),
+        (query_documents.Query, {"text": "What is URDF?", "timestamp": "2025-12-15T10:00:00Z"}),
         (
             ask_contract.AgentQuery,
             {"text": "What is ROS 2?", "top_k": 20, "relevance_threshold": 1.0},
         ),
-        (envelope.QueryRequest, {"query": "How does ROS 2 work?", "selected_text": None}),
+        (envelope.EnvelopeQueryRequest, {"query": "How does ROS 2 work?", "selected_text": None}),
         (
-            envelope.QueryRequest,
+            envelope.EnvelopeQueryRequest,
             {
                 "query": "What are topics?",
                 "selected_text": "Nodes in ROS 2 communicate via topics",
@@ -144,7 +146,7 @@ def test_a_response_of_the_documents_comes_back_as_it_was(
                 "session_id": _SESSION,
             },
         ),
-        (plain.QueryRequest, {"query": "word " * 500, "selected_text": "word " * 200}),
+        (plain.PlainQueryRequest, {"query": "word " * 500, "selected_text": "word " * 200}),
         (
             chat.ChatRequest,
             {
@@ -167,29 +169,33 @@ def test_a_request_of_the_documents_is_accepted(model: type[BaseModel], body: ob
     ("model", "body", "said"),
     [
         (
-            query_contract.Response,
+            query_documents.QueryResponse,
             {"answer": "no", "sources": [], "is_refusal": True},
             "refusal_reason",
         ),
-        (envelope.QueryRequest, {"query": "  "}, "Query cannot be empty"),
+        (envelope.EnvelopeQueryRequest, {"query": "  "}, "Query cannot be empty"),
         (
-            envelope.Citation,
+            envelope.EnvelopeCitation,
             {"referenced_text": "words"},
             "Citation must have at least one of: chapter, section, source_url",
         ),
         (
-            envelope.RefusalMessage,
+            envelope.EnvelopeRefusalMessage,
             {"refusal_type": "selected_text_missing", "reason": _REFUSAL},
             'must be: "The selected text does not contain this information"',
         ),
-        (envelope.GroundedAnswer, {"text": "t", "citations": [], "mode": "standard_rag"}, "item"),
         (
-            envelope.QueryResponse,
+            envelope.EnvelopeGroundedAnswer,
+            {"text": "t", "citations": [], "mode": "standard_rag"},
+            "item",
+        ),
+        (
+            envelope.EnvelopeQueryResponse,
             {"status": "success", "metadata": _METADATA},
             "answer required when status=success",
         ),
         (
-            envelope.QueryResponse,
+            envelope.EnvelopeQueryResponse,
             {
                 "status": "refused",
                 "refusal": {"refusal_type": "low_relevance", "reason": _REFUSAL},
@@ -198,28 +204,32 @@ def test_a_request_of_the_documents_is_accepted(model: type[BaseModel], body: ob
             },
             "Exactly one of answer, refusal, error must be present",
         ),
-        (plain.QueryRequest, {"query": "word " * 501}, r"Query exceeds 500 words \(has 501\)"),
+        (plain.PlainQueryRequest, {"query": "word " * 501}, r"Query exceeds 500 words \(has 501\)"),
         (
-            plain.QueryRequest,
+            plain.PlainQueryRequest,
             {"query": "q", "selected_text": "word " * 201},
             r"Selected text exceeds 200 words \(has 201\)",
         ),
         (chat.ChatResponse, _CHAT_RESPONSE | {"sources": []}, "sources must be non-empty"),
         (chat.ChatResponse, _CHAT_RESPONSE | {"should_answer": False}, "match confidence_level"),
         (
-            chat.ConversationThread,
+            threads.ChatConversationThread,
             _THREAD | {"messages": _THREAD["messages"][:1] * 2},
             "must alternate",
         ),
         (
-            chat.ConversationThread,
+            threads.ChatConversationThread,
             _THREAD | {"messages": _THREAD["messages"][1::-1]},
             "chronological order",
         ),
-        (chat.ConversationThread, _THREAD | {"created_at": "2025-12-17T14:20:00"}, "timezone"),
-        (chat.ConversationThread, _THREAD | {"topic_summary": "x" * 201}, "200 characters"),
-        (chat.ConfidenceMetrics, _CONFIDENCE | {"min_similarity": 0.9}, "min_similarity"),
-        (chat.ConfidenceMetrics, _CONFIDENCE | {"should_answer": False}, "confidence_level"),
+        (
+            threads.ChatConversationThread,
+            _THREAD | {"created_at": "2025-12-17T14:20:00"},
+            "timezone",
+        ),
+        (threads.ChatConversationThread, _THREAD | {"topic_summary": "x" * 201}, "200 characters"),
+        (stream.ChatConfidenceMetrics, _CONFIDENCE | {"min_similarity": 0.9}, "min_similarity"),
+        (stream.ChatConfidenceMetrics, _CONFIDENCE | {"should_answer": False}, "confidence_level"),
     ],
 )
 def test_what_the_documents_forbid_is_refused(

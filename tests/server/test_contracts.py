@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
+from bythebook.documents import query as query_documents
 from bythebook.documents.fit import by_place, shortened
 from bythebook.errors import NotIngested, StoreFailed
 from bythebook.providers.testing import (
@@ -27,7 +28,6 @@ from bythebook.retrieval.search import Findings
 from bythebook.server.api_docs import examples
 from bythebook.server.app import create_app
 from bythebook.server.contracts import envelope, plain
-from bythebook.server.contracts import query as query_contract
 from bythebook.types import (
     BOOK_DOES_NOT_SAY,
     SELECTION_DOES_NOT_SAY,
@@ -302,4 +302,4 @@ def test_every_answer_fits_every_contract(parts: list[tuple[str, int]]) -> None:
     answer = envelope.show(reply).answer
     assert answer is not None
     assert len(answer.text) <= 2000
-    assert query_contract.show(reply).sources
+    assert query_documents.show(reply).sources

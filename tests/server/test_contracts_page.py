@@ -11,7 +11,7 @@ from tools.make_docs import DOCS
 
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
-from bythebook.server.api_docs.openapi import CONTRACTS
+from bythebook.server.contracts.registry import CONTRACTS
 from tests.server.test_access_contracts import served
 
 _PAGE = (DOCS / "contracts.md").read_text("utf-8")

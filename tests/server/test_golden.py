@@ -17,12 +17,16 @@ from pydantic import BaseModel
 
 from bythebook import errors
 from bythebook.answering.pipeline import DISCLAIMER
+from bythebook.documents import query as query_documents
+from bythebook.documents import reply as reply_documents
 from bythebook.server.api_docs import examples
 from bythebook.server.contracts import ask as ask_contract
-from bythebook.server.contracts import chat, envelope, openai, plain
+from bythebook.server.contracts import envelope, plain
 from bythebook.server.contracts import query as query_contract
-from bythebook.server.contracts.wire_types import Call
-from bythebook.server.routes import Fail, failure
+from bythebook.server.contracts.chat import answers as chat
+from bythebook.server.contracts.chat import threads
+from bythebook.server.contracts.openai import completions as openai
+from bythebook.server.routes import Call, Fail, failure
 from bythebook.types import Answer, Confidence, Level, Question, Refusal, RefusalType, Reply
 
 _GOLDEN = Path(__file__).with_name("golden")
@@ -116,16 +120,16 @@ def _fate(
 
 
 _CONTRACTS: dict[str, dict[str, Case]] = {
-    "query": _fate(query_contract.show, query_contract.fail),
-    "ask": _fate(ask_contract.show, ask_contract.fail),
+    "query": _fate(query_documents.show, query_contract.fail),
+    "ask": _fate(reply_documents.show, ask_contract.fail),
     "envelope": _fate(lambda reply: envelope.show(reply, _CALL), envelope.fail),
     "plain": _fate(plain.show, plain.fail),
     "chat": _fate(lambda reply: chat.show(reply, _CALL), chat.fail),
     "openai": _fate(lambda reply: openai.show(reply, _CALL), openai.fail),
 }
 _CONTRACTS["chat"] |= {
-    "thread": lambda: _told(chat.show_thread(examples.THREAD)),
-    "threads": lambda: _told(chat.show_threads(examples.THREADS * 2, limit=1, offset=4)),
+    "thread": lambda: _told(threads.show_thread(examples.THREAD)),
+    "threads": lambda: _told(threads.show_threads(examples.THREADS * 2, limit=1, offset=4)),
     "answer-not-kept": lambda: _told(
         chat.show(replace(examples.ANSWERED, persisted=False), examples.CALL)
     ),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from bythebook.server.api_docs import examples
-from bythebook.server.contracts import openai
+from bythebook.server.contracts.openai import completions as openai
 from bythebook.server.observability.logging_config import FIELDS
 from bythebook.types import Answer, AnswerSpan, Sentence
 from tests.server.conftest import FragileEmbedder

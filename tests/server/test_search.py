@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from bythebook.documents import reply as reply_documents
 from bythebook.retrieval.search import Findings
 from bythebook.server.api_docs import examples
 from bythebook.server.contracts import ask as ask_contract
@@ -75,7 +76,7 @@ def _with_address(url: str) -> Findings:
     ],
 )
 def test_a_source_url_is_a_url_or_null(url: str, reader: str | None, shown: str | None) -> None:
-    found = ask_contract.show_results(Question("kite"), _with_address(url), reader=reader)
+    found = reply_documents.show_results(Question("kite"), _with_address(url), reader=reader)
     assert [result.source_url for result in found.results] == [shown]
 
 

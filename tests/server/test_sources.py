@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.answering.citations import Citations
+from bythebook.documents import query as query_documents
+from bythebook.documents import reply as reply_documents
 from bythebook.grounding.verifier import Supported
 from bythebook.server.api_docs import examples
-from bythebook.server.contracts import ask as ask_contract
-from bythebook.server.contracts import chat, plain
-from bythebook.server.contracts import query as query_contract
+from bythebook.server.contracts import plain
+from bythebook.server.contracts.chat import answers as chat
 from bythebook.types import Answer, Confidence, Evidence, Hit, Level, Question, Reply
 
 _FLOOR, _TOP_K = 0.5, 3
@@ -72,12 +73,12 @@ def test_sources_are_distinct_within_top_k_and_at_or_above_the_floor(
     assert 1 <= len(chunks) <= _TOP_K
     assert len({source.chunk_index for source in chunks}) == len(chunks)
     assert all(source.similarity_score >= _FLOOR for source in chunks)
-    for sources in (ask_contract.show(reply).sources, plain.show(reply).sources):
+    for sources in (reply_documents.show(reply).sources, plain.show(reply).sources):
         assert 1 <= len(sources) <= _TOP_K
         assert len({source.section for source in sources}) == len(sources)
-    assert all(source.relevance_score >= _FLOOR for source in ask_contract.show(reply).sources)
+    assert all(source.relevance_score >= _FLOOR for source in reply_documents.show(reply).sources)
     assert all(source.score >= _FLOOR for source in plain.show(reply).sources)
-    assert 1 <= len({s.section for s in query_contract.show(reply).sources}) <= _TOP_K
+    assert 1 <= len({s.section for s in query_documents.show(reply).sources}) <= _TOP_K
 
 
 def test_every_marker_of_a_chat_answer_is_explained_by_a_numbered_citation() -> None:

@@ -34,9 +34,14 @@ from bythebook.providers.testing import (
 )
 from bythebook.retrieval.search import SearchContext
 from bythebook.server.app import create_app
-from bythebook.server.contracts.chat import ChatResponse, ConfidenceMetrics, DeltaTold, Told, tell
-from bythebook.server.contracts.wire_types import Call
-from bythebook.server.sse import Streams
+from bythebook.server.contracts.chat.answers import ChatResponse
+from bythebook.server.contracts.chat.stream import (
+    ChatConfidenceMetrics,
+    ChatDeltaEvent,
+    stream_events,
+)
+from bythebook.server.routes import Call
+from bythebook.server.sse import Streams, Told
 from bythebook.types import BOOK_DOES_NOT_SAY, Evidence, Level, Message, Question
 from tests.samples import read, small_book
 from tests.server.asgi_client import Event, events_of, exchange, told
@@ -161,14 +166,16 @@ def test_deltas_add_up_to_the_response_and_retrieval_agrees_with_done(
         writer = ScriptedWriter([text + gap for text, gap in written])
         question = replace(asked, thread=str(uuid.uuid4()))
         journey = respond(question, replace(context, writer=writer))
-        return [each async for each in tell(question, journey, Call())]
+        return [each async for each in stream_events(question, journey, Call())]
 
     *before, (last, response) = asyncio.run(go())
     assert last == "done"
-    deltas = [body.text for name, body in before if name == "delta" and isinstance(body, DeltaTold)]
+    deltas = [
+        body.text for name, body in before if name == "delta" and isinstance(body, ChatDeltaEvent)
+    ]
     assert isinstance(response, ChatResponse)
     assert "".join(deltas) == response.response
-    [metrics] = [body for _, body in before if isinstance(body, ConfidenceMetrics)]
+    [metrics] = [body for _, body in before if isinstance(body, ChatConfidenceMetrics)]
     assert metrics.confidence_level is response.confidence_level
     assert metrics.should_answer is response.should_answer
 
@@ -179,14 +186,14 @@ def test_a_weak_answer_carries_its_disclaimer_in_the_stream() -> None:
     async def go() -> list[tuple[str, BaseModel]]:
         question = replace(_WEAK, thread=str(uuid.uuid4()))
         journey = respond(question, await _context())
-        return [each async for each in tell(question, journey, Call())]
+        return [each async for each in stream_events(question, journey, Call())]
 
     told_events = asyncio.run(go())
     response = told_events[-1][1]
     assert isinstance(response, ChatResponse)
     assert response.confidence_level is Level.LOW
     assert response.response.endswith(DISCLAIMER)
-    [*_, last_delta] = [body for _, body in told_events if isinstance(body, DeltaTold)]
+    [*_, last_delta] = [body for _, body in told_events if isinstance(body, ChatDeltaEvent)]
     assert last_delta.text == f"\n\n{DISCLAIMER}"
 
 

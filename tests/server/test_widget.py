@@ -7,7 +7,7 @@ import re
 import pytest
 from fastapi.testclient import TestClient
 
-from bythebook.server.contracts.chat import FeedbackReason
+from bythebook.server.contracts.chat.feedback import ChatFeedbackReason
 from bythebook.server.static_file import read_static
 from bythebook.server.widget import languages, widget_script
 
@@ -78,7 +78,7 @@ def test_every_language_has_all_texts(name: str) -> None:
         json.loads(read_static(f"words/{language}.json")) for language in ("en", name)
     )
     assert list(words) == list(english)
-    assert list(words["reasons"]) == list(english["reasons"]) == list(FeedbackReason)
+    assert list(words["reasons"]) == list(english["reasons"]) == list(ChatFeedbackReason)
     assert list(words["levels"]) == ["high", "medium", "low"]
     assert "{n}" in words["busy"]
 

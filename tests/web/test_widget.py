@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from bythebook.server.contracts.chat import FeedbackReason
+from bythebook.server.contracts.chat.feedback import ChatFeedbackReason
 from tests.web.browser_fixtures import book_pages, book_server, free_port, open_browser, site
 from tests.web.crooked import TELLINGS, crooked_server
 
@@ -347,7 +347,7 @@ def test_words_are_sent_only_with_consent(page: Page, stage: Stage) -> None:
     for agree in (False, True):
         turn.get_by_role("button", name="Not helpful").click()
         form = turn.locator(".why")
-        assert form.locator("input[type=radio]").count() == len(FeedbackReason)
+        assert form.locator("input[type=radio]").count() == len(ChatFeedbackReason)
         form.get_by_text("Something is missing").click()
         form.locator("textarea").fill("Who sends first?")
         if agree:

@@ -24,15 +24,15 @@ class Query(BaseModel):
     timestamp: SentMoment = Field(default_factory=now)
 
 
-class Source(BaseModel):
+class QuerySource(BaseModel):
     chapter: str
     section: str
     module: str
 
 
-class Response(Degradable):
+class QueryResponse(Degradable):
     answer: str = Field(min_length=1)
-    sources: list[Source]
+    sources: list[QuerySource]
     is_refusal: bool = False
     refusal_reason: str | None = None
 
@@ -43,17 +43,20 @@ class Response(Degradable):
         return self
 
 
+Response = QueryResponse  # its name in the Python API
+
+
 def read(body: Query) -> Question:
     return Question(text=body.text, top_k=TOP_K, floor=SIMILARITY_THRESHOLD)
 
 
-def show(reply: Reply) -> Response:
+def show(reply: Reply) -> QueryResponse:
     reply = shortened(by_place(reply), sources=TOP_K)
     refusal = reply.outcome if isinstance(reply.outcome, Refusal) else None
-    return Response(
+    return QueryResponse(
         answer=reply.outcome.text,
         sources=[
-            Source(
+            QuerySource(
                 chapter=citation.place.chapter,
                 section=citation.place.heading,
                 module=citation.place.module,

@@ -19,6 +19,8 @@ from bythebook.server.access import (
 )
 from bythebook.server.admin.routes import admin_routes
 from bythebook.server.api_docs.openapi import describe
+from bythebook.server.contracts.base import Services
+from bythebook.server.contracts.registry import contract_routers
 from bythebook.server.lifecycle import Lifecycle
 from bythebook.server.mcp import Endpoint, is_installed
 from bythebook.server.middleware import stack
@@ -26,7 +28,6 @@ from bythebook.server.middleware.request_log import RequestLogMiddleware, attach
 from bythebook.server.observability.health import health_routes
 from bythebook.server.observability.metrics import Metrics
 from bythebook.server.reader.routes import reader_routes
-from bythebook.server.routes import contract_routers
 from bythebook.server.sse import Streams
 from bythebook.server.static_pages import page_routes
 from bythebook.server.widget import widget_routes
@@ -56,7 +57,7 @@ def create_app(
         title="By the Book", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
     )
     app.state.lifecycle = lifecycle
-    routers = contract_routers(book, streams, api_query=settings.server.api_query)
+    routers = contract_routers(Services(book, streams, settings.server.api_query))
     reader, admin = reader_routes(book), admin_routes(book, needs_key=not private)
     contracts = [
         *contracts_of(routers),

@@ -5,10 +5,10 @@ The package ``mcp`` is an optional extra and is imported only where it is used.
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bythebook import __version__, validation
 from bythebook.book import Book
 from bythebook.errors import BookError, Stopping, UnknownProvider
-from bythebook.server.contracts import mcp_tools as tools
-from bythebook.server.contracts.wire_types import Call, is_ours, sentence_of, status_of
+from bythebook.server.contracts.errors import is_ours, sentence_of, status_of
+from bythebook.server.contracts.mcp_tools import TOOLS
 from bythebook.server.middleware.context import ContractRoute
-from bythebook.server.routes import asker_of
+from bythebook.server.routes import Call, asker_of
 from bythebook.types import Asker
 
 if TYPE_CHECKING:
@@ -40,10 +40,12 @@ _log = logging.getLogger(__name__)
 
 PATH = "/mcp"
 _INSTRUCTIONS = (
-    "A book that answers questions from its own text alone. Keep the citations: every claim has a "
-    "link to the passage that says it. A refusal means that the book does not say."
+    "A book that answers questions from its own text only. Use ask_book for a question, "
+    "search_book to find passages and read_section to read a whole section. Keep the citations: "
+    "each sentence of an answer has a link to the passage that supports it. A refusal means that "
+    "the book does not contain the answer."
 )
-_HERE = ("127.0.0.1", "localhost", "[::1]")
+_LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 def is_installed() -> bool:
@@ -53,43 +55,11 @@ def is_installed() -> bool:
 def check_installed() -> None:
     if not is_installed():
         raise UnknownProvider(
-            "The book's tools need the package mcp.", hint='Run: pip install "bythebook[mcp]"'
+            "The MCP tools need the package mcp.", hint='Run: pip install "bythebook[mcp]"'
         )
 
 
-# --- the tools ------------------------------------------------------------------------------------
-
-Use = Callable[[Book, Any, Asker], Awaitable[BaseModel]]
-
-
-async def _search(library: Book, given: tools.SearchBook, _: Asker) -> tools.SearchResult:
-    return tools.show_findings(await library.search(given.question))
-
-
-async def _ask(library: Book, given: tools.AskBook, asker: Asker) -> tools.AskResult:
-    return tools.show_reply(await library.reply(given.asked, asker=asker))
-
-
-async def _read(library: Book, given: tools.ReadSection, _: Asker) -> tools.Section:
-    url, passages = await library.section(given.url)
-    return tools.show_section(url, passages)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tool:
-    takes: type[BaseModel]
-    gives: type[BaseModel]
-    use: Use
-
-
-_TOOLS = {
-    "search_book": _Tool(tools.SearchBook, tools.SearchResult, _search),
-    "ask_book": _Tool(tools.AskBook, tools.AskResult, _ask),
-    "read_section": _Tool(tools.ReadSection, tools.Section, _read),
-}
-
-
-def make_server(library: Book) -> Server[Any]:
+def make_server(book: Book) -> Server[Any]:
     from mcp.server.lowlevel import Server  # noqa: PLC0415 - an extra
     from mcp_types import (  # noqa: PLC0415
         CallToolResult,
@@ -102,16 +72,16 @@ def make_server(library: Book) -> Server[Any]:
     async def list_tools(
         _: ServerRequestContext[Any], __: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        harmless = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        read_only = ToolAnnotations(read_only_hint=True, open_world_hint=False)
         listed = [
             Tool(
                 name=name,
-                description=tool.takes.__doc__,
-                input_schema=tool.takes.model_json_schema(),
-                output_schema=tool.gives.model_json_schema(mode="serialization"),
-                annotations=harmless,
+                description=inspect.getdoc(tool),
+                input_schema=tool.model_json_schema(),
+                output_schema=tool.result.model_json_schema(mode="serialization"),
+                annotations=read_only,
             )
-            for name, tool in _TOOLS.items()
+            for name, tool in TOOLS.items()
         ]
         return ListToolsResult(tools=listed)
 
@@ -120,9 +90,9 @@ def make_server(library: Book) -> Server[Any]:
     ) -> CallToolResult:
         request = context.request
         asker = await asker_of(request) if isinstance(request, Request) else Asker()
-        said, result = await _use(library, params.name, params.arguments or {}, asker)
+        text, result = await _call(book, params.name, params.arguments or {}, asker)
         return CallToolResult(
-            content=[TextContent(text=said)],
+            content=[TextContent(text=text)],
             structured_content=None if result is None else result.model_dump(mode="json"),
             is_error=result is None,
         )
@@ -137,18 +107,18 @@ def make_server(library: Book) -> Server[Any]:
     )
 
 
-async def _use(
-    library: Book, name: str, given: dict[str, Any], asker: Asker
+async def _call(
+    book: Book, name: str, arguments: dict[str, Any], asker: Asker
 ) -> tuple[str, BaseModel | None]:
     """Call a tool; return its text and its result, or a readable error message and None."""
-    tool = _TOOLS.get(name)
+    tool = TOOLS.get(name)
     if tool is None:
-        return f"There is no such tool. There are {', '.join(_TOOLS)}.", None
+        return f"There is no such tool. There are {', '.join(TOOLS)}.", None
     try:
-        result = await tool.use(library, tool.takes.model_validate(given), asker)
-    except ValidationError as wrong:
-        said, _ = validation.message_of(wrong.errors(), given)
-        return f"{said} Correct the call.", None
+        result = await tool.model_validate(arguments).run(book, asker)
+    except ValidationError as invalid:
+        message, _ = validation.message_of(invalid.errors(), arguments)
+        return f"{message} Correct the call.", None
     except BookError as error:
         if is_ours(error):
             _log.warning("%s: %s", type(error).__name__, error)
@@ -156,18 +126,18 @@ async def _use(
     except Exception:
         _log.exception("a tool failed")  # a stack trace is of no use to an assistant
         return "Something went wrong. Try again.", None
-    return tools.write(result), result
+    return result.as_text(), result
 
 
 # --- over stdio -----------------------------------------------------------------------------------
 
 
-async def serve_stdio(library: Book) -> None:
+async def serve_stdio(book: Book) -> None:
     """Serve until the client closes standard input."""
     check_installed()
     from mcp.server.stdio import stdio_server  # noqa: PLC0415 - an extra
 
-    server = make_server(library)
+    server = make_server(book)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
@@ -198,8 +168,8 @@ class Endpoint:
     out web pages that are open in a local browser.
     """
 
-    def __init__(self, library: Book, *, private: bool) -> None:
-        self._library = library
+    def __init__(self, book: Book, *, private: bool) -> None:
+        self._book = book
         self._private = private
         self._app: ASGIApp | None = None
         self.contract = ContractRoute("MCP", Route(PATH, self, methods=["POST"]), fail)
@@ -211,9 +181,9 @@ class Endpoint:
         )
         from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415
 
-        hosts = [name for host in _HERE for name in (host, f"{host}:*")]
+        hosts = [name for host in _LOCAL_HOSTS for name in (host, f"{host}:*")]
         manager = StreamableHTTPSessionManager(
-            make_server(self._library),
+            make_server(self._book),
             json_response=True,
             stateless=True,
             security_settings=TransportSecuritySettings(

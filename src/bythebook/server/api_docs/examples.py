@@ -1,30 +1,24 @@
 """Example replies and errors for the API docs; the contracts' responses are computed from them.
 
-Used only in documentation, never served as an answer.
+The texts are in ``examples.json``. Used only in documentation, never served as an answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+import json
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from importlib.resources import files
+from typing import Any
 
+from pydantic import BaseModel
+
+from bythebook import errors
 from bythebook.answering.pipeline import Event, State
-from bythebook.errors import (
-    BookError,
-    InvalidInput,
-    KeyReused,
-    NotAllowed,
-    NotFound,
-    RateLimited,
-    StoreFailed,
-    TooLarge,
-)
 from bythebook.interfaces.conversations import ThreadSummary
 from bythebook.retrieval.search import Findings
-from bythebook.server.contracts import chat, openai
-from bythebook.server.contracts.wire_types import Call
-from bythebook.server.sse import Told, Write, bare, named
+from bythebook.server.routes import Call, Fail
+from bythebook.server.sse import MEDIA_TYPE, Told, Write, named
 from bythebook.types import (
     Answer,
     Citation,
@@ -46,61 +40,46 @@ from bythebook.types import (
     Topic,
 )
 
-SESSION = "550e8400-e29b-41d4-a716-446655440000"
-_ASKED_AT = datetime(2025, 12, 17, 14, 23, 45, 123000, UTC)
+Responses = dict[int | str, dict[str, Any]]  # format of FastAPI's ``responses``
+Link = dict[str, Any]
 
-CALL = Call(request_id="7f3a1c52-9d0e-4b6b-8c1d-2e5f60718293", at=_ASKED_AT)
+_DATA: dict[str, Any] = json.loads(files(__package__).joinpath("examples.json").read_text("utf-8"))
 
-_PLACE = Place(
-    file="ros2/nodes-and-topics.mdx",
-    title="Nodes and topics",
-    url="https://physical-ai.example/physical-ai-book/docs/ros2/nodes-and-topics#topics",
-    module="Module 1",
-    chapter="ROS 2 fundamentals",
-    section=("Topics, publishers & subscribers",),
-)
-_SAYS = "ROS 2 nodes exchange messages over topics."
-_PASSAGE = Passage(
-    id="3c9909afec25354d551dae21590bb26e38d53f2173b8d3dc3eee4c047e7ab1c1",
-    text=f"{_SAYS} A topic is a named channel with one type of message.",
+# --- the examples ---------------------------------------------------------------------------------
+
+SESSION: str = _DATA["session"]
+_ASKED_AT, _ANSWERED_AT = (datetime.fromisoformat(_DATA[at]) for at in ("asked_at", "answered_at"))
+CALL = Call(request_id=_DATA["request_id"], at=_ASKED_AT, query=_DATA["query_id"])
+
+_PLACE = Place(**_DATA["place"] | {"section": tuple(_DATA["place"]["section"])})
+_HIT = Hit(Passage(**_DATA["passage"], place=_PLACE), rank=1, cosine=0.62, score=_DATA["score"])
+_CITATION = Citation(
+    number=1,
+    passage_id=_HIT.passage.id,
     place=_PLACE,
-    position=15,
-    content_hash="b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+    quote=_DATA["quote"],
+    url=_PLACE.url,
+    link=_DATA["link"],
+    score=_HIT.score,
+    position=_HIT.passage.position,
 )
-_HIT = Hit(passage=_PASSAGE, rank=1, cosine=0.62, score=0.98)
 
-QUESTION = Question(text="How do ROS 2 nodes exchange messages?", thread=SESSION)
+QUESTION = Question(text=_DATA["question"], thread=SESSION)
 FINDINGS = Findings(hits=(_HIT,), query_ms=3.2, search_ms=1.9)
 EVIDENCE = Evidence(
     hits=(_HIT,),
     tokens=19,
-    confidence=Confidence(0.98, 0.98, 0.98, count=1, level=Level.MEDIUM),
+    confidence=Confidence(_HIT.score, _HIT.score, _HIT.score, count=1, level=Level.MEDIUM),
     considered=(_HIT,),
 )
-
 ANSWERED = Reply(
     question=QUESTION,
-    outcome=Answer(
-        sentences=(Sentence(_SAYS, (1,)),),
-        citations=(
-            Citation(
-                number=1,
-                passage_id=_PASSAGE.id,
-                place=_PLACE,
-                quote=_SAYS,
-                url=_PLACE.url,
-                link=f"{_PLACE.url}:~:text=ROS%202%20nodes%20exchange",
-                score=0.98,
-                position=_PASSAGE.position,
-            ),
-        ),
-        writer="extractive",
-    ),
+    outcome=Answer((Sentence(_DATA["quote"], (1,)),), (_CITATION,), writer="extractive"),
     evidence=EVIDENCE,
     timings=Timings(query_ms=3.2, search_ms=1.9, generation_ms=4.4, total_ms=9.7),
 )
 REFUSED = Reply(
-    question=Question(text="How do I train GPT-4?", thread=SESSION),
+    question=Question(text=_DATA["refused_question"], thread=SESSION),
     outcome=Refusal(RefusalType.LOW_RELEVANCE, (Topic(_PLACE.path, _PLACE.url),)),
     evidence=Evidence(considered=(_HIT,)),
     timings=Timings(query_ms=3.2, search_ms=1.9, total_ms=5.3),
@@ -109,43 +88,71 @@ THREAD = Thread(
     id=SESSION,
     messages=(
         Message(Role.USER, QUESTION.text, _ASKED_AT),
-        Message(
-            Role.ASSISTANT, f"{_SAYS} [1]", _ASKED_AT + timedelta(milliseconds=10), confidence=0.98
-        ),
+        Message(Role.ASSISTANT, f"{_DATA['quote']} [1]", _ANSWERED_AT, confidence=_HIT.score),
     ),
     created_at=_ASKED_AT,
-    updated_at=_ASKED_AT + timedelta(milliseconds=10),
+    updated_at=_ANSWERED_AT,
 )
-
-THREADS = [
-    ThreadSummary(
-        id=SESSION,
-        created_at=THREAD.created_at,
-        updated_at=THREAD.updated_at,
-        messages=len(THREAD.messages),
-    )
-]
-
-ERRORS: dict[int, BookError] = {
-    400: InvalidInput("The body is not JSON.", hint="Send UTF-8 JSON."),
-    401: NotAllowed("The key is missing or not known.", hint="Send a key of this server."),
-    404: NotFound("There is no such thread.", hint="Check its id, or begin a new one."),
-    413: TooLarge("The request is larger than 128 KiB.", hint="Send a shorter one."),
-    422: KeyReused(
-        "This Idempotency-Key came with another request before.",
-        hint="Use a new key for a new request.",
-    ),
-    429: RateLimited("Too many questions.", retry_after=12, hint="Try again in 12 seconds."),
-    503: StoreFailed("The index did not answer."),
-    504: StoreFailed("The index did not answer in time.", timed_out=True),
-}
-
-# --- streams, produced by the contracts' own code -------------------------------------------------
-
-_STREAM = "6f1f2a0c9d5e4b7f8a3c2d1e0f9b8a7c"
+THREADS = [ThreadSummary(SESSION, _ASKED_AT, _ANSWERED_AT, messages=len(THREAD.messages))]
 
 
-async def _journey(reply: Reply) -> AsyncGenerator[Event, None]:
+def _error(fields: Mapping[str, Any]) -> errors.BookError:
+    arguments = {k: v for k, v in fields.items() if k not in ("class", "message", "description")}
+    error: errors.BookError = getattr(errors, fields["class"])(fields["message"], **arguments)
+    return error
+
+
+ERRORS = {int(status): _error(fields) for status, fields in _DATA["errors"].items()}
+USUAL_ERRORS = (400, 401, 413, 422, 429, 503)  # error statuses that any question may get
+
+# --- OpenAPI responses with them ------------------------------------------------------------------
+
+
+def reply_responses(show: Callable[[Reply], BaseModel]) -> Responses:
+    """Return the 200 response of a contract, with an answer and a refusal as examples."""
+    return response(answer=show(ANSWERED), refusal=show(REFUSED))
+
+
+def response(status: int = 200, **bodies: BaseModel) -> Responses:
+    values = {name: {"value": body.model_dump(mode="json")} for name, body in bodies.items()}
+    return {status: {"content": {"application/json": {"examples": values}}}}
+
+
+def error_responses(model: type[BaseModel], fail: Fail, statuses: Iterable[int]) -> Responses:
+    """Return an example error response of a contract for each status."""
+    responses: Responses = {}
+    for status in statuses:
+        responses |= response(status, error=fail(ERRORS[status], CALL)[1])
+        description = _DATA["errors"][str(status)]["description"]
+        responses[status] |= {"model": model, "description": description}
+    return responses
+
+
+def link(method: str, path: str, *, body: Mapping[str, str] | None = None, **values: str) -> Link:
+    """Return an OpenAPI link to another operation; its values are runtime expressions."""
+    pointer = path.replace("/", "~1")
+    target: Link = {"operationRef": f"#/paths/{pointer}/{method}"}
+    if values:
+        target["parameters"] = values
+    if body is not None:
+        target["requestBody"] = dict(body)
+    return target
+
+
+# --- streams --------------------------------------------------------------------------------------
+
+Tell = Callable[[AsyncGenerator[Event, None]], AsyncGenerator[Told, None]]
+
+
+def stream_content(tell: Tell, write: Write = named, **replies: Reply) -> dict[str, Any]:
+    """Return the content of an event stream response: the contract's own streams of replies."""
+    values = {
+        name: {"value": _written(tell(_events(reply)), write)} for name, reply in replies.items()
+    }
+    return {MEDIA_TYPE: {"schema": {"type": "string"}, "examples": values}}
+
+
+async def _events(reply: Reply) -> AsyncGenerator[Event, None]:
     """Yield the events of a reply as the pipeline does."""
     yield State.RETRIEVING
     yield reply.evidence
@@ -157,33 +164,22 @@ async def _journey(reply: Reply) -> AsyncGenerator[Event, None]:
     yield reply
 
 
+def _written(telling: AsyncGenerator[Told, None], write: Write) -> str:
+    """Return the stream as it is sent to the client."""
+    events = enumerate(_all_of(telling), start=1)
+    stream = _DATA["stream_id"]
+    sent = (write(f"{stream}.{n}", name, body.model_dump_json()) for n, (name, body) in events)
+    return b"".join(sent).decode()
+
+
 def _all_of(telling: AsyncGenerator[Told, None]) -> Iterator[Told]:
     """Run an async generator that never awaits, without an event loop."""
     while True:
         try:
             telling.asend(None).send(None)
-        except StopIteration as told:
-            yield told.value
+        except StopIteration as stopped:
+            yield stopped.value
         except StopAsyncIteration:
             return
         else:
             raise RuntimeError("an example waits for something")
-
-
-def _written(telling: AsyncGenerator[Told, None], write: Write = named) -> str:
-    """Return the stream as it is sent to the client."""
-    events = enumerate(_all_of(telling), start=1)
-    sent = (write(f"{_STREAM}.{n}", name, body.model_dump_json()) for n, (name, body) in events)
-    return b"".join(sent).decode()
-
-
-def _told(reply: Reply) -> str:
-    call = replace(CALL, query="3f2b8a52-6f0e-4f0a-9d3c-0c6f3a1b2c4d")
-    return _written(chat.tell(QUESTION, _journey(reply), call))
-
-
-STREAM, STREAM_REFUSED = _told(ANSWERED), _told(REFUSED)
-_COMPLETION = openai.CompletionRequest.model_validate(
-    {"messages": [{"role": "user", "content": QUESTION.text}], "stream": True}
-)
-CHUNKS = _written(openai.tell(_COMPLETION, _journey(ANSWERED), CALL), bare)

@@ -10,15 +10,17 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field, StringConstraints
 
 from bythebook.documents.fields import PageUrl, Selection, Text, Threshold
 from bythebook.documents.reply import AgentResponse, ResultSet, show, show_results
 from bythebook.errors import BookError, WriterFailed
-from bythebook.server.contracts.wire_types import Call, is_ours, sentence_of, status_of
+from bythebook.server.api_docs import examples
+from bythebook.server.contracts.base import Contract, Services, example
+from bythebook.server.contracts.errors import is_ours, sentence_of, status_of
+from bythebook.server.routes import Call, Client
 from bythebook.types import Question
-
-__all__ = ["AgentResponse", "ResultSet", "show", "show_results"]  # from documents/reply.py
 
 DEFAULT_TOP_K, MAX_TOP_K = 5, 20
 DEFAULT_RELEVANCE_THRESHOLD = 0.5
@@ -26,16 +28,8 @@ MAX_QUERY_LENGTH = 2000
 
 
 class AgentQuery(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "text": "How do ROS 2 nodes exchange messages?",
-                    "top_k": 5,
-                    "relevance_threshold": 0.5,
-                }
-            ]
-        }
+    model_config = example(
+        text="How do ROS 2 nodes exchange messages?", top_k=5, relevance_threshold=0.5
     )
 
     text: Annotated[Text, StringConstraints(max_length=MAX_QUERY_LENGTH)]
@@ -47,7 +41,7 @@ class AgentQuery(BaseModel):
     page_url: PageUrl | None = None
 
 
-class ErrorType(StrEnum):
+class AgentErrorType(StrEnum):
     VALIDATION = "validation"
     RETRIEVAL = "retrieval"
     GENERATION = "generation"
@@ -55,7 +49,7 @@ class ErrorType(StrEnum):
 
 
 class AgentError(BaseModel):
-    error_type: ErrorType
+    error_type: AgentErrorType
     message: str
     details: str | None = None  # for logs only; never sent
 
@@ -80,7 +74,35 @@ def fail(error: BookError, _: Call | None = None) -> tuple[int, AgentError]:
     return status_of(error), AgentError(error_type=_error_type(error), message=sentence_of(error))
 
 
-def _error_type(error: BookError) -> ErrorType:
+def _error_type(error: BookError) -> AgentErrorType:
     if not is_ours(error):
-        return ErrorType.VALIDATION
-    return ErrorType.GENERATION if isinstance(error, WriterFailed) else ErrorType.RETRIEVAL
+        return AgentErrorType.VALIDATION
+    is_written = isinstance(error, WriterFailed)
+    return AgentErrorType.GENERATION if is_written else AgentErrorType.RETRIEVAL
+
+
+def add_routes(router: APIRouter, services: Services) -> None:
+    @router.post("/ask", responses=examples.reply_responses(show))
+    async def ask(body: AgentQuery, client: Client, request: Request) -> AgentResponse:
+        """Ask the book; `has_relevant_context` is false if the book does not contain an answer."""
+        return show(await services.reply(read(body), client, request))
+
+    found = show_results(examples.QUESTION, examples.FINDINGS)
+
+    @router.post("/search", responses=examples.response(found=found))
+    async def search(body: AgentQuery, request: Request) -> ResultSet:
+        """Search the book without an answer; results below `relevance_threshold` are left out."""
+        question = read_search(body)
+        findings = await services.book.search(question)
+        request.state.vectors = findings.vectors
+        return show_results(question, findings, reader=f"{request.base_url}read/")
+
+
+CONTRACT = Contract(
+    "ask",
+    "An answer with numbered citations and timings, or only the search.",
+    error=AgentError,
+    fail=fail,
+    add_routes=add_routes,
+    error_code="error_type",
+)

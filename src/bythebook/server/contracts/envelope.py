@@ -7,13 +7,15 @@ has ``status: "refused"``.
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Self
 
+from fastapi import APIRouter, Request
 from pydantic import (
     UUID4,
     BaseModel,
-    ConfigDict,
     Field,
     HttpUrl,
     StringConstraints,
@@ -35,34 +37,30 @@ from bythebook.documents.fields import (
 )
 from bythebook.documents.fit import named, shortened
 from bythebook.errors import BookError, EmbedderFailed, RateLimited, ServiceError, WriterFailed
-from bythebook.server.contracts.wire_types import (
-    Call,
+from bythebook.server.api_docs.examples import CALL, reply_responses
+from bythebook.server.contracts.base import Contract, Services, example
+from bythebook.server.contracts.errors import (
+    by_class,
     is_ours,
     message_of,
     retry_after,
     sentence_of,
     status_of,
 )
-from bythebook.types import Answer, Question, Refusal, RefusalType, Reply
-from bythebook.types import Citation as Cited
+from bythebook.server.routes import Call, Client, call_of
+from bythebook.types import Answer, Citation, Question, Refusal, RefusalType, Reply
 
 LEAST_SCORE = 0.4  # of the best chunk; below it, RefusalType.LOW_RELEVANCE
 _LONGEST_ANSWER = 2000
 _LONGEST_MESSAGE = 200
 
 
-class QueryRequest(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "query": "How does ROS 2 work?",
-                    "selected_text": None,
-                    "top_k": 5,
-                    "session_id": "550e8400-e29b-41d4-a716-446655440000",
-                }
-            ]
-        }
+class EnvelopeQueryRequest(BaseModel):
+    model_config = example(
+        query="How does ROS 2 work?",
+        selected_text=None,
+        top_k=5,
+        session_id="550e8400-e29b-41d4-a716-446655440000",
     )
 
     query: Annotated[Text, StringConstraints(max_length=500)]
@@ -80,7 +78,7 @@ class QueryRequest(BaseModel):
         return value
 
 
-class Citation(BaseModel):
+class EnvelopeCitation(BaseModel):
     chapter: str | None = None
     section: str | None = None
     source_url: HttpUrl | None = None
@@ -93,13 +91,13 @@ class Citation(BaseModel):
         return self
 
 
-class GroundedAnswer(BaseModel):
+class EnvelopeGroundedAnswer(BaseModel):
     text: str = Field(min_length=1, max_length=_LONGEST_ANSWER)
-    citations: list[Citation] = Field(min_length=1)
+    citations: list[EnvelopeCitation] = Field(min_length=1)
     mode: Mode
 
 
-class RefusalMessage(BaseModel):
+class EnvelopeRefusalMessage(BaseModel):
     refusal_type: RefusalType
     reason: str
     # Extension to envelope:
@@ -114,7 +112,7 @@ class RefusalMessage(BaseModel):
         return value
 
 
-class ErrorCode(StrEnum):
+class EnvelopeErrorCode(StrEnum):
     QDRANT_TIMEOUT = "QDRANT_TIMEOUT"
     COHERE_FAILURE = "COHERE_FAILURE"
     OPENROUTER_TIMEOUT = "OPENROUTER_TIMEOUT"
@@ -122,40 +120,36 @@ class ErrorCode(StrEnum):
     RATE_LIMIT_EXCEEDED = "RATE_LIMIT_EXCEEDED"
 
 
-class ErrorDetail(BaseModel):
-    code: ErrorCode
+class EnvelopeErrorDetail(BaseModel):
+    code: EnvelopeErrorCode
     message: str = Field(min_length=1, max_length=_LONGEST_MESSAGE)
     details: str | None = Field(None, max_length=500)  # for logs only; never sent
     retry_after: int | None = Field(None, ge=0)
 
 
-class ResponseStatus(StrEnum):
+class EnvelopeResponseStatus(StrEnum):
     SUCCESS = "success"
     REFUSED = "refused"
     ERROR = "error"
 
 
-class ResponseMetadata(BaseModel):
+class EnvelopeResponseMetadata(BaseModel):
     chunks_retrieved: int = Field(ge=0)
     processing_time_ms: int = Field(ge=0)
     session_id: uuid.UUID | None
     request_id: uuid.UUID
 
 
-class QueryResponse(Degradable):
-    status: ResponseStatus
-    answer: GroundedAnswer | None = None
-    refusal: RefusalMessage | None = None
-    error: ErrorDetail | None = None
-    metadata: ResponseMetadata
+class EnvelopeQueryResponse(Degradable):
+    status: EnvelopeResponseStatus
+    answer: EnvelopeGroundedAnswer | None = None
+    refusal: EnvelopeRefusalMessage | None = None
+    error: EnvelopeErrorDetail | None = None
+    metadata: EnvelopeResponseMetadata
 
     @model_validator(mode="after")
-    def _holds_what_its_status_says(self) -> Self:
-        fields = {
-            ResponseStatus.SUCCESS: "answer",
-            ResponseStatus.REFUSED: "refusal",
-            ResponseStatus.ERROR: "error",
-        }
+    def _has_the_field_of_its_status(self) -> Self:
+        fields = dict(zip(EnvelopeResponseStatus, ("answer", "refusal", "error"), strict=True))
         present = [name for name in fields.values() if getattr(self, name) is not None]
         if fields[self.status] not in present:
             raise ValueError(f"{fields[self.status]} required when status={self.status}")
@@ -164,7 +158,7 @@ class QueryResponse(Degradable):
         return self
 
 
-def read(body: QueryRequest) -> Question:
+def read(body: EnvelopeQueryRequest) -> Question:
     return Question(
         text=body.query,
         selection=body.selected_text,
@@ -175,83 +169,102 @@ def read(body: QueryRequest) -> Question:
     )
 
 
-def show(reply: Reply, call: Call | None = None) -> QueryResponse:
-    call = call or Call()
+def show(reply: Reply, call: Call | None = None) -> EnvelopeQueryResponse:
     reply = shortened(reply, chars=_LONGEST_ANSWER)
     outcome = reply.outcome
-    answered = isinstance(outcome, Answer)
-    return QueryResponse(
-        status=ResponseStatus.SUCCESS if answered else ResponseStatus.REFUSED,
-        answer=_answer(outcome, reply.question) if isinstance(outcome, Answer) else None,
+    answer = _answer(outcome, reply.question) if isinstance(outcome, Answer) else None
+    chunks, milliseconds = len(reply.evidence.considered), reply.timings.total_ms
+    return EnvelopeQueryResponse(
+        status=EnvelopeResponseStatus.SUCCESS if answer else EnvelopeResponseStatus.REFUSED,
+        answer=answer,
         refusal=_refusal(outcome) if isinstance(outcome, Refusal) else None,
-        metadata=ResponseMetadata(
-            chunks_retrieved=len(reply.evidence.considered),
-            processing_time_ms=round(reply.timings.total_ms),
-            session_id=call.session,
-            request_id=_uuid(call.request_id),
-        ),
+        metadata=_metadata(call or Call(), chunks=chunks, milliseconds=milliseconds),
         degraded=degraded(reply.vectors),
     )
 
 
-def fail(error: BookError, call: Call | None = None) -> tuple[int, QueryResponse]:
-    call = call or Call()
-    late = isinstance(error, ServiceError) and error.timed_out
-    said = sentence_of(error)
-    return 504 if late else status_of(error), QueryResponse(
-        status=ResponseStatus.ERROR,
-        error=ErrorDetail(
-            code=_code(error),
-            message=said if len(said) <= _LONGEST_MESSAGE else message_of(error)[:_LONGEST_MESSAGE],
-            retry_after=retry_after(error),
-        ),
-        metadata=ResponseMetadata(
-            chunks_retrieved=0,
-            processing_time_ms=round(call.elapsed_ms),
-            session_id=call.session,
-            request_id=_uuid(call.request_id),
-        ),
-    )
-
-
-def _code(error: BookError) -> ErrorCode:
-    if isinstance(error, RateLimited):
-        return ErrorCode.RATE_LIMIT_EXCEEDED
-    if not is_ours(error):
-        return ErrorCode.VALIDATION_FAILED
-    if isinstance(error, EmbedderFailed):
-        return ErrorCode.COHERE_FAILURE
-    if isinstance(error, WriterFailed):
-        return ErrorCode.OPENROUTER_TIMEOUT
-    return ErrorCode.QDRANT_TIMEOUT
-
-
-def _answer(answer: Answer, question: Question) -> GroundedAnswer:
-    return GroundedAnswer(
+def _answer(answer: Answer, question: Question) -> EnvelopeGroundedAnswer:
+    return EnvelopeGroundedAnswer(
         text=answer.text,
-        citations=[_citation(each) for each in answer.citations],
+        citations=[_citation(citation) for citation in answer.citations],
         mode=plan(question).mode,
     )
 
 
-def _citation(cited: Cited) -> Citation:
-    return Citation(
-        chapter=cited.place.chapter or None,
-        section=named(cited.place.heading),
-        source_url=HttpUrl(cited.url) if is_web_address(cited.url) else None,
-        referenced_text=cited.quote,
-    )
-
-
-def _refusal(refusal: Refusal) -> RefusalMessage:
-    return RefusalMessage(
+def _refusal(refusal: Refusal) -> EnvelopeRefusalMessage:
+    return EnvelopeRefusalMessage(
         refusal_type=refusal.type, reason=refusal.text, nearby=nearby_topics(refusal)
     )
 
 
-def _uuid(name: str) -> uuid.UUID:
+def _citation(citation: Citation) -> EnvelopeCitation:
+    return EnvelopeCitation(
+        chapter=citation.place.chapter or None,
+        section=named(citation.place.heading),
+        source_url=HttpUrl(citation.url) if is_web_address(citation.url) else None,
+        referenced_text=citation.quote,
+    )
+
+
+def _metadata(call: Call, *, chunks: int, milliseconds: float) -> EnvelopeResponseMetadata:
+    return EnvelopeResponseMetadata(
+        chunks_retrieved=chunks,
+        processing_time_ms=round(milliseconds),
+        session_id=call.session,
+        request_id=_uuid(call.request_id),
+    )
+
+
+def _uuid(request_id: str) -> uuid.UUID:
     """Return the request id as a UUID, which envelope requires; same string, same UUID."""
     try:
-        return uuid.UUID(name)
+        return uuid.UUID(request_id)
     except ValueError:
-        return uuid.uuid5(uuid.NAMESPACE_OID, name)
+        return uuid.uuid5(uuid.NAMESPACE_OID, request_id)
+
+
+def fail(error: BookError, call: Call | None = None) -> tuple[int, EnvelopeQueryResponse]:
+    call = call or Call()
+    is_timeout = isinstance(error, ServiceError) and error.timed_out
+    message = sentence_of(error)
+    if len(message) > _LONGEST_MESSAGE:
+        message = message_of(error)[:_LONGEST_MESSAGE]
+    ours = EnvelopeErrorCode.QDRANT_TIMEOUT
+    code = by_class(error, _CODES, ours if is_ours(error) else EnvelopeErrorCode.VALIDATION_FAILED)
+    detail = EnvelopeErrorDetail(code=code, message=message, retry_after=retry_after(error))
+    return 504 if is_timeout else status_of(error), EnvelopeQueryResponse(
+        status=EnvelopeResponseStatus.ERROR,
+        error=detail,
+        metadata=_metadata(call, chunks=0, milliseconds=call.elapsed_ms),
+    )
+
+
+_CODES: dict[type[BookError], EnvelopeErrorCode] = {
+    RateLimited: EnvelopeErrorCode.RATE_LIMIT_EXCEEDED,
+    EmbedderFailed: EnvelopeErrorCode.COHERE_FAILURE,
+    WriterFailed: EnvelopeErrorCode.OPENROUTER_TIMEOUT,
+}
+
+
+def add_routes(router: APIRouter, services: Services) -> None:
+    async def query(
+        body: EnvelopeQueryRequest, client: Client, request: Request
+    ) -> EnvelopeQueryResponse:
+        """Ask the book, or only a selection of it; `status` is success, refused or error."""
+        request.state.session = body.session_id  # so that error responses contain it, too
+        asker = replace(client, session=str(body.session_id) if body.session_id else None)
+        return show(await services.reply(read(body), asker, request), call_of(request))
+
+    for path in services.paths("envelope", "/api/v2/query"):
+        router.post(path, responses=reply_responses(partial(show, call=CALL)))(query)
+
+
+CONTRACT = Contract(
+    "envelope",
+    "The same envelope for every outcome: `status` is success, refused or error.",
+    error=EnvelopeQueryResponse,
+    fail=fail,
+    add_routes=add_routes,
+    error_code="error.code",
+    statuses=(504,),
+)

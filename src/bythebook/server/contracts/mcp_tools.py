@@ -1,62 +1,43 @@
-"""MCP tools of the book: input models, and results as structured data and as text.
+"""MCP tools of the book: what each takes, does and returns, as structured data and as text.
 
-The protocol itself is implemented in ``server/mcp.py``.
+The docstrings and field descriptions of the tools are prompts: the models that choose a tool read
+them. The protocol itself is implemented in ``server/mcp.py``.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field, StringConstraints
 
 from bythebook.answering.gate import band
+from bythebook.book import Book
 from bythebook.documents.fields import Selection, Text
-from bythebook.retrieval.search import Findings
-from bythebook.server.contracts.openai import Found, found_in
-from bythebook.types import Answer, Level, Passage, Question, Reply
+from bythebook.server.contracts.openai.completions import ReplyDetails, details_of
+from bythebook.types import Answer, Asker, Level, Passage, Question, Reply
 
 _Question = Annotated[Text, StringConstraints(max_length=5000)]
 
-# --- inputs ---------------------------------------------------------------------------------------
+
+class ToolResult(BaseModel):
+    @abstractmethod
+    def as_text(self) -> str:
+        """Return the result as plain text with links, for clients that read only text."""
 
 
-class SearchBook(BaseModel):
-    """Find the passages of the book that are most relevant to a query, best first."""
+class ToolCall(BaseModel):
+    """Arguments of a call; the docstring of a subclass describes the tool to the model."""
 
-    query: Annotated[_Question, Field(description="what to look for, in words")]
-    top_k: int = Field(5, ge=1, le=20, description="how many passages")
+    name: ClassVar[str]
+    result: ClassVar[type[ToolResult]]
 
-    @property
-    def question(self) -> Question:
-        return Question(text=self.query, top_k=self.top_k)
-
-
-class AskBook(BaseModel):
-    """Answer a question from the book. Each sentence cites the passage that supports it.
-
-    If the book does not contain the answer, the question is refused; refusal_type is the reason.
-    """
-
-    question: Annotated[_Question, Field(description="one question that stands by itself")]
-    selected_text: Selection | None = Field(
-        None, description="a text of the book: then it alone may answer"
-    )
-
-    @property
-    def asked(self) -> Question:
-        return Question(text=self.question, selection=self.selected_text)
+    @abstractmethod
+    async def run(self, book: Book, asker: Asker) -> ToolResult: ...
 
 
-class ReadSection(BaseModel):
-    """Read a whole section or page of the book, by the url of a source or a passage."""
-
-    url: Annotated[
-        Text, StringConstraints(max_length=2000), Field(description="a section's, or a page's")
-    ]
-
-
-# --- results --------------------------------------------------------------------------------------
+# --- search_book ----------------------------------------------------------------------------------
 
 
 class FoundPassage(BaseModel):
@@ -66,48 +47,130 @@ class FoundPassage(BaseModel):
     text: str
 
 
-class SearchResult(BaseModel):
+class FoundPassages(ToolResult):
     passages: list[FoundPassage]
 
+    def as_text(self) -> str:
+        texts = [f"{passage.title} ({passage.url})\n{passage.text}" for passage in self.passages]
+        return "\n\n".join(texts) or "Nothing was found."
 
-class AskResult(Found):
+
+class SearchBook(ToolCall):
+    """Find the passages of the book that are most relevant to a query, best first.
+
+    Returns the text of each passage, its url and a confidence: high, medium, low or insufficient.
+    Use this tool to read what the book says about a subject; use ask_book to answer a question.
+    """
+
+    name = "search_book"
+    result = FoundPassages
+
+    query: Annotated[
+        _Question, Field(description="the subject or question to search for, in natural language")
+    ]
+    top_k: int = Field(5, ge=1, le=20, description="maximum number of passages")
+
+    async def run(self, book: Book, asker: Asker) -> FoundPassages:
+        findings = await book.search(Question(text=self.query, top_k=self.top_k))
+        return FoundPassages(
+            passages=[
+                FoundPassage(
+                    title=hit.passage.place.path,
+                    url=hit.passage.place.url,
+                    confidence=band(hit.score),
+                    text=hit.passage.text,
+                )
+                for hit in findings.hits
+            ]
+        )
+
+
+# --- ask_book -------------------------------------------------------------------------------------
+
+
+class AskResult(ReplyDetails, ToolResult):
     answered: bool
     text: str
 
+    def as_text(self) -> str:
+        sources = [f"[{s.number}] {s.section}: {s.link}" for s in self.sources]
+        nearby = [f"Nearby: {topic.title}: {topic.url}" for topic in self.nearby]
+        return "\n\n".join(filter(None, (self.text, "\n".join([*sources, *nearby]))))
 
-class Section(BaseModel):
-    title: str
-    url: str
-    text: str
 
+class AskBook(ToolCall):
+    """Answer one question from the text of the book and nothing else.
 
-def show_findings(findings: Findings) -> SearchResult:
-    return SearchResult(
-        passages=[
-            FoundPassage(
-                title=hit.passage.place.path,
-                url=hit.passage.place.url,
-                confidence=band(hit.score),
-                text=hit.passage.text,
-            )
-            for hit in findings.hits
-        ]
+    Each sentence of the answer ends with the numbers of the sources that support it, such as [1];
+    keep these numbers and the links of the sources when you pass the answer on. If the book does
+    not contain the answer, answered is false, refusal_type is the reason, and nearby lists related
+    topics of the book. In that case, say that the book does not answer the question.
+    """
+
+    name = "ask_book"
+    result = AskResult
+
+    question: Annotated[
+        _Question,
+        Field(description="one complete question that can be understood without the conversation"),
+    ]
+    selected_text: Selection | None = Field(
+        None, description="a passage of text; if given, the answer is taken from this text only"
     )
+
+    async def run(self, book: Book, asker: Asker) -> AskResult:
+        question = Question(text=self.question, selection=self.selected_text)
+        return show_reply(await book.reply(question, asker=asker))
 
 
 def show_reply(reply: Reply) -> AskResult:
     outcome = reply.outcome
-    answered = isinstance(outcome, Answer)
-    below = outcome.disclaimer if isinstance(outcome, Answer) else None
-    text = outcome.markdown if isinstance(outcome, Answer) else outcome.text
+    texts: tuple[str | None, ...] = (outcome.text,)
+    if isinstance(outcome, Answer):
+        texts = (outcome.markdown, outcome.disclaimer)
     return AskResult(
-        **found_in(reply).model_dump(),
-        answered=answered,
-        text="\n\n".join(filter(None, (text, below))),
+        **details_of(reply).model_dump(),
+        answered=isinstance(outcome, Answer),
+        text="\n\n".join(filter(None, texts)),
     )
 
 
-def show_section(url: str, passages: Sequence[Passage]) -> Section:
+# --- read_section ---------------------------------------------------------------------------------
+
+
+class BookSection(ToolResult):
+    title: str
+    url: str
+    text: str
+
+    def as_text(self) -> str:
+        return f"{self.title} ({self.url})\n\n{self.text}"
+
+
+class ReadSection(ToolCall):
+    """Return the full text of a section or page of the book.
+
+    Use it to read more around a passage that search_book found or a source that ask_book cited.
+    """
+
+    name = "read_section"
+    result = BookSection
+
+    url: Annotated[
+        Text,
+        StringConstraints(max_length=2000),
+        Field(
+            description="the url of a source or passage, as search_book or ask_book returned it; "
+            "without its #fragment, the whole page is returned"
+        ),
+    ]
+
+    async def run(self, book: Book, asker: Asker) -> BookSection:
+        url, passages = await book.section(self.url)
+        return show_section(url, passages)
+
+
+def show_section(url: str, passages: Sequence[Passage]) -> BookSection:
     """Join the passages in order, each new heading before its text."""
     place, parts, heading = passages[0].place, [], passages[0].place.section
     for passage in passages:
@@ -116,17 +179,7 @@ def show_section(url: str, passages: Sequence[Passage]) -> Section:
             parts.append(passage.place.heading)
         parts.append(passage.text)
     title = place.path if "#" in url else place.title
-    return Section(title=title, url=url, text="\n\n".join(parts))
+    return BookSection(title=title, url=url, text="\n\n".join(parts))
 
 
-def write(result: BaseModel) -> str:
-    """Render a result as plain text with links, for clients that read only text."""
-    if isinstance(result, SearchResult):
-        found = [f"{each.title} ({each.url})\n{each.text}" for each in result.passages]
-        return "\n\n".join(found) or "Nothing was found."
-    if isinstance(result, AskResult):
-        sources = [f"[{s.number}] {s.section}: {s.link}" for s in result.sources]
-        nearby = [f"Nearby: {topic.title}: {topic.url}" for topic in result.nearby]
-        return "\n\n".join(filter(None, (result.text, "\n".join([*sources, *nearby]))))
-    assert isinstance(result, Section)
-    return f"{result.title} ({result.url})\n\n{result.text}"
+TOOLS: dict[str, type[ToolCall]] = {tool.name: tool for tool in (SearchBook, AskBook, ReadSection)}

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Request
+from pydantic import AfterValidator, BaseModel, Field
 
 from bythebook.documents.fields import Degradable, Share, Text, degraded
 from bythebook.documents.fit import by_place, citations_of, named, shortened
 from bythebook.errors import BookError
-from bythebook.server.contracts.wire_types import Call, sentence_of, status_of
+from bythebook.server.api_docs.examples import reply_responses
+from bythebook.server.contracts.base import Contract, Services, example
+from bythebook.server.contracts.errors import sentence_of, status_of
+from bythebook.server.routes import Call, Client
 from bythebook.types import Question, Reply
 
 TOP_K = 5
@@ -30,16 +34,10 @@ def _at_most(words: int, what: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-class QueryRequest(BaseModel):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "query": "How do ROS 2 nodes exchange messages?",
-                    "selected_text": "Nodes in ROS 2 communicate via topics",
-                }
-            ]
-        }
+class PlainQueryRequest(BaseModel):
+    model_config = example(
+        query="How do ROS 2 nodes exchange messages?",
+        selected_text="Nodes in ROS 2 communicate via topics",
     )
 
     query: Annotated[Text, _at_most(500, "Query"), Field(description="at most 500 words")]
@@ -49,23 +47,23 @@ class QueryRequest(BaseModel):
     ) = None
 
 
-class Source(BaseModel):
+class PlainSource(BaseModel):
     chapter: str = Field(min_length=1)
     section: str = Field(min_length=1)
     filename: str = Field(min_length=1)
     score: Share
 
 
-class QueryResponse(Degradable):
+class PlainQueryResponse(Degradable):
     answer: str = Field(min_length=1)
-    sources: list[Source] = Field(max_length=TOP_K)
+    sources: list[PlainSource] = Field(max_length=TOP_K)
 
 
-class Error(BaseModel):
+class PlainError(BaseModel):
     detail: str
 
 
-def read(body: QueryRequest) -> Question:
+def read(body: PlainQueryRequest) -> Question:
     return Question(
         text=body.query,
         selection=(body.selected_text or "").strip() or None,
@@ -75,12 +73,12 @@ def read(body: QueryRequest) -> Question:
     )
 
 
-def show(reply: Reply) -> QueryResponse:
+def show(reply: Reply) -> PlainQueryResponse:
     reply = shortened(by_place(reply), sources=TOP_K)
-    return QueryResponse(
+    return PlainQueryResponse(
         answer=reply.outcome.text,
         sources=[
-            Source(
+            PlainSource(
                 chapter=named(citation.place.chapter, citation.place.title),
                 section=named(citation.place.heading),
                 filename=named(citation.place.file, citation.place.page_url),
@@ -92,5 +90,25 @@ def show(reply: Reply) -> QueryResponse:
     )
 
 
-def fail(error: BookError, _: Call | None = None) -> tuple[int, Error]:
-    return status_of(error), Error(detail=sentence_of(error))
+def fail(error: BookError, _: Call | None = None) -> tuple[int, PlainError]:
+    return status_of(error), PlainError(detail=sentence_of(error))
+
+
+def add_routes(router: APIRouter, services: Services) -> None:
+    async def query(
+        body: PlainQueryRequest, client: Client, request: Request
+    ) -> PlainQueryResponse:
+        """Ask the book; a selection guides the search. Without an answer, `sources` is empty."""
+        return show(await services.reply(read(body), client, request))
+
+    for path in services.paths("plain", "/api/v1/query"):
+        router.post(path, responses=reply_responses(show))(query)
+
+
+CONTRACT = Contract(
+    "plain",
+    "One question, an answer and its sources; limits are counted in words.",
+    error=PlainError,
+    fail=fail,
+    add_routes=add_routes,
+)

@@ -1,15 +1,17 @@
 """The query contract (book agent): ``POST /query``.
 
-A refusal has ``is_refusal: true`` and a ``refusal_reason``.
+A refusal has ``is_refusal: true`` and a ``refusal_reason``. The request and the response are
+documents of the Python API, too.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 
+from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
-from bythebook.documents.query import Query, Response, Source, read, show
+from bythebook.documents.query import Query, QueryResponse, read, show
 from bythebook.errors import (
     BookError,
     EmbedderFailed,
@@ -20,12 +22,13 @@ from bythebook.errors import (
     TooLarge,
     WriterFailed,
 )
-from bythebook.server.contracts.wire_types import Call, may_pass, sentence_of, status_of
+from bythebook.server.api_docs.examples import reply_responses
+from bythebook.server.contracts.base import Contract, Services
+from bythebook.server.contracts.errors import by_class, may_pass, sentence_of, status_of
+from bythebook.server.routes import Call, Client
 
-__all__ = ["Query", "Response", "Source", "read", "show"]  # from documents/query.py
 
-
-class ErrorType(StrEnum):
+class QueryErrorType(StrEnum):
     """Error states of the query contract, and the errors of a request before it has a state."""
 
     INVALID_QUERY = "InvalidQuery"
@@ -38,28 +41,43 @@ class ErrorType(StrEnum):
     RESPONDING_FAILED = "RespondingFailed"
 
 
-class Error(BaseModel):
+class QueryError(BaseModel):
     message: str
-    error_type: ErrorType
+    error_type: QueryErrorType
     recoverable: bool  # the same query may succeed later
 
 
-_ERROR_TYPES: tuple[tuple[type[BookError], ErrorType], ...] = (
-    (TooLarge, ErrorType.QUERY_TOO_LARGE),
-    (InvalidInput, ErrorType.INVALID_QUERY),
-    (NotAllowed, ErrorType.NOT_ALLOWED),
-    (NotFound, ErrorType.NOT_FOUND),
-    (RateLimited, ErrorType.RATE_LIMITED),
-    (EmbedderFailed, ErrorType.EMBEDDING_FAILED),
-    (WriterFailed, ErrorType.RESPONDING_FAILED),
-    (BookError, ErrorType.SEARCH_FAILED),
-)
+_ERROR_TYPES: dict[type[BookError], QueryErrorType] = {
+    TooLarge: QueryErrorType.QUERY_TOO_LARGE,
+    InvalidInput: QueryErrorType.INVALID_QUERY,
+    NotAllowed: QueryErrorType.NOT_ALLOWED,
+    NotFound: QueryErrorType.NOT_FOUND,
+    RateLimited: QueryErrorType.RATE_LIMITED,
+    EmbedderFailed: QueryErrorType.EMBEDDING_FAILED,
+    WriterFailed: QueryErrorType.RESPONDING_FAILED,
+}
 
 
-def fail(error: BookError, _: Call | None = None) -> tuple[int, Error]:
-    kind = next(kind for family, kind in _ERROR_TYPES if isinstance(error, family))
-    return status_of(error), Error(
+def fail(error: BookError, _: Call | None = None) -> tuple[int, QueryError]:
+    return status_of(error), QueryError(
         message=sentence_of(error),
-        error_type=kind,
+        error_type=by_class(error, _ERROR_TYPES, QueryErrorType.SEARCH_FAILED),
         recoverable=may_pass(error),
     )
+
+
+def add_routes(router: APIRouter, services: Services) -> None:
+    @router.post("/query", responses=reply_responses(show))
+    async def query(body: Query, client: Client, request: Request) -> QueryResponse:
+        """Ask the book; `is_refusal` is true if the book does not contain an answer."""
+        return show(await services.reply(read(body), client, request))
+
+
+CONTRACT = Contract(
+    "query",
+    "One question, one answer; `is_refusal` tells a refusal from an answer.",
+    error=QueryError,
+    fail=fail,
+    add_routes=add_routes,
+    error_code="error_type",
+)

@@ -7,9 +7,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook.errors import BookError, KeyReused, NotAllowed, TooLarge
-from bythebook.server.contracts.wire_types import Call
 from bythebook.server.middleware.context import ContractRoute
-from bythebook.server.routes import failed_call, failure
+from bythebook.server.routes import Call, failed_call, failure
 
 
 class ErrorMiddleware:
@@ -42,10 +41,10 @@ async def send_error(error: BookError, scope: Scope, receive: Receive, send: Sen
     await response(scope, receive, send)
 
 
-class PlainError(BaseModel):
+class UnroutedError(BaseModel):
     message: str
 
 
-def _plain(error: BookError, _: Call | None = None, /) -> tuple[int, PlainError]:
+def _plain(error: BookError, _: Call | None = None, /) -> tuple[int, UnroutedError]:
     """Return the error of a path without a contract."""
-    return 413 if isinstance(error, TooLarge) else 400, PlainError(message=str(error))
+    return 413 if isinstance(error, TooLarge) else 400, UnroutedError(message=str(error))

@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bythebook.server.api_docs.openapi import CONTRACTS
+from bythebook.server.contracts.registry import CONTRACTS
 from bythebook.server.lifecycle import Lifecycle
 from bythebook.server.observability.logging_config import FIELDS
 from bythebook.server.observability.metrics import Metrics

@@ -21,12 +21,12 @@ from pydantic import BaseModel, StringConstraints
 from bythebook.book import Book, Contents
 from bythebook.chunking.outline import OutlineEntry
 from bythebook.errors import BookError, NotFound, ServiceError
-from bythebook.server.contracts.wire_types import Call, sentence_of, status_of
+from bythebook.server.contracts.errors import sentence_of, status_of
 from bythebook.server.middleware.rate_limit import READER
 from bythebook.server.reader.find import by_meaning, by_title
 from bythebook.server.reader.page import direction, page_view
 from bythebook.server.reader.suggest import Suggestions
-from bythebook.server.routes import contract_route
+from bythebook.server.routes import Call, contract_route
 from bythebook.server.static_file import StaticFile
 from bythebook.types import Passage, Question
 

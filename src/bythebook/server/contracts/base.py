@@ -1,0 +1,88 @@
+"""What a contract declares, and what its routes use: the book, the streams, shared fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict
+
+from bythebook.book import Book
+from bythebook.server.api_docs import examples
+from bythebook.server.routes import Fail, contract_route
+from bythebook.server.sse import Streams
+from bythebook.types import Asker, Citation, Message, Question, Reply
+
+_SHARED_PATH = "/api/query"
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What routes work with. ``api_query`` names the contract that serves ``/api/query``."""
+
+    book: Book
+    streams: Streams
+    api_query: str = "envelope"
+
+    async def reply(
+        self, question: Question, asker: Asker, request: Request, history: Sequence[Message] = ()
+    ) -> Reply:
+        """Answer; record for the response header whether vector search was available."""
+        reply = await self.book.reply(question, asker=asker, history=history)
+        request.state.vectors = reply.vectors
+        return reply
+
+    def paths(self, contract: str, own: str) -> tuple[str, ...]:
+        """Return the contract's own path and, if it serves that too, the shared one."""
+        return (own, _SHARED_PATH) if self.api_query == contract else (own,)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """Event of a stream, for the OpenAPI document."""
+
+    name: str
+    occurs: str
+    data: type[BaseModel]
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """An HTTP contract. Its name is that of its module, and the tag of its routes."""
+
+    name: str
+    about: str
+    error: type[BaseModel]
+    fail: Fail
+    add_routes: Callable[[APIRouter, Services], None]
+    error_code: str = ""  # path of the error code in the error body; empty if there is none
+    statuses: tuple[int, ...] = ()  # of errors of all its routes, beyond the usual ones
+    events: tuple[StreamEvent, ...] = ()
+
+    def router(self, services: Services) -> APIRouter:
+        statuses = (*examples.USUAL_ERRORS, *self.statuses)
+        responses = examples.error_responses(self.error, self.fail, statuses)
+        router = APIRouter(
+            tags=[self.name], route_class=contract_route(self.fail), responses=responses
+        )
+        self.add_routes(router, services)
+        return router
+
+
+def example(**fields: Any) -> ConfigDict:
+    """Return the configuration of a request model with an example for the OpenAPI document."""
+    return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
+def citation_fields(citation: Citation) -> dict[str, Any]:
+    """Return the fields that numbered citations of several contracts have in common."""
+    return {
+        "number": citation.number,
+        "quote": citation.quote,
+        "chapter": citation.place.chapter,
+        "section": citation.place.heading,
+        "url": citation.url,
+        "link": citation.link,
+    }

@@ -1,0 +1,202 @@
+"""Streams of the chat contract: the events of an answer, in the contract's format and order."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Self
+
+from pydantic import UUID4, BaseModel, Field, model_validator
+
+from bythebook.answering.pipeline import Event
+from bythebook.documents.fields import NearbyTopic, Share, nearby_topics
+from bythebook.errors import BookError, Stopping
+from bythebook.server.contracts.base import StreamEvent
+from bythebook.server.contracts.chat.answers import (
+    ChatError,
+    ChatResponse,
+    ChatSource,
+    check_level,
+    fail,
+    show,
+    show_source,
+)
+from bythebook.server.html import said_html, to_html
+from bythebook.server.routes import Call
+from bythebook.server.sse import Told
+from bythebook.types import (
+    Answer,
+    Citation,
+    Confidence,
+    Evidence,
+    Level,
+    Question,
+    Refusal,
+    RefusalType,
+    Reply,
+    Sentence,
+)
+
+
+class ChatSessionEvent(BaseModel):
+    session_id: str
+    request_id: str
+
+
+class ChatConfidenceMetrics(BaseModel):
+    average_similarity: Share
+    min_similarity: Share
+    max_similarity: Share
+    num_chunks: int = Field(ge=0)
+    chunk_diversity: Share
+    confidence_level: Level
+    should_answer: bool
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if not self.min_similarity <= self.average_similarity <= self.max_similarity:
+            raise ValueError("min_similarity <= average_similarity <= max_similarity must hold")
+        check_level(self.confidence_level, should_answer=self.should_answer)
+        return self
+
+
+class ChatCitationEvent(ChatSource):
+    number: int = Field(ge=1)  # same number as the marker in the response
+    link: str  # the url, with a text fragment if a browser can find the quote by one
+
+
+class ChatDeltaEvent(BaseModel):
+    text: str  # the response is the concatenation of all deltas
+    # Index of its paragraph, from 0, and the sanitized HTML of that paragraph so far: it replaces
+    # the HTML sent for the same paragraph before.
+    paragraph: int = Field(0, ge=0)
+    html: str = ""
+    citations: list[ChatCitationEvent] = []  # citations that occur here for the first time
+
+
+class ChatDoneEvent(ChatResponse):
+    """The response, and what a web page displays with it."""
+
+    html: str  # sanitized; <sup data-cite="1"> for a marker, <mark> around the answer span
+    disclaimer: str | None = None
+    refusal_type: RefusalType | None = None
+    nearby: list[NearbyTopic] = Field(default_factory=list)
+    answered_offline: bool = False  # the language model failed, and the fallback writer was used
+    query_id: UUID4 | None = None  # id to send feedback about
+
+
+EVENTS = (
+    StreamEvent("session", "once, first", ChatSessionEvent),
+    StreamEvent("retrieval", "once, before the first delta", ChatConfidenceMetrics),
+    StreamEvent("delta", "any number", ChatDeltaEvent),
+    StreamEvent("citation", "any number, after the last delta", ChatCitationEvent),
+    StreamEvent("done", "once, last, unless the answer failed", ChatDoneEvent),
+    StreamEvent("error", "once, last, instead of done", ChatError),
+)
+
+
+async def stream_events(
+    question: Question, events: AsyncGenerator[Event, None], call: Call
+) -> AsyncGenerator[Told, None]:
+    """Yield a question's events in the format and order of the contract.
+
+    ``retrieval`` waits for the first supported sentence, or for the reply: only then is it known
+    whether the question is answered, on which ``retrieval`` and ``done`` must agree.
+    """
+    citations: list[Citation] = []
+    deltas, sent_citations = _Deltas(), 0
+    confidence: Confidence | None = None  # not sent yet
+    yield "session", ChatSessionEvent(session_id=question.thread or "", request_id=call.request_id)
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, Evidence):
+                confidence = event.confidence
+            elif isinstance(event, Sentence):
+                if confidence is not None:
+                    yield "retrieval", show_confidence(confidence)
+                    confidence = None
+                new = [_citation(citation) for citation in citations[sent_citations:]]
+                sent_citations = len(citations)
+                yield "delta", deltas.of_sentence(event, new)
+            elif isinstance(event, Citation):
+                citations.append(event)
+            elif isinstance(event, Reply):
+                if confidence is not None:
+                    yield "retrieval", show_confidence(event.evidence.confidence)
+                if (last := deltas.last(event.outcome)) is not None:
+                    yield "delta", last
+                for citation in citations:
+                    yield "citation", _citation(citation)
+                yield "done", _done(event, call)
+
+
+def stream_failure(error: BookError, *, call: Call) -> Told:
+    _, body = fail(error, call)
+    code = "SHUTTING_DOWN" if isinstance(error, Stopping) else body.error_code
+    return "error", body.model_copy(update={"error_code": code})
+
+
+class _Deltas:
+    """Build the delta event of each sentence, with the paragraph that it continues."""
+
+    def __init__(self) -> None:
+        self._paragraph: list[Sentence] = []
+        self._number = 0
+
+    def of_sentence(self, sentence: Sentence, new: list[ChatCitationEvent]) -> ChatDeltaEvent:
+        lead = sentence.lead if self._paragraph else ""
+        if lead == "\n\n":
+            self._paragraph.clear()
+            self._number += 1
+        self._paragraph.append(sentence)
+        return ChatDeltaEvent(
+            text=lead + sentence.cited,
+            paragraph=self._number,
+            html=said_html(self._paragraph),
+            citations=new,
+        )
+
+    def last(self, outcome: Answer | Refusal) -> ChatDeltaEvent | None:
+        """Return the delta after the sentences: the disclaimer, or the refusal in their place."""
+        if isinstance(outcome, Refusal):
+            return ChatDeltaEvent(text=outcome.text, html=to_html(outcome.text))
+        if not outcome.disclaimer:
+            return None
+        html, text = to_html(outcome.disclaimer), f"\n\n{outcome.disclaimer}"
+        return ChatDeltaEvent(text=text, paragraph=self._number + 1, html=html)
+
+
+def show_confidence(confidence: Confidence) -> ChatConfidenceMetrics:
+    return ChatConfidenceMetrics(
+        average_similarity=confidence.average,
+        min_similarity=confidence.minimum,
+        max_similarity=confidence.maximum,
+        num_chunks=confidence.count,
+        chunk_diversity=confidence.diversity,
+        confidence_level=confidence.level,
+        should_answer=confidence.should_answer,
+    )
+
+
+def _citation(citation: Citation) -> ChatCitationEvent:
+    source = show_source(citation)
+    return ChatCitationEvent(**dict(source), number=citation.number, link=citation.link)
+
+
+def _done(reply: Reply, call: Call) -> ChatDoneEvent:
+    outcome = reply.outcome
+    if isinstance(outcome, Refusal):
+        html, disclaimer, refusal_type = to_html(outcome.text), None, outcome.type
+    else:
+        html, disclaimer = said_html(outcome.sentences, mark=outcome.mark), outcome.disclaimer
+        refusal_type = None
+    return ChatDoneEvent(
+        **dict(show(reply, call)),
+        html=html,
+        disclaimer=disclaimer,
+        refusal_type=refusal_type,
+        nearby=nearby_topics(outcome),
+        answered_offline=reply.fallback is not None,
+        query_id=uuid.UUID(call.query) if call.query else None,
+    )

@@ -1,0 +1,171 @@
+"""Threads of the chat contract: read, listed and deleted. A thread is visible to its owner only."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import UUID4, BaseModel, Field, field_validator
+
+from bythebook.documents.fields import Moment, Share
+from bythebook.interfaces.conversations import ThreadSummary
+from bythebook.interfaces.thread_rules import no_such_thread
+from bythebook.server.api_docs import examples
+from bythebook.server.contracts.base import Services
+from bythebook.server.contracts.chat.answers import (
+    ChatError,
+    ChatMessageCitation,
+    fail,
+    show_citation,
+)
+from bythebook.server.routes import Client
+from bythebook.types import Role, Thread
+
+_LIVE_MESSAGES = 50
+_LONGEST_SUMMARY = 200
+_LAST_OFFSET = 2**31 - 1  # the largest integer that every database supports
+_THREAD, _HISTORY = "/chat/threads/{thread_id}", "/session/{thread_id}/history"
+NOT_FOUND = examples.error_responses(ChatError, fail, (404,))
+
+
+class ChatMessage(BaseModel):
+    role: Role
+    content: str
+    timestamp: Moment
+    # Only on messages of the assistant.
+    confidence: Share | None = Field(None, exclude_if=lambda value: value is None)
+    # Extension to chat, only on answers.
+    citations: list[ChatMessageCitation] = Field([], exclude_if=lambda citations: not citations)
+
+
+class ChatConversationThread(BaseModel):
+    thread_id: UUID4
+    messages: list[ChatMessage] = Field(max_length=_LIVE_MESSAGES)
+    created_at: Moment
+    updated_at: Moment
+    topic_summary: str | None = Field(None, max_length=_LONGEST_SUMMARY)
+    metadata: dict[str, Any] = {}
+
+    @field_validator("messages")
+    @classmethod
+    def _alternate_in_order(cls, messages: list[ChatMessage]) -> list[ChatMessage]:
+        for message, next_message in pairwise(messages):
+            if message.role is next_message.role:
+                raise ValueError('messages must alternate between "user" and "assistant" roles')
+            if message.timestamp > next_message.timestamp:
+                raise ValueError("messages must be in chronological order")
+        return messages
+
+
+class ChatListedThread(BaseModel):
+    """Thread without its messages."""
+
+    thread_id: UUID4
+    created_at: Moment
+    updated_at: Moment
+    topic_summary: str | None
+    message_count: int = Field(ge=0)
+    archived: bool
+
+
+class ChatThreadList(BaseModel):
+    threads: list[ChatListedThread]
+    next_offset: int | None  # start of the next page; null on the last page
+
+
+def show_thread(thread: Thread) -> ChatConversationThread:
+    return ChatConversationThread(
+        thread_id=uuid.UUID(thread.id),
+        messages=[
+            ChatMessage(
+                role=message.role,
+                content=message.content,
+                timestamp=message.timestamp,
+                confidence=message.confidence if message.role is Role.ASSISTANT else None,
+                citations=[show_citation(citation) for citation in message.citations],
+            )
+            for message in thread.messages
+        ],
+        created_at=thread.created_at,
+        updated_at=thread.updated_at,
+        topic_summary=thread.topic_summary,
+        metadata=dict(thread.metadata),
+    )
+
+
+def show_threads(threads: Sequence[ThreadSummary], *, limit: int, offset: int) -> ChatThreadList:
+    """Return a page of ``limit`` threads; one more in ``threads`` means there is another page."""
+    return ChatThreadList(
+        threads=[
+            ChatListedThread(
+                thread_id=uuid.UUID(thread.id),
+                created_at=thread.created_at,
+                updated_at=thread.updated_at,
+                topic_summary=thread.topic_summary,
+                message_count=thread.messages,
+                archived=thread.archived_at is not None,
+            )
+            for thread in threads[:limit]
+        ],
+        next_offset=offset + limit if len(threads) > limit else None,
+    )
+
+
+def links_to_thread(thread: str) -> dict[str, examples.Link]:
+    """Return the OpenAPI links of a thread; ``thread`` is the runtime expression of its id."""
+    message = {"message": "Tell me more.", "session_id": thread}
+    return {
+        "read": examples.link("get", _THREAD, thread_id=thread),
+        "history": examples.link("get", _HISTORY, thread_id=thread),
+        "go_on": examples.link("post", "/chat/run", body=message),
+        "delete": examples.link("delete", _THREAD, thread_id=thread),
+    }
+
+
+def add_thread_routes(router: APIRouter, services: Services) -> None:
+    threads = services.book.threads
+    page = examples.response(threads=show_threads(examples.THREADS, limit=20, offset=0))
+    page[200]["links"] = links_to_thread("$response.body#/threads/0/thread_id") | {
+        "next": examples.link("get", "/chat/threads", offset="$response.body#/next_offset")
+    }
+
+    @router.get("/chat/threads", responses=NOT_FOUND | page)
+    async def list_threads(
+        client: Client,
+        limit: Annotated[int, Query(ge=1, le=100)] = 20,
+        offset: Annotated[int, Query(ge=0, le=_LAST_OFFSET)] = 0,
+    ) -> ChatThreadList:
+        """List the conversations of your API key, most recently updated first; without a key, none.
+
+        Clients without a key cannot be told apart: they have access to a conversation only by its
+        id.
+        """
+        if client.owner is None:
+            return ChatThreadList(threads=[], next_offset=None)
+        listed = await threads.list(owner=client.owner, limit=limit + 1, offset=offset)
+        return show_threads(listed, limit=limit, offset=offset)
+
+    async def read_thread(thread_id: UUID4, client: Client) -> ChatConversationThread:
+        """Return a conversation with its last 50 messages."""
+        thread = await threads.read(str(thread_id), owner=client.owner)
+        if thread is None:
+            raise no_such_thread()
+        return show_thread(thread)
+
+    async def delete_thread(thread_id: UUID4, client: Client) -> None:
+        """Delete a conversation permanently."""
+        if not await threads.delete(str(thread_id), owner=client.owner):
+            raise no_such_thread()
+
+    links = links_to_thread("$request.path.thread_id")
+    thread = examples.response(thread=show_thread(examples.THREAD))
+    thread[200]["links"] = links
+    for path in (_THREAD, _HISTORY):
+        router.get(path, responses=NOT_FOUND | thread)(read_thread)
+    for path in (_THREAD, "/session/{thread_id}"):
+        # A deleted thread stays deleted until a new message is sent to it.
+        deleted = NOT_FOUND | {204: {"links": links}}
+        router.delete(path, status_code=204, responses=deleted)(delete_thread)
