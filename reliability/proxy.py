@@ -88,10 +88,10 @@ class FaultyLine:
             for task in ended:
                 task.result()
         finally:
+            their_writer.transport.abort()  # before any await: a second cancellation ends those
             for task in both:
                 task.cancel()
             await asyncio.gather(*both, return_exceptions=True)
-            their_writer.transport.abort()
             await _until_closed(their_writer)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
