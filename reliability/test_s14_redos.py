@@ -21,7 +21,6 @@ from bythebook.grounding import stream_splitter as draft
 from bythebook.grounding import verifier as check
 from bythebook.language.english import question_types as wants
 from bythebook.sources import files as site
-from bythebook.sources.markdown import grammar as syntax
 from bythebook.sources.markdown import mdx
 from reliability.hard_texts import Attack, attacks, blind_attacks
 from reliability.regex_patterns import ANYWHERE, Expression, expressions
@@ -121,7 +120,6 @@ def test_a_pattern_that_cannot_be_seen_is_told(
 
 def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
     """By the function that makes them: patterns that are known only when it runs."""
-    terminator = syntax.grammar("mdx", maths="on").inline.terminator_re  # type: ignore[attr-defined]
     globs = [site._glob(glob) for glob in ("**/*.test.{js,ts}", "**/_*/**")]
     return {
         "bythebook.grounding.verifier._in_a_row": ("finditer", [check._in_a_row(["a", "b", "a"])]),
@@ -135,7 +133,6 @@ def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
             [wants._defining("a b a")],
         ),
         "bythebook.sources.markdown.mdx._UNWRAPPED": ("match", list(mdx._UNWRAPPED.values())),
-        "bythebook.sources.markdown.fast_parsers.InlineParser.__init__": ("search", [terminator]),
         "bythebook.sources.files._glob": ("match", globs),
     }
 

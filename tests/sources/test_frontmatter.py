@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from bythebook.sources.markdown.frontmatter import (
     UnreadableFrontMatter,
-    parse_yaml,
     read_front_matter,
 )
-from bythebook.sources.markdown.yaml_scalars import read_simple
 
 
 def front(body: str) -> dict[str, object]:
@@ -89,36 +87,3 @@ def test_any_text_is_either_read_or_refused(text: str) -> None:
         return
     assert lines >= 0
     assert all(isinstance(key, str) for key in values)
-
-
-# --- without a parser -----------------------------------------------------------------------------
-
-WORDS = ["a", "b-c", "true", "null", "010", "1.5", "0x1f", "12:30", "http://x/y", "é", "..."]
-SIGNS = ["'q'", '"q"', "---", *"~—'\"#:-|>&*!%?\\{}[],.@` \n\t\u2028\ufeff", "  ", ": ", " #", ", "]
-PIECES = st.sampled_from(WORDS + SIGNS)
-VALUES = st.lists(PIECES, max_size=4).map("".join)
-SIMPLE_LINES = st.one_of(
-    st.builds("{}: {}".format, st.sampled_from(["a", "b", "null"]), VALUES),
-    st.builds("{}: [{}]".format, st.sampled_from(["a", "b"]), VALUES),
-    st.builds("{}:".format, st.sampled_from(["a", "b"])),
-    st.builds("{}- {}".format, st.sampled_from(["", " ", "  "]), VALUES),
-    VALUES,
-)
-
-
-@given(st.lists(SIMPLE_LINES, min_size=1, max_size=5).map("\n".join))
-def test_what_is_read_without_a_parser_is_what_the_parser_reads(text: str) -> None:
-    simple = read_simple(text)
-    if simple is not None:
-        assert repr(simple) == repr(parse_yaml(text, 1))
-
-
-def test_the_usual_front_matter_needs_no_parser() -> None:
-    text = "id: m1\ntitle: 'One: two'\nkeywords: ['a', b c, \"d\"]\ntags:\n  - x\n  - 3\nempty:\n"
-    assert read_simple(text) == {
-        "id": "m1",
-        "title": "One: two",
-        "keywords": ["a", "b c", "d"],
-        "tags": ["x", 3],
-        "empty": None,
-    }

@@ -20,7 +20,6 @@ from ruamel.yaml.events import (
 
 from bythebook.interfaces.source import UnreadableFile
 from bythebook.language.text import clean
-from bythebook.sources.markdown.yaml_scalars import plain_value, read_simple
 
 MAX_CHARACTERS = 64 * 1024
 MAX_DEPTH = 20
@@ -31,6 +30,15 @@ _BRACKET = re.compile(r"[\[\]{}]")
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null")} | {
     f"tag:yaml.org,2002:{kind}" for kind in ("seq", "map", "timestamp")
+}
+
+_INTEGER = re.compile(r"[-+]?[0-9]{1,300}\Z")
+_OCTAL_OR_HEX = re.compile(r"0o[0-7]{1,300}\Z|0x[0-9a-fA-F]{1,300}\Z")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,3})?\Z")
+_WORDS: Mapping[str, object] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 
 
@@ -65,12 +73,9 @@ def front_text(front: Mapping[str, object], key: str) -> str | None:
 
 def read_yaml(text: str, *, first_line: int = 1) -> object:
     """Parse one YAML document to Python values. Reject aliases, tags and deep nesting."""
-    simple = read_simple(text)
-    if simple is not None:
-        return simple
     _refuse_open_brackets(text, first_line)
     try:
-        return parse_yaml(text, first_line)
+        return _parse_yaml(text, first_line)
     except MarkedYAMLError as error:
         mark = error.problem_mark
         line = mark.line + first_line if mark is not None else None
@@ -130,8 +135,7 @@ class _Nest:
             self.key, self.waiting = (item if _hashable(item) else str(item)), True
 
 
-def parse_yaml(text: str, first_line: int) -> object:
-    """Parse like ``read_yaml``, but always with the full parser and with its own errors."""
+def _parse_yaml(text: str, first_line: int) -> object:
     nests: list[_Nest] = []
     top = _Nest([])
     for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
@@ -160,7 +164,20 @@ def _refuse(event: Event, depth: int, first_line: int) -> None:
 
 def _scalar(event: ScalarEvent) -> object:
     is_text = event.style is not None or event.tag is not None  # quoted and block scalars
-    return event.value if is_text else plain_value(event.value)
+    return event.value if is_text else _plain_value(event.value)
+
+
+def _plain_value(text: str) -> object:
+    """Return the value of an unquoted scalar by the core schema of YAML 1.2."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.match(text):
+        return int(text)
+    if _OCTAL_OR_HEX.match(text):
+        return int(text, 0)
+    if len(text) < 400 and _FLOAT.match(text):
+        return float(text)
+    return text
 
 
 def _hashable(item: object) -> bool:

@@ -12,14 +12,16 @@ from functools import lru_cache, partial
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
+from markdown_it.parser_block import RuleFuncBlockType
+from markdown_it.parser_inline import RuleFuncInlineType
+from markdown_it.rules_block import StateBlock, blockquote, list_block
 from markdown_it.rules_core import StateCore
-from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline import StateInline, image, link
 from mdit_py_plugins.footnote import footnote_plugin
+from mdit_py_plugins.footnote.index import footnote_def
 
 from bythebook.sources.js_literals import skip_expression
 from bythebook.sources.markdown.admonitions import directive
-from bythebook.sources.markdown.fast_parsers import BlockParser, InlineParser
 from bythebook.sources.markdown.jsx import (
     Expression,
     Tag,
@@ -33,6 +35,12 @@ from bythebook.sources.markdown.parser_state import budget_of, line_text
 MAX_LEVEL = 24  # deeper quotes, lists and boxes stay text: no loss and no stack overflow
 
 _INTERRUPTS = ["paragraph", "reference", "blockquote", "list"]
+_NESTING: tuple[tuple[str, RuleFuncBlockType, list[str]], ...] = (
+    ("blockquote", blockquote, _INTERRUPTS),
+    ("list", list_block, _INTERRUPTS[:3]),
+    ("footnote_def", footnote_def, _INTERRUPTS[:2]),
+    ("directive", directive, _INTERRUPTS),
+)
 Marks = tuple[tuple[str, str], ...]
 _COMMENTS: Marks = (("{/*", "*/}"), ("<!--", "-->"))
 _CLASSIC_ID = re.compile(r"\{#([^{}]*)\}\Z")
@@ -60,11 +68,10 @@ def grammar(flavour: str, *, maths: str, comment_ids: bool = False) -> MarkdownI
         parser.inline.ruler.before("escape", "maths_inline", rule)
     marks = _COMMENTS if comment_ids else _COMMENTS[:1]
     parser.core.ruler.after("block", "heading_ids", partial(_heading_ids, marks=marks))
-    for name in ("blockquote", "list", "footnote_def", "directive"):
-        _limit_depth(parser, name)
-    for name in ("link", "image"):
-        _expect_bracket(parser, name)
-    parser.block, parser.inline = BlockParser(parser.block.ruler), InlineParser(parser.inline)
+    for name, block_rule, alternatives in _NESTING:
+        parser.block.ruler.at(name, _limit_depth(block_rule), {"alt": alternatives})
+    for name, inline_rule in (("link", link), ("image", image)):
+        parser.inline.ruler.at(name, _expect_bracket(inline_rule))
     return parser
 
 
@@ -92,29 +99,23 @@ def _add_tags(parser: MarkdownIt, flavour: str) -> None:
     block.before("table", "flow", partial(_flow, signs=signs), {"alt": _INTERRUPTS})
 
 
-def _limit_depth(parser: MarkdownIt, name: str) -> None:
-    ruler = parser.block.ruler
-    rule = ruler.__rules__[ruler.__find__(name)]
-
+def _limit_depth(rule: RuleFuncBlockType) -> RuleFuncBlockType:
     def limited(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        return state.level < MAX_LEVEL and original(state, start, end, silent)
+        return state.level < MAX_LEVEL and rule(state, start, end, silent)
 
-    original = rule.fn
-    ruler.at(name, limited, {"alt": rule.alt})
+    return limited
 
 
-def _expect_bracket(parser: MarkdownIt, name: str) -> None:
-    """Skip the link rule if no ``]`` follows: "[[[[…" would be rescanned for each bracket."""
-    ruler = parser.inline.ruler
-    original = ruler.__rules__[ruler.__find__(name)].fn
+def _expect_bracket(rule: RuleFuncInlineType) -> RuleFuncInlineType:
+    """Skip the rule if no ``]`` follows: "[[[[…" would be rescanned for each bracket."""
 
     def expecting(state: StateInline, silent: bool) -> bool:
         cached = state.env.get("last_bracket")
         if cached is None or cached[0] is not state.src:
             cached = state.env["last_bracket"] = (state.src, state.src.rfind("]"))
-        return state.pos < cached[1] and original(state, silent)
+        return state.pos < cached[1] and rule(state, silent)
 
-    ruler.at(name, expecting)
+    return expecting
 
 
 # --- paragraphs -----------------------------------------------------------------------------------
@@ -126,14 +127,13 @@ def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     Unlike in markdown-it's own rule, a deeply indented line may end it if indented code is
     disabled: closing tags in MDX may be indented so.
     """
-    parser = state.md.block
-    assert isinstance(parser, BlockParser)
+    interrupts = state.md.block.ruler.getRules("paragraph")
     outer, state.parentType = state.parentType, "paragraph"
     end, line, level = state.lineMax, start + 1, 0
     while line < end and not state.isEmpty(line):
         if state.sCount[line] >= 0 and not state.is_code_block(line):
             level = _underline(state, line)
-            if level or parser.interrupts_paragraph(state, line, end):
+            if level or any(rule(state, line, end, True) for rule in interrupts):
                 break
         line += 1
     content = state.getLines(start, line, state.blkIndent, False).strip(" \t\n")
