@@ -24,7 +24,7 @@ import numpy as np
 from bythebook.book import Book
 from bythebook.chunking.read_book import read_book
 from bythebook.config.settings import load_settings
-from bythebook.indexing.calibration import MOST_BEHIND, MOST_STRANGERS, Calibration, Reading
+from bythebook.indexing.calibration import MOST_GAP, MOST_STRANGERS, Calibration, Reading
 from bythebook.retrieval.search import SearchContext, search
 from bythebook.types import Hit, Question, Signals, VectorState
 from bythebook.wiring import open_book
@@ -190,7 +190,7 @@ def _fit_behind(
     for case, merit, each in zip(cases, merits, weights, strict=True):
         for i in np.argsort(-merit)[1:]:
             offset.append(odds[0] + odds[1] * merit[i])
-            gap.append(min(merit.max() - merit[i], MOST_BEHIND))
+            gap.append(min(merit.max() - merit[i], MOST_GAP))
             right.append(case.right[i])
             weight.append(each)
     fitted = _logistic(

@@ -355,7 +355,7 @@ def _ranking(
     candidates: Sequence[Candidate], asked: dict[int, float], index: SearchContext
 ) -> list[str]:
     merits = {
-        one.passage_id: index.calibration.merit(
+        one.passage_id: index.calibration.fusion_score(
             Signals(one.cosine, one.unit_cosine, *term_evidence(asked, one.terms))
         )
         for one in candidates

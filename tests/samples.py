@@ -88,7 +88,10 @@ def passage(
 
 def hit(text: str, *, score: float = 0.9, rank: int = 1, **where: str) -> Hit:
     found = passage(text, **where)  # type: ignore[arg-type]
-    return Hit(found, rank, 0.6, score, unit_cosines=tuple(0.5 for _ in found.units))
+    count = len(found.units)
+    return Hit(
+        found, rank, 0.6, score, unit_cosines=(0.5,) * count, unit_informative=(True,) * count
+    )
 
 
 def evidence(*texts: str) -> Evidence:

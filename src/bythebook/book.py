@@ -25,7 +25,7 @@ from bythebook.answering.answer_cache import AnswerCache
 from bythebook.answering.extractive import ExtractiveWriter
 from bythebook.answering.generation import AnswerContext
 from bythebook.answering.pipeline import Event, respond
-from bythebook.answering.routing import plan
+from bythebook.answering.routing import mode_of
 from bythebook.chunking.outline import OutlineEntry, outline, page_key
 from bythebook.conversations.query_log import LoggedRequest, LogQueue
 from bythebook.conversations.retention import Archiver
@@ -47,7 +47,7 @@ from bythebook.indexing.integrity import IndexReport, compare
 from bythebook.language.terms import Vocabulary
 from bythebook.offload import offload, offloaded
 from bythebook.providers.sql.executor import DeadlineExecutor
-from bythebook.retrieval.search import BY_WORDS, Findings, SearchContext, search
+from bythebook.retrieval.search import KEYWORDS_ONLY, Findings, SearchContext, search
 from bythebook.types import Asker, Message, Passage, Question, Reply, VectorState
 
 if TYPE_CHECKING:
@@ -65,14 +65,15 @@ _OPENING = 60  # deadlines: until a book is open, there is no generation to fall
 Switch = Callable[
     [str], "tuple[Embedder, GenerationStore]"
 ]  # embedder name -> embedder and its generation store
-MakeWriter = Callable[[SearchContext], "Writer"]
+MakeWriter = Callable[[SearchContext], "Writer | ExtractiveWriter"]
 MakeKeywordStore = Callable[[Iterable[Passage], Vocabulary], "PassageStore"]
 Observer = Callable[[Reply, str], None]  # a reply, and the generation it came from
 
 
-def extractive(index: SearchContext) -> Writer:
+def extractive(index: SearchContext) -> ExtractiveWriter:
     """Return the writer that needs no language model."""
-    return ExtractiveWriter(index.vocabulary)
+    del index
+    return ExtractiveWriter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ class Book:
         Questions are logged, except those without an asker, as in an evaluation.
         """
         asked_at = datetime.now(UTC)
-        visit = LoggedRequest(question, asker, mode=plan(question).mode.value, log=self.log)
+        visit = LoggedRequest(question, asker, mode=mode_of(question).value, log=self.log)
         try:
             async with self.reading() as context:
                 conversation = await open_conversation(self.threads, question, asker or Asker())
@@ -338,7 +339,7 @@ class Book:
         except StoreFailed as error:
             if self._make_spare is None:
                 raise
-            _log.warning(BY_WORDS, error)
+            _log.warning(KEYWORDS_ONLY, error)
             vocabulary = _vocabulary(generation)
             store = await self._spare_of(generation.name, vocabulary)
             index = self._index(generation, vocabulary, store).by_words(store, error)

@@ -192,6 +192,7 @@ class Hit:
     signals: Signals = field(default_factory=Signals)
     ranks: Ranks = field(default_factory=Ranks)
     unit_cosines: tuple[float, ...] = ()  # one for each unit of the passage
+    unit_informative: tuple[bool, ...] = ()  # whether each unit adds information to the question
     vector: Vectors | None = field(default=None, compare=False, repr=False)
 
 

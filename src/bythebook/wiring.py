@@ -458,7 +458,7 @@ def _agent_tools(index: SearchContext, context_tokens: int) -> AgentTools:
 
     async def search_again(question: Question) -> Sequence[Hit]:
         findings = await search(question, index)
-        return gather(question, findings.hits, context_tokens=context_tokens).hits
+        return gather(findings, context_tokens=context_tokens).hits
 
     return AgentTools(lambda: Quoting(context_tokens + BESIDE), search_again, index.embedder)
 

@@ -1,4 +1,4 @@
-"""The few words that are the answer: of the kind that was asked, among the question's own words."""
+"""The answer span: of the kind that was asked for, near the question's words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.answering.answer_span import find_answer_span
-from bythebook.language.terms import term_ids
+from bythebook.language.terms import Vocabulary
+from bythebook.retrieval.question_analysis import analyze
+from bythebook.types import AnswerSpan, Question
 
 CASES = [
     ("When was the bridge opened?", "The bridge was opened on 4 May 1932 by Lang.", "4 May 1932"),
@@ -22,17 +24,20 @@ CASES = [
 
 
 def span(question: str, *sentences: str) -> str | None:
-    asked = dict.fromkeys(term_ids(question), 1.0)
-    found = find_answer_span(question, asked, sentences)
+    found = _find(question, *sentences)
     return found and sentences[found.sentence][found.start : found.end]
 
 
+def _find(question: str, *sentences: str) -> AnswerSpan | None:
+    return find_answer_span(analyze(Question(question), Vocabulary(passages=1)), sentences)
+
+
 @pytest.mark.parametrize(("question", "sentence", "expected"), CASES)
-def test_what_was_asked_for_is_marked(question: str, sentence: str, expected: str) -> None:
+def test_marks_the_kind_of_span_asked_for(question: str, sentence: str, expected: str) -> None:
     assert span(question, sentence) == expected
 
 
-def test_the_sentence_that_has_the_questions_words_is_the_one() -> None:
+def test_prefers_the_sentence_with_the_words_of_the_question() -> None:
     sentences = ("Ann Lee opened a shop in 1901.", "Bo Kim opened the bridge in 1907.")
     assert span("Who opened the bridge?", *sentences) == "Bo Kim"
 
@@ -41,20 +46,20 @@ def test_the_sentence_that_has_the_questions_words_is_the_one() -> None:
     "question",
     ["Why does a kite fly?", "How does it work?", "Is it safe?", "What is a kite?", "Where is it?"],
 )
-def test_a_question_for_more_than_a_few_words_has_no_mark(question: str) -> None:
+def test_marks_nothing_for_open_questions(question: str) -> None:
     assert span(question, "A kite flies because in 1901 Ann Lee let it go in Paris.") is None
 
 
-def test_what_the_question_says_itself_is_no_answer() -> None:
+def test_does_not_mark_a_name_from_the_question() -> None:
     assert span("Who met Ann Lee?", "Ann Lee was met by nobody.") is None
 
 
-def test_code_is_not_marked() -> None:
+def test_does_not_mark_code() -> None:
     assert span("How many nodes?", "```\nnodes = 3\n```") is None
 
 
 @given(st.text(max_size=80), st.lists(st.text(max_size=120), max_size=3))
-def test_a_mark_lies_within_a_sentence(question: str, sentences: list[str]) -> None:
-    found = find_answer_span(question, dict.fromkeys(term_ids(question), 1.0), sentences)
+def test_span_is_within_its_sentence(question: str, sentences: list[str]) -> None:
+    found = _find(question, *sentences)
     if found is not None:
         assert 0 <= found.start < found.end <= len(sentences[found.sentence])

@@ -1,4 +1,4 @@
-"""The gate: enough evidence, or which refusal; and the confidence of the chat contract."""
+"""The gate: its refusals, and the confidence of the chat contract."""
 
 from dataclasses import replace
 
@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.answering.gate import gate, gather, measure
-from bythebook.answering.routing import plan
+from bythebook.language.terms import Vocabulary
+from bythebook.retrieval.question_analysis import analyze
+from bythebook.retrieval.search import Findings
 from bythebook.types import (
     BOOK_DOES_NOT_SAY,
     SELECTION_DOES_NOT_SAY,
@@ -27,36 +29,40 @@ def _hits(*scores: float) -> list[Hit]:
     return [hit(f"text {n}", score=s, rank=n) for n, s in enumerate(ordered, 1)]
 
 
-def _decide(question: Question, *scores: float) -> Refusal | None:
-    evidence = gather(question, _hits(*scores), context_tokens=4000)
-    return gate(question, plan(question), evidence)
+def _findings(question: Question, *hits: Hit, neighbours: tuple[Hit, ...] = ()) -> Findings:
+    return Findings(analyze(question, Vocabulary()), hits, 0.0, 0.0, neighbours=neighbours)
 
 
-def test_nothing_found_is_an_empty_retrieval() -> None:
+def _decide(question: Question, *hits: Hit) -> Refusal | None:
+    findings = _findings(question, *hits)
+    return gate(findings.question, gather(findings, context_tokens=4000))
+
+
+def test_refuses_with_empty_retrieval_without_hits() -> None:
     refusal = _decide(Question("q"))
     assert refusal is not None
     assert (refusal.type, refusal.text) == (RefusalType.EMPTY_RETRIEVAL, BOOK_DOES_NOT_SAY)
 
 
-def test_everything_below_the_floor_is_low_relevance() -> None:
-    refusal = _decide(Question("q", floor=0.5), 0.49, 0.2)
+def test_refuses_with_low_relevance_below_the_minimum_score() -> None:
+    refusal = _decide(Question("q", floor=0.5), *_hits(0.49, 0.2))
     assert refusal is not None
     assert refusal.type is RefusalType.LOW_RELEVANCE
 
 
-def test_one_passage_above_the_floor_is_enough() -> None:
-    assert _decide(Question("q", floor=0.5), 0.51, 0.2) is None
+def test_accepts_one_hit_above_the_minimum_score() -> None:
+    assert _decide(Question("q", floor=0.5), *_hits(0.51, 0.2)) is None
 
 
-def test_a_contract_may_need_more_than_the_floor() -> None:
+def test_refuses_below_the_minimum_confidence() -> None:
     question = Question("q", floor=0.7, needs=Level.LOW)
-    assert _decide(question, 0.75) is not None
-    assert _decide(question, 0.86) is None
-    assert _decide(question, 0.75, 0.74) is None
+    assert _decide(question, *_hits(0.75)) is not None
+    assert _decide(question, *_hits(0.86)) is None
+    assert _decide(question, *_hits(0.75, 0.74)) is None
 
 
-def test_a_selection_that_does_not_answer_has_its_own_sentence() -> None:
-    refusal = _decide(Question("q", selection="something selected"), 0.1)
+def test_refuses_an_irrelevant_selection_with_its_own_text() -> None:
+    refusal = _decide(Question("q", selection="something selected"), *_hits(0.1))
     assert refusal is not None
     assert refusal.type is RefusalType.SELECTED_TEXT_MISSING
     assert refusal.text == SELECTION_DOES_NOT_SAY
@@ -75,40 +81,42 @@ def test_a_selection_that_does_not_answer_has_its_own_sentence() -> None:
         ((), 5, Level.INSUFFICIENT),
     ],
 )
-def test_levels_follow_the_bands(scores: tuple[float, ...], top_k: int, level: Level) -> None:
+def test_levels_match_the_bands_of_the_chat_contract(
+    scores: tuple[float, ...], top_k: int, level: Level
+) -> None:
     assert measure(_hits(*scores), top_k=top_k).level is level
 
 
 @given(_scores)
-def test_the_average_lies_between_the_extremes(scores: list[float]) -> None:
+def test_average_is_between_minimum_and_maximum(scores: list[float]) -> None:
     measured = measure(_hits(*scores), top_k=5)
     assert measured.minimum <= measured.average <= measured.maximum
     assert measured.count == len(scores)
 
 
-def test_context_over_the_budget_drops_the_weakest() -> None:
+def test_drops_the_weakest_hits_over_the_token_budget() -> None:
     hits = [hit("word " * 100, score=0.9 - n / 10, section=f"S{n}") for n in range(4)]
     budget = hits[0].passage.tokens * 2
-    evidence = gather(Question("q", floor=0.1), hits, context_tokens=budget)
+    evidence = gather(_findings(Question("q", floor=0.1), *hits), context_tokens=budget)
     assert evidence.hits == tuple(hits[:2])
     assert evidence.tokens <= budget
 
 
-def test_what_stands_beside_a_hit_comes_last_and_lends_no_confidence() -> None:
+def test_neighbours_come_last_and_do_not_affect_confidence() -> None:
     beside, stranger = hit("The next paragraph.", score=0.2), hit("Another section.", score=0.2)
     found = hit("A kettle boils water.", score=0.9)
     found = replace(found, passage=replace(found.passage, neighbours=(beside.passage.id,)))
-    alone = gather(Question("Why?"), [found], context_tokens=1000)
-    evidence = gather(Question("Why?"), [found], context_tokens=1000, around=[beside, stranger])
+    alone = gather(_findings(Question("Why?"), found), context_tokens=1000)
+    findings = _findings(Question("Why?"), found, neighbours=(beside, stranger))
+    evidence = gather(findings, context_tokens=1000)
     assert evidence.hits == (found, beside)
     assert evidence.confidence == alone.confidence
     assert evidence.tokens == found.passage.tokens + beside.passage.tokens
-    narrow = gather(Question("Why?"), [found], context_tokens=evidence.tokens - 1, around=[beside])
+    narrow = gather(findings, context_tokens=evidence.tokens - 1)
     assert narrow.hits == (found,)
 
 
-def test_a_selection_without_a_number_does_not_say_how_many() -> None:
+def test_refuses_how_many_if_the_selection_has_no_number() -> None:
     question = Question("How many views do I need?", selection="Calibration needs views.")
     for text, answers in (("Calibration needs views.", False), ("It needs ten views.", True)):
-        evidence = gather(question, [hit(text)], context_tokens=100)
-        assert (gate(question, plan(question), evidence) is None) is answers
+        assert (_decide(question, hit(text)) is None) is answers

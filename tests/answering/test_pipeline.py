@@ -19,7 +19,7 @@ from bythebook.providers.testing import (
     MemoryGenerationStore,
     MemoryThreads,
 )
-from bythebook.retrieval.search import QUESTION_TOKENS
+from bythebook.retrieval.question_analysis import QUESTION_TOKENS
 from bythebook.types import (
     Answer,
     Citation,

@@ -1,20 +1,11 @@
-"""The planned workflow of the envelope contract."""
+"""The mode of the envelope contract."""
 
-import pytest
-
-from bythebook.answering.routing import Mode, PlannedWorkflow, plan
+from bythebook.answering.routing import Mode, mode_of
 from bythebook.types import Question
 
 
-def test_a_selection_decides_the_mode() -> None:
-    assert plan(Question("q")).mode is Mode.STANDARD_RAG
-    assert plan(Question("q", selection="some text")).mode is Mode.SELECTED_TEXT_ONLY
-    leading = plan(Question("q", selection="some text", selection_only=False))
-    assert (leading.mode, leading.selected_text) == (Mode.STANDARD_RAG, None)
-
-
-def test_mode_and_selection_cannot_disagree() -> None:
-    with pytest.raises(ValueError, match="selected_text"):
-        PlannedWorkflow(Mode.STANDARD_RAG, "q", 5, "text")
-    with pytest.raises(ValueError, match="selected_text"):
-        PlannedWorkflow(Mode.SELECTED_TEXT_ONLY, "q", 5, None)
+def test_mode_depends_on_the_selection() -> None:
+    assert mode_of(Question("q")) is Mode.STANDARD_RAG
+    assert mode_of(Question("q", selection="some text")) is Mode.SELECTED_TEXT_ONLY
+    guiding = Question("q", selection="some text", selection_only=False)
+    assert mode_of(guiding) is Mode.STANDARD_RAG

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bythebook.conversations.query_rewriting import rewrite_follow_up
 from bythebook.language.terms import terms_of
 from bythebook.language.tokens import estimate_tokens
-from bythebook.retrieval.search import QUESTION_TOKENS
+from bythebook.retrieval.question_analysis import QUESTION_TOKENS
 from bythebook.types import Citation, Message, Place, Question, Role
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The ranking of weighed passages, and what of it is handed on."""
+"""Deduplication of candidates, and the limit per file."""
 
 import random
 from collections import Counter
@@ -7,49 +7,55 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.interfaces.store import Candidate
-from bythebook.retrieval.diversity import LIKELY, Weighed, dedupe, limit_per_file, most_of_one_file
+from bythebook.retrieval.diversity import (
+    LIKELY,
+    ScoredCandidate,
+    dedupe,
+    limit_per_file,
+    most_of_one_file,
+)
 from bythebook.types import Hit, Signals
 from tests.samples import passage
 
 
-def _weighed(name: str, *, merit: float, words: str = "", cosine: float = 0.5) -> Weighed:
+def _scored(name: str, *, score: float, words: str = "", cosine: float = 0.5) -> ScoredCandidate:
     candidate = Candidate(name, words or name, cosine, cosine, {})
-    return Weighed(candidate, Signals(), merit)
+    return ScoredCandidate(candidate, Signals(), score)
 
 
 _found = st.lists(
     st.builds(
-        _weighed,
+        _scored,
         st.sampled_from("abcdefgh"),
-        merit=st.sampled_from((0.2, 0.5, 0.9)),
+        score=st.sampled_from((0.2, 0.5, 0.9)),
         words=st.sampled_from(("one", "two", "")),
         cosine=st.sampled_from((0.1, 0.7)),
     ),
-    unique_by=lambda weighed: weighed.candidate.passage_id,
+    unique_by=lambda scored: scored.candidate.passage_id,
 )
 
 
 @given(_found, st.integers())
-def test_the_order_in_which_a_store_found_them_does_not_matter(
-    found: list[Weighed], seed: int
+def test_dedupe_is_independent_of_the_order_of_the_store(
+    found: list[ScoredCandidate], seed: int
 ) -> None:
     shuffled = random.Random(seed).sample(found, len(found))
     assert dedupe(found) == dedupe(shuffled)
 
 
 @given(_found)
-def test_every_text_is_there_once_with_its_best_merit(found: list[Weighed]) -> None:
+def test_dedupe_keeps_the_best_of_equal_texts(found: list[ScoredCandidate]) -> None:
     ranking = dedupe(found)
-    merits: dict[str, float] = {}
-    for weighed in found:
-        words = weighed.candidate.content_hash
-        merits[words] = max(weighed.merit, merits.get(words, 0.0))
-    assert {w.candidate.content_hash: w.merit for w in ranking} == merits
+    scores: dict[str, float] = {}
+    for scored in found:
+        words = scored.candidate.content_hash
+        scores[words] = max(scored.fusion_score, scores.get(words, 0.0))
+    assert {w.candidate.content_hash: w.fusion_score for w in ranking} == scores
 
 
-def test_best_orders_by_merit() -> None:
-    found = [_weighed("a", merit=0.2), _weighed("b", merit=0.9), _weighed("c", merit=0.5)]
-    assert [weighed.candidate.passage_id for weighed in dedupe(found)] == ["b", "c", "a"]
+def test_dedupe_sorts_by_fusion_score() -> None:
+    found = [_scored("a", score=0.2), _scored("b", score=0.9), _scored("c", score=0.5)]
+    assert [scored.candidate.passage_id for scored in dedupe(found)] == ["b", "c", "a"]
 
 
 def _hits(found: list[tuple[str, float]]) -> list[Hit]:
@@ -71,9 +77,7 @@ _ranking = st.lists(
 
 
 @given(_ranking, st.integers(1, 20))
-def test_what_is_handed_on_is_as_much_as_was_wanted_in_the_order_of_its_scores(
-    hits: list[Hit], limit: int
-) -> None:
+def test_limit_keeps_the_number_and_order_of_hits(hits: list[Hit], limit: int) -> None:
     kept = limit_per_file(hits, limit=limit)
     assert len(kept) == min(limit, len(hits))
     assert kept == [hit for hit in hits if hit in kept]
@@ -81,9 +85,7 @@ def test_what_is_handed_on_is_as_much_as_was_wanted_in_the_order_of_its_scores(
 
 
 @given(_ranking, st.integers(1, 20))
-def test_beyond_its_share_a_file_keeps_nobody_out_who_has_something_to_say(
-    hits: list[Hit], limit: int
-) -> None:
+def test_file_beyond_its_share_excludes_no_likely_hit(hits: list[Hit], limit: int) -> None:
     kept = limit_per_file(hits, limit=limit)
     most, taken = most_of_one_file(limit), _files(kept)
     if max(taken.values(), default=0) > most:
@@ -91,21 +93,21 @@ def test_beyond_its_share_a_file_keeps_nobody_out_who_has_something_to_say(
         assert all(taken[hit.passage.place.file] >= most for hit in left)
 
 
-def test_one_file_gives_two_of_five_and_four_of_ten_while_others_have_likely_passages() -> None:
+def test_one_file_gets_two_of_five_if_others_have_likely_hits() -> None:
     assert (most_of_one_file(5), most_of_one_file(10)) == (2, 4)
     three = _hits([("a.md", 0.99)] * 9 + [("b.md", 0.7)] * 9 + [("c.md", 0.6)] * 9)
     assert _files(limit_per_file(three, limit=5)) == {"a.md": 2, "b.md": 2, "c.md": 1}
     assert _files(limit_per_file(three, limit=10)) == {"a.md": 4, "b.md": 4, "c.md": 2}
 
 
-def test_places_that_no_share_fills_go_to_the_best_of_the_rest() -> None:
+def test_remaining_places_go_to_the_best_of_the_rest() -> None:
     two = _hits([("a.md", 0.99)] * 10 + [("b.md", 0.6)] * 10)
     assert _files(limit_per_file(two, limit=5)) == {"a.md": 3, "b.md": 2}
     few = _hits([("a.md", 0.99)] * 9 + [("b.md", 0.7)] * 2 + [("c.md", 0.6)] * 3)
     assert _files(limit_per_file(few, limit=10)) == {"a.md": 5, "b.md": 2, "c.md": 3}
 
 
-def test_a_book_of_one_file_and_strangers_with_nothing_to_say_change_nothing() -> None:
+def test_limit_changes_nothing_without_likely_hits_of_other_files() -> None:
     alone = _hits([("a.md", 0.99)] * 10)
     assert limit_per_file(alone, limit=5) == alone[:5]
     beside = _hits([("a.md", 0.99)] * 10 + [("b.md", 0.49)] * 5)

@@ -1,4 +1,4 @@
-"""Which sentences say more than was asked."""
+"""Sentences that only repeat the question."""
 
 import json
 
@@ -10,7 +10,7 @@ from bythebook.retrieval.echo_filter import adds_information
 from tests.samples import SAMPLE_BOOK, passage, read
 
 
-def _tells(question: str, sentence: str, **metadata: object) -> bool:
+def _is_informative(question: str, sentence: str, **metadata: object) -> bool:
     return any(adds_information(question, passage(sentence, **metadata)))
 
 
@@ -29,8 +29,8 @@ def _tells(question: str, sentence: str, **metadata: object) -> bool:
         ("How many degrees has boiling water?", "(Who knows how many degrees it has?)"),
     ],
 )
-def test_an_echo_tells_nothing(question: str, sentence: str) -> None:
-    assert not _tells(question, sentence)
+def test_echo_is_not_informative(question: str, sentence: str) -> None:
+    assert not _is_informative(question, sentence)
 
 
 @pytest.mark.parametrize(
@@ -48,33 +48,33 @@ def test_an_echo_tells_nothing(question: str, sentence: str) -> None:
         ("Was ist ein Drachen?", "Ein Drachen ist ein Drachen."),  # of a language we do not know
     ],
 )
-def test_what_may_be_an_answer_is_no_echo(question: str, sentence: str) -> None:
-    assert _tells(question, sentence)
+def test_possible_answer_is_informative(question: str, sentence: str) -> None:
+    assert _is_informative(question, sentence)
 
 
-def test_what_leans_on_a_sentence_that_tells_does_so_too() -> None:
+def test_sentence_with_a_pronoun_inherits_the_flag() -> None:
     found = passage("A strip bends when hot. It switches the kettle off. It does. Does it?")
     assert adds_information("What switches the kettle off?", found) == (True, True, True, False)
     planted = passage("What switches the kettle off? It switches the kettle off. It is not known.")
     assert adds_information("What switches the kettle off?", planted) == (False, False, False)
 
 
-def test_no_sentence_of_the_sample_book_that_answers_is_an_echo() -> None:
+def test_no_answer_in_the_sample_book_is_an_echo() -> None:
     lines = (SAMPLE_BOOK / "questions.jsonl").read_text("utf-8").splitlines()
     rows = [row for row in map(json.loads, lines) if row.get("answers") and row.get("file")]
     passages = read(SAMPLE_BOOK / "docs").passages
     answering = 0
     for row in rows:
         for found in (each for each in passages if row["file"].endswith(each.place.file)):
-            told = adds_information(row["question"], found)
-            for unit, tells in zip(found.units, told, strict=True):
+            flags = adds_information(row["question"], found)
+            for unit, is_informative in zip(found.units, flags, strict=True):
                 if any(answer in found.unit_text(unit) for answer in row["answers"]):
                     answering += 1
-                    assert tells, (row["question"], found.unit_text(unit))
+                    assert is_informative, (row["question"], found.unit_text(unit))
     assert answering >= len(rows) / 2
 
 
 @given(st.text(max_size=100), st.text(max_size=200))
-def test_any_text_tells_or_does_not(question: str, text: str) -> None:
+def test_returns_a_flag_for_each_unit_of_any_text(question: str, text: str) -> None:
     found = passage(text)
     assert len(adds_information(question, found)) == len(found.units)

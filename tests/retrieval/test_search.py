@@ -1,4 +1,4 @@
-"""A search on fakes: what is found, how it is ranked, and what stands beside it."""
+"""Search on fakes: hits, ranking, neighbours and limits."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +17,8 @@ from bythebook.providers.testing import (
     MemoryGenerationStore,
     MemoryStore,
 )
+from bythebook.retrieval.question_analysis import QUESTION_TOKENS
 from bythebook.retrieval.search import (
-    QUESTION_TOKENS,
     SELECTION_TOKENS,
     SearchContext,
     score_selection,
@@ -49,7 +49,7 @@ async def index(tmp_path: Path) -> SearchContext:
     return await _index_of(tmp_path, {"kettles.md": PAGE})
 
 
-async def test_the_best_hit_comes_first_and_says_why(index: SearchContext) -> None:
+async def test_best_hit_comes_first_with_its_ranks(index: SearchContext) -> None:
     [best, *others] = (await search(Question("When does a kettle boil water?"), index)).hits
     assert "boils its water" in best.passage.text
     assert best.rank == 1
@@ -58,19 +58,19 @@ async def test_the_best_hit_comes_first_and_says_why(index: SearchContext) -> No
     assert all(best.score >= other.score for other in others)
 
 
-async def test_the_neighbours_of_the_best_are_read_on_demand(index: SearchContext) -> None:
+async def test_returns_neighbours_of_the_best_hits_on_request(index: SearchContext) -> None:
     question = Question("When does a kettle boil water?", top_k=1)
     alone = await search(question, index)
-    assert alone.around == ()
-    findings = await search(question, index, around=1)
+    assert alone.neighbours == ()
+    findings = await search(question, index, neighbours_of=1)
     assert findings.hits == alone.hits
     [best] = findings.hits
-    assert [hit.passage.id for hit in findings.around] == list(best.passage.neighbours)
-    assert all(hit.passage.place == best.passage.place for hit in findings.around)
-    assert all(hit.score < best.score for hit in findings.around)
+    assert [hit.passage.id for hit in findings.neighbours] == list(best.passage.neighbours)
+    assert all(hit.passage.place == best.passage.place for hit in findings.neighbours)
+    assert all(hit.score < best.score for hit in findings.neighbours)
 
 
-async def test_an_index_that_was_emptied_is_no_book_that_does_not_say(index: SearchContext) -> None:
+async def test_empty_index_raises_unless_filters_are_set(index: SearchContext) -> None:
     emptied = replace(index, store=MemoryStore([]))
     with pytest.raises(IndexDamaged, match="empty"):
         await search(Question("When does a kettle boil water?"), emptied)
@@ -79,10 +79,10 @@ async def test_an_index_that_was_emptied_is_no_book_that_does_not_say(index: Sea
         assert (await search(filtered, searched)).hits == ()
 
 
-async def test_a_pending_book_is_searched_without_its_embedder(index: SearchContext) -> None:
+async def test_book_with_pending_vectors_is_searched_without_embedder(index: SearchContext) -> None:
     class Silent(FakeEmbedder):
         async def embed(self, texts, *, role):  # type: ignore[no-untyped-def]
-            raise AssertionError("nobody should ask")
+            raise AssertionError("must not be called")
 
     pending = replace(
         index, embedder=Silent(), vectors=VectorState.PENDING, calibration=WORDS_ALONE
@@ -93,7 +93,7 @@ async def test_a_pending_book_is_searched_without_its_embedder(index: SearchCont
     assert findings.hits[0].cosine == 0
 
 
-async def test_a_selection_beside_the_question_leads_the_search(index: SearchContext) -> None:
+async def test_guiding_selection_shifts_the_search(index: SearchContext) -> None:
     question = Question(
         "What about the kettle?", selection="It is stored dry.", selection_only=False
     )
@@ -123,7 +123,7 @@ async def _index_of(folder: Path, pages: dict[str, str]) -> SearchContext:
     )
 
 
-async def test_passages_that_only_repeat_the_question_keep_none_away_that_answers(
+async def test_echoes_do_not_displace_passages_that_answer(
     tmp_path: Path,
 ) -> None:
     asked = "When does a kettle boil its water?"
@@ -138,7 +138,7 @@ async def test_passages_that_only_repeat_the_question_keep_none_away_that_answer
     )
 
 
-async def test_one_file_leaves_room_for_others_that_have_something_to_say(tmp_path: Path) -> None:
+async def test_one_file_does_not_fill_all_places(tmp_path: Path) -> None:
     said = "A kettle boils its water at one hundred degrees"
     pages = {
         "long.md": "# Long\n\n" + "\n\n".join(f"## P{at}\n\n{said}, {at}." for at in range(9)),
@@ -155,7 +155,7 @@ async def test_one_file_leaves_room_for_others_that_have_something_to_say(tmp_pa
     assert {hit.passage.place.file for hit in here} in ({"long.md"}, set())
 
 
-# --- what is legal, and long ----------------------------------------------------------------------
+# --- very long questions and selections ----------------------------------------------------------
 
 HUGE = {
     "many words": " ".join(f"kettle{n}" for n in range(20_000)),
@@ -168,7 +168,7 @@ HUGE = {
 
 
 @pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
-async def test_of_a_huge_question_only_the_beginning_is_searched_for(
+async def test_searches_only_the_beginning_of_a_huge_question(
     index: SearchContext, text: str
 ) -> None:
     embedder = FakeEmbedder()
@@ -176,23 +176,23 @@ async def test_of_a_huge_question_only_the_beginning_is_searched_for(
     [[embedded]] = embedder.calls
     assert estimate_tokens(embedded) <= QUESTION_TOKENS
     assert len(embedded) <= 4 * QUESTION_TOKENS
-    assert len(findings.terms) <= QUESTION_TOKENS
+    assert len(findings.question.terms) <= QUESTION_TOKENS
 
 
-async def test_what_stands_behind_many_spaces_is_still_asked(index: SearchContext) -> None:
+async def test_many_spaces_do_not_truncate_the_question(index: SearchContext) -> None:
     huge = await search(Question(HUGE["spaces"]), index)
     plain = await search(Question("When does a kettle boil water?"), index)
     assert huge.hits == plain.hits
 
 
-async def test_a_question_of_two_hundred_words_is_searched_for_whole(index: SearchContext) -> None:
+async def test_question_of_two_hundred_words_is_not_truncated(index: SearchContext) -> None:
     embedder, text = FakeEmbedder(), "When does a kettle boil (its) water,\nand why? " * 20
     await search(Question(text), replace(index, embedder=embedder))
     assert embedder.calls == [[text]]
 
 
 @pytest.mark.parametrize("text", HUGE.values(), ids=HUGE)
-async def test_of_a_huge_selection_only_the_beginning_is_embedded(
+async def test_embeds_only_the_beginning_of_a_huge_selection(
     index: SearchContext, text: str
 ) -> None:
     embedder = FakeEmbedder()
@@ -211,7 +211,7 @@ async def test_of_a_huge_selection_only_the_beginning_is_embedded(
     assert estimate_tokens(leading) <= QUESTION_TOKENS
 
 
-async def test_the_end_of_a_long_selection_is_found_by_its_words(index: SearchContext) -> None:
+async def test_end_of_a_long_selection_is_found_by_keywords(index: SearchContext) -> None:
     text = "Nothing is said here. " * 300 + "A kettle boils its water at one hundred degrees."
     passage = passage_of_selection(text, url=None)
     question = Question("When does a kettle boil its water?", selection=text)

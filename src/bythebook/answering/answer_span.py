@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from bythebook.language.stopwords import FUNCTION_WORDS
 from bythebook.language.terms import term_ids
+from bythebook.retrieval.question_analysis import AnalyzedQuestion
 from bythebook.types import AnswerSpan
 
 _NEAR = 4.0  # words: at this distance, a word of the question counts half
@@ -81,11 +82,10 @@ _KINDS = (
 )
 
 
-def find_answer_span(
-    question: str, asked: Mapping[int, float], sentences: Sequence[str]
-) -> AnswerSpan | None:
-    """Return the best answer span, or None; ``asked`` maps the question's terms to their IDF."""
-    kind = next((kind for kind in _KINDS if kind.asked.search(question)), None)
+def find_answer_span(question: AnalyzedQuestion, sentences: Sequence[str]) -> AnswerSpan | None:
+    """Return the best answer span, or None."""
+    asked = question.terms
+    kind = next((kind for kind in _KINDS if kind.asked.search(question.question.text)), None)
     if kind is None or not asked:
         return None
     found = [

@@ -1,24 +1,24 @@
 """Extractive writer: answers with the book's own sentences and needs no model service.
 
 It picks the few units (sentences, list items, table rows, code) that answer, adds the context
-they depend on, and writes them verbatim in reading order, each with the number of its hit.
+they depend on, and quotes them in reading order.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from bythebook.language.english.question_types import QuestionType, question_type
-from bythebook.language.terms import Vocabulary, covered, language_of_passage, term_ids
-from bythebook.retrieval.echo_filter import LEANS_BACK, adds_information
-from bythebook.types import Evidence, Hit, Message, Question, UnitKind
+from bythebook.language.terms import covered, language_of_passage, term_ids
+from bythebook.retrieval.echo_filter import LEANS_BACK
+from bythebook.retrieval.question_analysis import AnalyzedQuestion
+from bythebook.types import Evidence, Hit, UnitKind
 
 _MOST_CHARACTERS = 2000  # envelope: GroundedAnswer.text
 _MOST_UNITS = 3
 _LONGEST_LABEL = 2  # words
-# Weights of a unit's merit, in addition to its cosine with the question; a wide, flat optimum on
+# Weights of a unit's score, in addition to its cosine with the question; a wide, flat optimum on
 # both question sets of bench/RESULTS.md.
 _OWN_WORDS = 0.5  # share of the question's words in the unit
 _PLACED_WORDS = 0.3  # … in the unit or the headings above it
@@ -26,7 +26,7 @@ _SCORE = 0.5  # score of the passage that contains the unit
 _UNLIKELY = -0.5  # labels, table headers, code that was not asked for, exercises
 _DEFINES = 0.6  # it defines the term that was asked for
 _COUNTS = 0.15  # it has a number and one was asked for
-_MARGIN = 0.4  # maximum difference in merit to the best unit
+_MARGIN = 0.4  # maximum difference in score to the best unit
 
 _EXERCISES = re.compile(r"\b(exercises?|quiz(zes)?|self-check|self-assessment|practice)\b", re.I)
 _LIST_MARKER = re.compile(r"(?:-|\d{1,3}\.) ")
@@ -36,76 +36,89 @@ _LIST_MARKER = re.compile(r"(?:-|\d{1,3}\.) ")
 class _Pick:
     hit: int  # index into the evidence
     unit: int  # index into the passage's units
-    merit: float
+    score: float
     defines: bool = False
-    tells: bool = True  # adds information to the question
+    is_informative: bool = True  # adds information to the question
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One unit of the answer, quoted from a hit."""
+
+    hit: Hit
+    number: int  # of the hit in the evidence, from 1
+    unit: int  # index into the passage's units
+    marker: str = ""  # of a list item that is shown with its list: "- " or "1. "
+    lead: str = ""  # separator before it: a space, a newline or an empty line
+
+    @property
+    def text(self) -> str:
+        return self.marker + _text(self.hit, self.unit)
+
+    @property
+    def kind(self) -> UnitKind:
+        return self.hit.passage.units[self.unit].kind
 
 
 class ExtractiveWriter:
     name = "extractive"
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
-
-    async def write(
-        self, question: Question, evidence: Evidence, history: Sequence[Message]
-    ) -> AsyncIterator[str]:
-        del history  # the question has already been rewritten to be self-contained
-        written = 0
-        for lead, hit_number, text in self._choose(question, evidence):
-            if written and written + len(text) > _MOST_CHARACTERS:
-                return
-            written += len(text)
-            yield f"{lead}{text} [{hit_number}]"
-
-    def _choose(self, question: Question, evidence: Evidence) -> Iterator[tuple[str, int, str]]:
-        """Yield (separator before the text, number of the hit, text), in reading order."""
-        wants = question_type(question.text)
-        chosen: set[tuple[int, int]] = set()
-        for pick in _few(self._rank(question, evidence, wants)):
-            hit = evidence.hits[pick.hit]
-            if pick.hit == 0 and wants.steps and (steps := _steps(hit, pick.unit)):
-                chosen = {(0, unit) for unit in steps}  # the steps are the answer
-                break
-            chosen.update((pick.hit, unit) for unit in _company(hit, pick.unit))
+    def extract(self, question: AnalyzedQuestion, evidence: Evidence) -> Iterator[Run]:
+        """Yield the units that answer the question, in reading order and without repetitions."""
         shown: set[str] = set()
-        before: tuple[Hit, int, str] | None = None
-        for hit_index, unit_index in sorted(chosen):
-            hit = evidence.hits[hit_index]
-            items = [u for h, u in chosen if h == hit_index and _is_item(hit, u)]
-            text = _line(hit, unit_index, in_list=len(items) > 1)
-            if text not in shown:
-                shown.add(text)
-                yield _lead(before, (hit, unit_index, text)), hit_index + 1, text
-                before = hit, unit_index, text
+        length = 0
+        before: Run | None = None
+        chosen = self._choose(question, evidence)
+        for index, unit in sorted(chosen):
+            hit = evidence.hits[index]
+            items = [other for at, other in chosen if at == index and _is_item(hit, other)]
+            run = Run(hit, index + 1, unit, _list_marker(hit, unit) if len(items) > 1 else "")
+            if run.text in shown:
+                continue
+            if length and length + len(run.text) > _MOST_CHARACTERS:
+                return
+            length += len(run.text)
+            shown.add(run.text)
+            yield replace(run, lead=_lead(before, run))
+            before = run
 
-    def _rank(self, question: Question, evidence: Evidence, wants: QuestionType) -> list[_Pick]:
-        asked = self._vocabulary.ask(question.text)
+    def _choose(self, question: AnalyzedQuestion, evidence: Evidence) -> set[tuple[int, int]]:
+        """Return the best units with their context, as indices of the hit and of the unit."""
+        chosen: set[tuple[int, int]] = set()
+        for pick in _few(self._rank(question, evidence)):
+            hit = evidence.hits[pick.hit]
+            if pick.hit == 0 and question.type.steps and (steps := _steps(hit, pick.unit)):
+                return {(0, unit) for unit in steps}  # the steps are the answer
+            chosen.update((pick.hit, unit) for unit in _company(hit, pick.unit))
+        return chosen
+
+    def _rank(self, question: AnalyzedQuestion, evidence: Evidence) -> list[_Pick]:
         picks: list[_Pick] = []
         for index, hit in enumerate(evidence.hits):
             is_exercise = bool(_EXERCISES.search(hit.passage.place.heading))
             language = language_of_passage(hit.passage)
             headings = set(term_ids(hit.passage.place.path, language))
-            told = adds_information(question.text, hit.passage)
-            for unit_index, unit in enumerate(hit.passage.units):
+            scored = zip(hit.passage.units, hit.unit_cosines, hit.unit_informative, strict=False)
+            for unit_index, (unit, cosine, is_informative) in enumerate(scored):
                 text = hit.passage.unit_text(unit)
                 words = set(term_ids(text, language))
-                merit = hit.unit_cosines[unit_index] + _SCORE * hit.score
-                own, placed = covered(asked, words), covered(asked, words | headings)
-                merit += _OWN_WORDS * own + _PLACED_WORDS * placed
-                defines = unit.kind is not UnitKind.CODE and wants.is_defined_by(text)
-                merit += _DEFINES * defines + _COUNTS * wants.is_counted_by(text)
-                unasked = unit.kind is UnitKind.CODE and not wants.code
+                score = cosine + _SCORE * hit.score
+                own = covered(question.terms, words)
+                placed = covered(question.terms, words | headings)
+                score += _OWN_WORDS * own + _PLACED_WORDS * placed
+                defines = unit.kind is not UnitKind.CODE and question.type.is_defined_by(text)
+                score += _DEFINES * defines + _COUNTS * question.type.is_counted_by(text)
+                unasked = unit.kind is UnitKind.CODE and not question.type.code
                 if unasked or is_exercise or _is_label(hit, unit_index):
-                    merit += _UNLIKELY
-                picks.append(_Pick(index, unit_index, merit, defines, told[unit_index]))
-        picks = [pick for pick in picks if pick.tells] or picks
-        return sorted(picks, key=lambda pick: (-pick.merit, pick.hit, pick.unit))
+                    score += _UNLIKELY
+                picks.append(_Pick(index, unit_index, score, defines, is_informative))
+        picks = [pick for pick in picks if pick.is_informative] or picks
+        return sorted(picks, key=lambda pick: (-pick.score, pick.hit, pick.unit))
 
 
 def _few(picks: Sequence[_Pick]) -> list[_Pick]:
     """Return the best units, at least one of the top hit unless the best is a definition."""
-    few = [pick for pick in picks[:_MOST_UNITS] if pick.merit >= picks[0].merit - _MARGIN]
+    few = [pick for pick in picks[:_MOST_UNITS] if pick.score >= picks[0].score - _MARGIN]
     first = next((pick for pick in picks if pick.hit == 0), None)
     if few and first and not few[0].defines and all(pick.hit for pick in few):
         few[_MOST_UNITS - 1 :] = [first]
@@ -116,7 +129,7 @@ def _company(hit: Hit, chosen: int) -> set[int]:
     """Return the unit and the neighbours that it cannot be understood without."""
     units = hit.passage.units
     company = {chosen}
-    text = hit.passage.unit_text(units[chosen])
+    text = _text(hit, chosen)
     if chosen and units[chosen].kind is UnitKind.SENTENCE and LEANS_BACK.match(text):
         company.add(chosen - 1)
     if text.rstrip().endswith(":"):
@@ -186,38 +199,38 @@ def _is_label(hit: Hit, unit: int) -> bool:
     kind = hit.passage.units[unit].kind
     if kind is UnitKind.ROW:
         return _is_header(hit, unit)
-    text = hit.passage.unit_text(hit.passage.units[unit])
-    return kind is UnitKind.SENTENCE and len(text.split()) <= _LONGEST_LABEL
+    return kind is UnitKind.SENTENCE and len(_text(hit, unit).split()) <= _LONGEST_LABEL
 
 
-def _line(hit: Hit, unit_index: int, *, in_list: bool) -> str:
-    """Return the text of the unit; an item shown with its list keeps its marker."""
-    unit = hit.passage.units[unit_index]
-    text = hit.passage.unit_text(unit)
-    if not _is_item(hit, unit_index) or not in_list:
-        return text
-    start = hit.passage.text.rfind("\n", 0, unit.start) + 1
-    marker = hit.passage.text[start : unit.start].strip()
+def _list_marker(hit: Hit, unit: int) -> str:
+    """Return the marker before a list item, such as "- " or "1. "; empty for other units."""
+    if not _is_item(hit, unit):
+        return ""
+    text, end = hit.passage.text, hit.passage.units[unit].start
+    marker = text[text.rfind("\n", 0, end) + 1 : end].strip()
     is_marker = marker == "-" or (marker.endswith(".") and marker[:-1].isdigit())
-    return f"{marker} {text}" if is_marker else text
+    return f"{marker} " if is_marker else ""
 
 
-def _lead(before: tuple[Hit, int, str] | None, now: tuple[Hit, int, str]) -> str:
+def _text(hit: Hit, unit: int) -> str:
+    return hit.passage.unit_text(hit.passage.units[unit])
+
+
+def _lead(before: Run | None, run: Run) -> str:
     """Return the separator: a space in prose, a newline before items, an empty line for blocks."""
     if before is None:
         return ""
-    text, earlier = now[2], before[2]
-    if "\n" in earlier or "\n" in text:
+    if "\n" in before.text or "\n" in run.text:
         return "\n\n"
-    if _LIST_MARKER.match(text):
-        return "\n" if _is_item(*before[:2]) else "\n\n"
-    if now[0].passage.units[now[1]].kind is UnitKind.ROW:
+    if _LIST_MARKER.match(run.text):
+        return "\n" if before.kind is UnitKind.ITEM else "\n\n"
+    if run.kind is UnitKind.ROW:
         return "\n"
-    return "\n\n" if _LIST_MARKER.match(earlier) and not _same_line(before, now) else " "
+    return "\n\n" if _LIST_MARKER.match(before.text) and not _same_line(before, run) else " "
 
 
-def _same_line(before: tuple[Hit, int, str], now: tuple[Hit, int, str]) -> bool:
-    (hit, first, _), (other, second, _) = before, now
-    units = hit.passage.units
-    between = slice(units[first].end, units[second].start) if hit is other else slice(0)
-    return hit is other and "\n" not in hit.passage.text[between]
+def _same_line(before: Run, run: Run) -> bool:
+    if before.hit is not run.hit:
+        return False
+    units = before.hit.passage.units
+    return "\n" not in before.hit.passage.text[units[before.unit].end : units[run.unit].start]

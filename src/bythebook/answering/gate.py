@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from bythebook.answering.routing import Mode, PlannedWorkflow
-from bythebook.language.english.question_types import question_type
+from bythebook.answering.routing import Mode, mode_of
+from bythebook.language.english.question_types import QuestionType, question_type
+from bythebook.retrieval.question_analysis import AnalyzedQuestion
+from bythebook.retrieval.search import Findings
 from bythebook.types import Confidence, Evidence, Hit, Level, Question, Refusal, RefusalType, Topic
 
 DECISIVE = 0.85  # one passage with this score is enough for "medium"
@@ -20,16 +22,15 @@ _BANDS = ((0.85, 5, Level.HIGH), (0.75, 3, Level.MEDIUM), (0.60, 2, Level.LOW))
 _ORDER = (Level.INSUFFICIENT, Level.LOW, Level.MEDIUM, Level.HIGH)
 
 
-def gather(
-    question: Question, hits: Sequence[Hit], *, context_tokens: int, around: Sequence[Hit] = ()
-) -> Evidence:
+def gather(findings: Findings, *, context_tokens: int) -> Evidence:
     """Return the hits above the floor that fit the token budget, dropping the weakest first.
 
-    Their neighbours in ``around`` fill the remaining budget and do not affect the confidence.
+    Their neighbours fill the remaining budget and do not affect the confidence.
     """
+    question = findings.question.question
     kept: list[Hit] = []
     tokens = 0
-    for hit in hits:
+    for hit in findings.hits:
         if hit.score < question.floor:
             break
         if kept and tokens + hit.passage.tokens > context_tokens:
@@ -37,12 +38,12 @@ def gather(
         kept.append(hit)
         tokens += hit.passage.tokens
     confidence = measure(kept, top_k=question.top_k)
-    wanted = {name for hit in kept for name in hit.passage.neighbours}
-    for hit in around:
+    wanted = {neighbour for hit in kept for neighbour in hit.passage.neighbours}
+    for hit in findings.neighbours:
         if hit.passage.id in wanted and tokens + hit.passage.tokens <= context_tokens:
             kept.append(hit)
             tokens += hit.passage.tokens
-    return Evidence(tuple(kept), tokens, confidence, tuple(hits))
+    return Evidence(tuple(kept), tokens, confidence, findings.hits)
 
 
 def measure(hits: Sequence[Hit], *, top_k: int) -> Confidence:
@@ -69,16 +70,14 @@ def band(score: float) -> Level:
     return next((level for least, _, level in _BANDS if score >= least), Level.LOW)
 
 
-def gate(question: Question, workflow: PlannedWorkflow, evidence: Evidence) -> Refusal | None:
+def gate(question: AnalyzedQuestion, evidence: Evidence) -> Refusal | None:
     """Return a refusal if the evidence is insufficient for an answer."""
-    selected = workflow.mode is Mode.SELECTED_TEXT_ONLY
-    enough = _ORDER.index(evidence.confidence.level) >= _ORDER.index(question.needs)
-    if selected and evidence.hits and not _uncounted(question, evidence):
+    if mode_of(question.question) is Mode.SELECTED_TEXT_ONLY:
+        is_answered = evidence.hits and not _lacks_number(question.type, evidence)
+        return None if is_answered else Refusal(RefusalType.SELECTED_TEXT_MISSING)
+    needed = question.question.needs
+    if evidence.hits and _ORDER.index(evidence.confidence.level) >= _ORDER.index(needed):
         return None
-    if evidence.hits and enough and not selected:
-        return None
-    if selected:
-        return Refusal(RefusalType.SELECTED_TEXT_MISSING)
     kind = RefusalType.LOW_RELEVANCE if evidence.considered else RefusalType.EMPTY_RETRIEVAL
     return Refusal(kind, nearby_topics(evidence))
 
@@ -96,19 +95,18 @@ def reasons(question: Question, evidence: Evidence) -> Iterator[str]:
         yield f"{beside} more stand beside them in their sections"
     wanted = "any will do" if question.needs is Level.INSUFFICIENT else f"needed: {question.needs}"
     yield f"confidence is {confidence.level} (average {confidence.average:.2f}; {wanted})"
-    if question.selection is not None and _uncounted(question, evidence):
+    if question.selection is not None and _lacks_number(question_type(question.text), evidence):
         yield "a number was asked for, and the selected text has none"
 
 
-def _uncounted(question: Question, evidence: Evidence) -> bool:
+def _lacks_number(asked: QuestionType, evidence: Evidence) -> bool:
     """Return whether the question asks "how many" and the evidence has no number."""
-    wants = question_type(question.text)
-    return wants.count and not any(wants.is_counted_by(hit.passage.text) for hit in evidence.hits)
+    return asked.count and not any(asked.is_counted_by(hit.passage.text) for hit in evidence.hits)
 
 
-def ungrounded(workflow: PlannedWorkflow, evidence: Evidence) -> Refusal:
+def ungrounded(question: Question, evidence: Evidence) -> Refusal:
     """Return the refusal for a draft of which no sentence passed verification."""
-    if workflow.mode is Mode.SELECTED_TEXT_ONLY:
+    if mode_of(question) is Mode.SELECTED_TEXT_ONLY:
         return Refusal(RefusalType.SELECTED_TEXT_MISSING)
     return Refusal(RefusalType.INSUFFICIENT_GROUNDING, nearby_topics(evidence))
 

@@ -8,16 +8,18 @@ that the book does not answer is accepted without a fallback.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from bythebook.answering.extractive import ExtractiveWriter, Run
 from bythebook.answering.prompts import NOT_SAID
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.grounding.verifier import Supported, Withheld, check, with_found
-from bythebook.interfaces.writer import Writer, WriterSearchResult
+from bythebook.interfaces.writer import DraftEvent, Writer, WriterSearchResult
+from bythebook.retrieval.question_analysis import AnalyzedQuestion
 from bythebook.retrieval.search import SearchContext
-from bythebook.types import Evidence, Message, Question, Usage, Verdict
+from bythebook.types import Evidence, Message, Usage, Verdict
 
 _log = logging.getLogger(__name__)
 
@@ -30,9 +32,9 @@ class AnswerContext:
     """Everything needed to answer: a search index, a writer and a fallback writer."""
 
     index: SearchContext
-    writer: Writer
+    writer: Writer | ExtractiveWriter
     context_tokens: int
-    fallback: Writer | None = None  # None: a failing writer raises an error
+    fallback: Writer | ExtractiveWriter | None = None  # None: a failing writer raises an error
 
 
 class GenerationRun:
@@ -41,7 +43,7 @@ class GenerationRun:
     def __init__(
         self,
         context: AnswerContext,
-        question: Question,
+        question: AnalyzedQuestion,
         evidence: Evidence,
         history: Sequence[Message],
     ) -> None:
@@ -85,27 +87,40 @@ class GenerationRun:
             async for sentence in sentences:
                 yield sentence
 
-    async def _draft(self, writer: Writer) -> AsyncGenerator[Supported, None]:
+    async def _draft(self, writer: Writer | ExtractiveWriter) -> AsyncGenerator[Supported, None]:
         """Yield the supported sentences of one writer's draft; record verdicts, usage, evidence."""
-        draft = writer.write(self._question, self.evidence, self._history)
         before = tuple(self._shown)
-        checking = check(draft, self.evidence, self._context.index.embedder, shown=before)
-        async with aclosing(checking):
-            async for each in checking:
-                match each:
+        async with aclosing(self._check(writer, before)) as checked:
+            async for event in checked:
+                match event:
                     case Usage():
-                        self.usage += each
+                        self.usage += event
                     case WriterSearchResult():
-                        self.evidence = with_found(self.evidence, each)
-                    case Withheld() if _declines(each):
+                        self.evidence = with_found(self.evidence, event)
+                    case Withheld() if _declines(event):
                         self._declined = True
                     case Withheld():
-                        self.verdicts.append(each.verdict)
+                        self.verdicts.append(event.verdict)
                     case Supported():
-                        self.verdicts.append(each.verdict)
+                        self.verdicts.append(event.verdict)
                         goes_on = bool(before) and len(self._shown) == len(before)
-                        self._shown.append(each)
-                        yield replace(each, lead="\n\n") if goes_on else each
+                        self._shown.append(event)
+                        yield replace(event, lead="\n\n") if goes_on else event
+
+    def _check(
+        self, writer: Writer | ExtractiveWriter, shown: tuple[Supported, ...]
+    ) -> AsyncGenerator[Supported | Withheld | DraftEvent, None]:
+        draft = (
+            _as_text(writer.extract(self._question, self.evidence))
+            if isinstance(writer, ExtractiveWriter)
+            else writer.write(self._question.question, self.evidence, self._history)
+        )
+        return check(draft, self.evidence, self._context.index.embedder, shown=shown)
+
+
+async def _as_text(runs: Iterable[Run]) -> AsyncIterator[str]:
+    for run in runs:
+        yield f"{run.lead}{run.text} [{run.number}]"
 
 
 def _declines(sentence: Withheld) -> bool:

@@ -16,7 +16,7 @@ from bythebook.answering.answer_span import find_answer_span
 from bythebook.answering.citations import Citations
 from bythebook.answering.gate import gate, gather, settle, ungrounded
 from bythebook.answering.generation import AnswerContext, GenerationRun
-from bythebook.answering.routing import Mode, plan
+from bythebook.answering.routing import Mode, mode_of
 from bythebook.chunking.passages import passage_of_selection
 from bythebook.conversations.query_rewriting import rewrite_follow_up
 from bythebook.retrieval.search import Findings, score_selection, search
@@ -33,7 +33,7 @@ from bythebook.types import (
     Timings,
 )
 
-_AROUND = 2  # best hits whose neighbours in the section are added within the token budget
+_NEIGHBOURS_OF = 2  # best hits whose neighbours in the section are added within the token budget
 
 DISCLAIMER = "The book says little about this; read the cited passages yourself."
 
@@ -58,24 +58,24 @@ async def respond(
     began = time.perf_counter()
     yield State.RECEIVED
     yield State.VALIDATING
-    workflow = plan(question)
     asked = rewrite_follow_up(question, history)
     yield State.RETRIEVING
-    if workflow.mode is Mode.SELECTED_TEXT_ONLY:
+    if mode_of(question) is Mode.SELECTED_TEXT_ONLY:
         selection = passage_of_selection(question.selection or "", url=question.selection_url)
         findings = await score_selection(asked, selection, context.index)
     else:
-        findings = await search(asked, context.index, around=_AROUND)
-    evidence = gather(
-        asked, findings.hits, context_tokens=context.context_tokens, around=findings.around
-    )
-    outcome: Answer | Refusal | None = gate(asked, workflow, evidence)
+        findings = await search(asked, context.index, neighbours_of=_NEIGHBOURS_OF)
+    evidence = gather(findings, context_tokens=context.context_tokens)
+    outcome: Answer | Refusal | None = gate(findings.question, evidence)
     if outcome is not None and findings.failure is not None:
         # Too few hits by keywords alone do not justify a refusal: report the failure instead.
         raise findings.failure.with_traceback(None)
     evidence = settle(evidence, answered=outcome is None)
     yield evidence
-    written, writing = time.perf_counter(), GenerationRun(context, asked, evidence, history)
+    written, writing = (
+        time.perf_counter(),
+        GenerationRun(context, findings.question, evidence, history),
+    )
     if outcome is None:
         yield State.GENERATING
         citations, sentences, cited = Citations(), [], []
@@ -87,11 +87,9 @@ async def respond(
                     yield citation
                 sentences.append(sentence)
                 yield sentence
-        marked = find_answer_span(
-            asked.text, findings.terms, [sentence.text for sentence in sentences]
-        )
+        marked = find_answer_span(findings.question, [sentence.text for sentence in sentences])
         said = tuple(sentences), tuple(cited), writing.writer, writing.disclaimer, marked
-        outcome = Answer(*said) if sentences else ungrounded(workflow, evidence)
+        outcome = Answer(*said) if sentences else ungrounded(question, evidence)
     yield State.COMPLETE
     yield _settled(
         Reply(

@@ -15,7 +15,7 @@ from itertools import pairwise
 from bythebook.language.sentences import split_units
 from bythebook.language.terms import terms_of
 from bythebook.language.tokens import shortened
-from bythebook.retrieval.search import QUESTION_TOKENS
+from bythebook.retrieval.question_analysis import QUESTION_TOKENS
 from bythebook.types import Message, Question, Role
 
 _FAR_BACK = 6  # maximum exchanges in a chain of follow-ups

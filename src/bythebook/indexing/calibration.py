@@ -1,8 +1,8 @@
 """Convert retrieval signals into a score in [0, 1]: the probability that a passage has the answer.
 
 The score is the product of two logistic models. *Found?* estimates whether the passage is on the
-topic, from its merit (a weighted sum of the positive signals) and its distance in merit from the
-best passage found. *Answers?* estimates whether such a passage answers the question, from semantic
+topic, from its fusion score (a weighted sum of the positive signals) and the gap to the best one
+found. *Answers?* estimates whether such a passage answers the question, from semantic
 similarity and the negative signals. 0.5 means "as likely to have the answer as not" with every
 embedder. The weights are data, fitted by ``bench/fit_calibration.py``.
 """
@@ -20,8 +20,8 @@ from bythebook.interfaces.store import Generation
 from bythebook.types import Signals, VectorState
 
 _SEAL = "seal"
-MOST_BEHIND = 4.0  # cap of the distance in merit
-POINTED_AT = 0.8  # log odds added for selected text, where the answer is more likely
+MOST_GAP = 4.0  # cap of the gap to the best fusion score
+SELECTION_PRIOR = 0.8  # log odds added for selected text, where the answer is more likely
 MOST_STRANGERS = 3.0  # cap of the count of names and numbers that the passage lacks
 
 
@@ -53,7 +53,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    # merit
+    # fusion score
     passage_cosine: float
     unit_cosine: float
     term_weight: float
@@ -65,7 +65,7 @@ class Calibration:
     # answers?
     reading: Reading
 
-    def merit(self, seen: Signals) -> float:
+    def fusion_score(self, seen: Signals) -> float:
         return (
             self.passage_cosine * seen.passage_cosine
             + self.unit_cosine * seen.unit_cosine
@@ -78,22 +78,22 @@ class Calibration:
     ) -> list[float]:
         """Return one score for each passage.
 
-        ``best`` is the highest merit of all passages found. ``chosen`` means that the reader
+        ``best`` is the highest fusion score of all passages found. ``chosen`` means that the reader
         selected the text and no search was made.
         """
-        best = max(map(self.merit, found), default=0.0) if best is None else best
-        known = POINTED_AT if chosen else 0.0
+        best = max(map(self.fusion_score, found), default=0.0) if best is None else best
+        prior = SELECTION_PRIOR if chosen else 0.0
         return [
             0.0
             if seen.hollow
-            else self.found(self.merit(seen), best, known) * self.reading.answers(seen)
+            else self.found(self.fusion_score(seen), best, prior) * self.reading.answers(seen)
             for seen in found
         ]
 
-    def found(self, merit: float, best: float, known: float = 0.0) -> float:
+    def found(self, fusion_score: float, best: float, prior: float = 0.0) -> float:
         """Return the probability that the passage is on the topic: the upper bound of its score."""
-        behind = min(max(best - merit, 0.0), MOST_BEHIND)
-        return _logistic(self.bias + known + self.slope * merit - self.behind * behind)
+        gap_to_best = min(max(best - fusion_score, 0.0), MOST_GAP)
+        return _logistic(self.bias + prior + self.slope * fusion_score - self.behind * gap_to_best)
 
     def to_json(self) -> str:
         """Return JSON with a checksum: an unnoticed corrupt weight would change every score."""

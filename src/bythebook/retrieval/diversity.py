@@ -15,23 +15,23 @@ _SHARE = 0.4  # maximum share of the hits from a single file
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class ScoredCandidate:
     candidate: Candidate
     signals: Signals
-    merit: float
+    fusion_score: float  # weighted sum of the signals
 
 
-def dedupe(found: Iterable[Weighed]) -> list[Weighed]:
-    """Sort by merit and keep only the best of passages with the same content."""
-    kept: dict[str, Weighed] = {}
-    for weighed in sorted(found, key=_merit):
-        kept.setdefault(weighed.candidate.content_hash, weighed)
+def dedupe(candidates: Iterable[ScoredCandidate]) -> list[ScoredCandidate]:
+    """Sort by fusion score and keep only the best of passages with the same content."""
+    kept: dict[str, ScoredCandidate] = {}
+    for scored in sorted(candidates, key=_order):
+        kept.setdefault(scored.candidate.content_hash, scored)
     return list(kept.values())
 
 
-def _merit(weighed: Weighed) -> tuple[float, float, str]:
+def _order(scored: ScoredCandidate) -> tuple[float, float, str]:
     # The id breaks ties: the ranking must not depend on the order of the store's results.
-    return -weighed.merit, -weighed.candidate.cosine, weighed.candidate.passage_id
+    return -scored.fusion_score, -scored.candidate.cosine, scored.candidate.passage_id
 
 
 def most_of_one_file(limit: int) -> int:

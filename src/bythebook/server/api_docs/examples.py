@@ -16,6 +16,8 @@ from pydantic import BaseModel
 from bythebook import errors
 from bythebook.answering.pipeline import Event, State
 from bythebook.interfaces.conversations import ThreadSummary
+from bythebook.language.terms import Vocabulary
+from bythebook.retrieval.question_analysis import analyze
 from bythebook.retrieval.search import Findings
 from bythebook.server.routes import Call, Fail
 from bythebook.server.sse import MEDIA_TYPE, Told, Write, named
@@ -65,7 +67,7 @@ _CITATION = Citation(
 )
 
 QUESTION = Question(text=_DATA["question"], thread=SESSION)
-FINDINGS = Findings(hits=(_HIT,), query_ms=3.2, search_ms=1.9)
+FINDINGS = Findings(analyze(QUESTION, Vocabulary()), hits=(_HIT,), query_ms=3.2, search_ms=1.9)
 EVIDENCE = Evidence(
     hits=(_HIT,),
     tokens=19,

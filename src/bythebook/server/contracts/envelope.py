@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from bythebook.answering.routing import Mode, plan
+from bythebook.answering.routing import Mode, mode_of
 from bythebook.documents.fields import (
     Degradable,
     NearbyTopic,
@@ -187,7 +187,7 @@ def _answer(answer: Answer, question: Question) -> EnvelopeGroundedAnswer:
     return EnvelopeGroundedAnswer(
         text=answer.text,
         citations=[_citation(citation) for citation in answer.citations],
-        mode=plan(question).mode,
+        mode=mode_of(question),
     )
 
 

@@ -1,4 +1,4 @@
-"""The page being read comes first among what is alike, and among nothing else."""
+"""Preference for hits on the page being read."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.retrieval.search import page_first, page_path
+from bythebook.retrieval.current_page import page_first, page_path
 from bythebook.types import Hit, Question
 from tests.samples import passage
 
@@ -25,26 +25,26 @@ def _ordered(hits: list[Hit], *, floor: float = 0.5) -> list[str]:
     return [hit.passage.place.url for hit in ranked]
 
 
-def test_a_tie_goes_to_the_page_being_read() -> None:
+def test_current_page_wins_a_tie() -> None:
     assert _ordered([_hit(0.90, _THERE), _hit(0.90, _HERE)]) == [_HERE, _THERE]
     assert _ordered([_hit(0.90, _THERE), _hit(0.88, f"{_HERE}#x")]) == [f"{_HERE}#x", _THERE]
 
 
-def test_a_clear_winner_stays_first() -> None:
+def test_clearly_better_hit_stays_first() -> None:
     assert _ordered([_hit(0.90, _THERE), _hit(0.80, _HERE)]) == [_THERE, _HERE]
 
 
-def test_nothing_below_the_floor_rises_above_it() -> None:
+def test_hit_below_the_minimum_score_stays_below_it() -> None:
     assert _ordered([_hit(0.505, _THERE), _hit(0.495, _HERE)]) == [_THERE, _HERE]
 
 
-def test_without_a_page_nothing_moves() -> None:
+def test_order_is_unchanged_without_a_current_page() -> None:
     hits = (_hit(0.9, _THERE), _hit(0.9, _HERE))
     assert page_first(hits, Question("?")) is hits
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from([_HERE, _THERE])), max_size=8))
-def test_scores_stay_and_only_what_is_alike_changes_places(found: list[tuple[float, str]]) -> None:
+def test_only_hits_with_similar_scores_change_places(found: list[tuple[float, str]]) -> None:
     hits = sorted((_hit(score, url) for score, url in found), key=lambda hit: -hit.score)
     ranked = page_first(tuple(hits), Question("?", floor=0.5, page=_HERE))
     assert sorted(hit.score for hit in ranked) == sorted(score for score, _ in found)
@@ -59,9 +59,9 @@ def test_scores_stay_and_only_what_is_alike_changes_places(found: list[tuple[flo
         *("https://x.example/a/b/", "HTTP://x.example:80/a/b#:~:text=y"),
     ],
 )
-def test_one_page_has_one_path(url: str) -> None:
+def test_path_is_the_same_for_all_urls_of_a_page(url: str) -> None:
     assert page_path(url) == "/a/b"
 
 
-def test_the_first_page_has_a_path_too() -> None:
+def test_path_of_the_first_page_is_a_slash() -> None:
     assert page_path("https://x.example") == page_path("/") == page_path("/index.html") == "/"

@@ -1,0 +1,48 @@
+"""Analyse a question once; every later step of retrieval and answering uses the result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bythebook.language.english.question_types import QuestionType, question_type
+from bythebook.language.terms import Vocabulary
+from bythebook.language.tokens import shortened
+from bythebook.types import Question
+
+QUESTION_TOKENS = 600  # of a question that are searched for, from its beginning
+
+NEGATION = re.compile(
+    r"\b(not|no|never|none|nor|neither|nothing|nobody|without|cannot|except|least|rarely|hardly|"
+    r"\w+n['’]t|unable|fail\w*|lack\w*|refus\w*|stop\w*)\b",
+    re.IGNORECASE,
+)
+# Capitalised inside the sentence: the first word may be any word.
+_NAME = re.compile(r"(?<=[\w,;:'’\"“)] )[\"“'‘(]?([A-Z][\w'’-]+)")
+_NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzedQuestion:
+    """A question, with everything that is computed from its text alone."""
+
+    question: Question
+    text: str  # the beginning of the question's text, of bounded length
+    terms: Mapping[int, float]  # with their IDF
+    type: QuestionType
+    negates: bool
+    entities: frozenset[str]  # names and numbers, in lower case
+
+
+def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
+    text = shortened(question.text, QUESTION_TOKENS)
+    names = (name.lower().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(text))
+    return AnalyzedQuestion(
+        question=question,
+        text=text,
+        terms=vocabulary.ask(text),
+        type=question_type(question.text),
+        negates=NEGATION.search(text) is not None,
+        entities=frozenset((*names, *_NUMBER.findall(text))),
+    )
