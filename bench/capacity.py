@@ -1,8 +1,8 @@
-"""What a question and an open stream cost each part of the grown product.
+"""What a question and an open stream cost each part of the scaled-out deployment.
 
     python -m bench.capacity [--questions 400] [--streams 200] [--write]
 
-Starts the scaled-out deployment of ``tools/grown.py`` with the sample book, lets it idle, and asks
+Starts the scaled-out deployment of ``tools/local_deployment.py`` with the sample book, lets it idle, and asks
 new questions as the widget asks them: streamed, in a thread, with an ``Idempotency-Key`` and one of
 several API keys. For every service it records memory and CPU time, and for the database commits and
 storage, minus the idle load. Streams are held open by a writer that takes five seconds for a
@@ -30,7 +30,7 @@ import psycopg
 from bench.load import HERE, connections, family, unheard, write_section
 from tests.samples import SAMPLE_BOOK
 from tests.server.running_server import slow_server
-from tools.grown import House, running_house
+from tools.local_deployment import Deployment, running_deployment
 
 FIGURES = HERE / "capacity.json"
 COMMAND = "python -m bench.capacity --write"
@@ -87,27 +87,27 @@ class Moment:
     day_kb: float
 
     @classmethod
-    def of(cls, house: House) -> Moment:
+    def of(cls, deployment: Deployment) -> Moment:
         at = time.perf_counter()
-        spent = {name: sum(map(_worked_s, pids)) for name, pids in _pids(house).items()}
+        spent = {name: sum(map(_worked_s, pids)) for name, pids in _pids(deployment).items()}
         time.sleep(SETTLES_S)
-        with psycopg.connect(house.environment["DATABASE_URL"]) as connection:
+        with psycopg.connect(deployment.environment["DATABASE_URL"]) as connection:
             found = connection.execute(_DATABASE).fetchone()
         assert found is not None
         transactions, size, replies = found
         return cls(at, spent, transactions, (size - replies) / 1024, replies / 1024)
 
 
-def _pids(house: House) -> dict[str, list[int]]:
-    """Every process of the house; the like are one part."""
+def _pids(deployment: Deployment) -> dict[str, list[int]]:
+    """Every process of the deployment; the like are one part."""
     found: dict[str, list[int]] = {}
-    for name, part in house.parts.items():
+    for name, part in deployment.parts.items():
         kind = name.rstrip("123 ")
         found.setdefault(kind, []).extend(family(part.process.pid))
     return found
 
 
-def ask(house: House, questions: Sequence[str]) -> float:
+def ask(deployment: Deployment, questions: Sequence[str]) -> float:
     """How many seconds it took."""
 
     async def one(client: httpx.AsyncClient, mine: Sequence[str]) -> None:
@@ -120,12 +120,14 @@ def ask(house: House, questions: Sequence[str]) -> float:
 
     async def all_of_them() -> float:
         shares = [questions[n : n + PER_KEY] for n in range(0, len(questions), PER_KEY)]
-        keys = [await house.new_key() for _ in shares]
+        keys = [await deployment.new_key() for _ in shares]
         await asyncio.sleep(1)  # the servers read the keys twice a second
         began = time.perf_counter()
         for some, key in zip(shares, keys, strict=True):
             headers = {"Authorization": f"Bearer {key}"}
-            async with httpx.AsyncClient(base_url=house.url, headers=headers, timeout=60) as client:
+            async with httpx.AsyncClient(
+                base_url=deployment.url, headers=headers, timeout=60
+            ) as client:
                 await asyncio.gather(*(one(client, some[n::AT_ONCE]) for n in range(AT_ONCE)))
         return time.perf_counter() - began
 
@@ -137,15 +139,15 @@ def measure_questions(count: int) -> tuple[float, list[Part], Kept]:
     questions = unheard([json.loads(line)["question"] for line in lines])
     with (
         tempfile.TemporaryDirectory() as folder,
-        running_house(Path(folder), SAMPLE_BOOK / "docs") as house,
+        running_deployment(Path(folder), SAMPLE_BOOK / "docs") as deployment,
     ):
-        ask(house, list(islice(questions, 100)))  # everything is warm
-        rested = Moment.of(house)
+        ask(deployment, list(islice(questions, 100)))  # everything is warm
+        rested = Moment.of(deployment)
         time.sleep(REST_S)
-        began = Moment.of(house)
-        seconds = ask(house, list(islice(questions, count)))
-        ended = Moment.of(house)
-        memory = {name: sum(map(_memory_mb, pids)) for name, pids in _pids(house).items()}
+        began = Moment.of(deployment)
+        seconds = ask(deployment, list(islice(questions, count)))
+        ended = Moment.of(deployment)
+        memory = {name: sum(map(_memory_mb, pids)) for name, pids in _pids(deployment).items()}
     parts = list(_parts(rested, began, ended, memory, count))
     return round(count / seconds, 1), parts, _kept(rested, began, ended, count)
 

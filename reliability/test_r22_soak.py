@@ -95,7 +95,7 @@ async def _alone(server: Running, all_asked: list[Asked], seen: Seen) -> None:
             seen.alone[asked].add(answer)
 
 
-async def _keep_house(
+async def _run_background(
     author: Author, seen: Seen, database: Postgres, store: Node, plan: Plan
 ) -> None:
     """In one round the database is restarted, in one the store; in the others the book changes."""
@@ -145,8 +145,8 @@ async def test_a_crowd_of_readers_gets_what_each_would_get_alone(
             gauge = Gauge(server.process.pid)
             async with client_of(server.url) as client:
                 began = time.monotonic()
-                house = _keep_house(author, seen, database, store, plan)
-                await asyncio.gather(house, gauge.watch(seen), crowd(client, seen, all_asked))
+                background = _run_background(author, seen, database, store, plan)
+                await asyncio.gather(background, gauge.watch(seen), crowd(client, seen, all_asked))
                 lasted = time.monotonic() - began
             code, _ = await asyncio.to_thread(server.stop)
     log = server.log.read_text()

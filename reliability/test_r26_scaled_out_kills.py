@@ -17,7 +17,7 @@ import httpx
 import pytest
 from tests.samples import SAMPLE_BOOK
 from tests.servers import Service, free_ports
-from tools.grown import House, Part, running_house
+from tools.local_deployment import Deployment, Part, running_deployment
 
 from bythebook.config.settings import load_settings
 from bythebook.errors import StoreFailed
@@ -66,12 +66,12 @@ async def test_any_one_process_may_go(rows: Rows, tmp_path: Path) -> None:
             "than 5 s for an answer"
         ),
     )
-    with running_house(tmp_path, SAMPLE_BOOK / "docs") as house:
+    with running_deployment(tmp_path, SAMPLE_BOOK / "docs") as deployment:
         questions = _questions()
-        alone = await _asked_alone(house, questions)
-        by_words = await _asked_by_words(house, questions)
-        readers = [await _reader(house, questions, number) for number in range(_READERS)]
-        kills = list(_parts(house).items()) * rows.count(1, 3)
+        alone = await _asked_alone(deployment, questions)
+        by_words = await _asked_by_words(deployment, questions)
+        readers = [await _reader(deployment, questions, number) for number in range(_READERS)]
+        kills = list(_parts(deployment).items()) * rows.count(1, 3)
         waits = await _kill_while_reading(readers, kills)
         kept = [await compare(reader) for reader in readers]
     told = [one for reader in readers for one in reader.said]
@@ -82,7 +82,7 @@ async def test_any_one_process_may_go(rows: Rows, tmp_path: Path) -> None:
     doubled = sum(one.doubled for one in kept)
     longest = max(waits, key=lambda name: waits[name])
     row.record(
-        f"{len(kills)} kills of {len(_parts(house))} processes in turn, each started again after "
+        f"{len(kills)} kills of {len(_parts(deployment))} processes in turn, each started again after "
         f"{_DOWN_S:.0f} s, under {_READERS} readers who got {len(told)} answers",
         f"{lost} of {sum(one.exchanges for one in kept)} acknowledged exchanges lost, {mixed} "
         f"mixed, {doubled} kept twice; {len(other)} answers other than "
@@ -95,11 +95,11 @@ async def test_any_one_process_may_go(rows: Rows, tmp_path: Path) -> None:
     )
 
 
-def _parts(house: House) -> Mapping[str, Part]:
+def _parts(deployment: Deployment) -> Mapping[str, Part]:
     return {
-        **house.parts,
-        "a server's worker": OneProcess(house.servers[0], first=False),
-        "a server's first process": OneProcess(house.servers[1], first=True),
+        **deployment.parts,
+        "a server's worker": OneProcess(deployment.servers[0], first=False),
+        "a server's first process": OneProcess(deployment.servers[1], first=True),
     }
 
 
@@ -130,24 +130,26 @@ def _questions() -> list[str]:
     return known[:: len(known) // _QUESTIONS][:_QUESTIONS]
 
 
-async def _reader(house: House, questions: Sequence[str], number: int) -> Reader:
+async def _reader(deployment: Deployment, questions: Sequence[str], number: int) -> Reader:
     """Half of them stream, and no two ask the same thing at the same time."""
     order = [*questions[number:], *questions[:number]]
-    return Reader(house.url, await house.new_key(), itertools.cycle(order), streams=number % 2 == 1)
+    return Reader(
+        deployment.url, await deployment.new_key(), itertools.cycle(order), streams=number % 2 == 1
+    )
 
 
-async def _asked_alone(house: House, questions: Sequence[str]) -> Mapping[str, Told]:
-    headers = {"Authorization": f"Bearer {await house.new_key()}"}
-    async with httpx.AsyncClient(base_url=house.url, headers=headers, timeout=30) as client:
+async def _asked_alone(deployment: Deployment, questions: Sequence[str]) -> Mapping[str, Told]:
+    headers = {"Authorization": f"Bearer {await deployment.new_key()}"}
+    async with httpx.AsyncClient(base_url=deployment.url, headers=headers, timeout=30) as client:
         answers = {q: await client.post("/chat/run", json={"message": q}) for q in questions}
     return {question: Told.of(answer.json()) for question, answer in answers.items()}
 
 
-async def _asked_by_words(house: House, questions: Sequence[str]) -> Mapping[str, Told]:
+async def _asked_by_words(deployment: Deployment, questions: Sequence[str]) -> Mapping[str, Told]:
     """What the book says while no index answers."""
     (closed,) = free_ports(1)
-    nowhere = {**house.environment, "QDRANT_URL": f"http://127.0.0.1:{closed}"}
-    library = open_book(load_settings(environ=nowhere, directory=house.folder))
+    nowhere = {**deployment.environment, "QDRANT_URL": f"http://127.0.0.1:{closed}"}
+    library = open_book(load_settings(environ=nowhere, directory=deployment.folder))
     told = {}
     try:
         for question in questions:

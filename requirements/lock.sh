@@ -9,4 +9,4 @@ lock() {
 lock --output-file requirements/run.txt
 lock --group dev --output-file requirements/dev.txt
 lock --extra qdrant --extra postgres --extra redis --extra multilingual --extra mcp \
-    --constraint requirements/dev.txt --output-file requirements/grown.txt
+    --constraint requirements/dev.txt --output-file requirements/deploy.txt

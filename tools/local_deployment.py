@@ -1,6 +1,6 @@
-"""The grown product on this machine: what ``deploy/`` describes, started from local binaries.
+"""The scaled-out deployment on this machine: what ``deploy/`` describes, started from local binaries.
 
-python -m tools.grown [DOCS] [--servers 2] [--folder FOLDER]
+python -m tools.local_deployment [DOCS] [--servers 2] [--folder FOLDER]
 
 Two servers of the book as on two hosts, PostgreSQL, Redis, three Qdrant nodes that keep two copies,
 and nginx in front, each a process of its own on a free port of loopback. DOCS (the sample book by
@@ -48,7 +48,7 @@ _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Part(Protocol):
-    """One process of the house, with its children."""
+    """One process of the deployment, with its children."""
 
     def kill(self) -> None: ...
 
@@ -56,7 +56,7 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True)
-class House:
+class Deployment:
     """Everything that runs, by name; ``environment`` is what a command needs to reach it."""
 
     url: str
@@ -78,7 +78,7 @@ class House:
 
 
 @contextmanager
-def running_house(folder: Path, docs: Path, *, servers: int = 2) -> Iterator[House]:
+def running_deployment(folder: Path, docs: Path, *, servers: int = 2) -> Iterator[Deployment]:
     _nginx()  # it comes last: who has none should not have to wait to be told
     with ExitStack() as stack:
         postgres = stack.enter_context(running_postgres())
@@ -110,7 +110,7 @@ def running_house(folder: Path, docs: Path, *, servers: int = 2) -> Iterator[Hou
             "nginx": nginx,
         }
         url = f"http://127.0.0.1:{nginx.port}"
-        yield House(url, parts, tuple(answering), environment, folder)
+        yield Deployment(url, parts, tuple(answering), environment, folder)
 
 
 def _quiet(environ: Mapping[str, str]) -> dict[str, str]:
@@ -197,8 +197,12 @@ def main() -> None:
         with ExitStack() as stack:
             made = given.folder or stack.enter_context(tempfile.TemporaryDirectory())
             folder = _empty(Path(made))
-            house = stack.enter_context(running_house(folder, given.docs, servers=given.servers))
-            print(f"The book is open at {house.url} with the key {asyncio.run(house.new_key())}")
+            deployment = stack.enter_context(
+                running_deployment(folder, given.docs, servers=given.servers)
+            )
+            print(
+                f"The book is open at {deployment.url} with the key {asyncio.run(deployment.new_key())}"
+            )
             print("Ctrl+C ends it.", flush=True)
             signal.pause()
     except pytest.skip.Exception as missing:
