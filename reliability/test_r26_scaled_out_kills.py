@@ -82,7 +82,7 @@ async def test_any_one_process_may_go(rows: Rows, tmp_path: Path) -> None:
     doubled = sum(one.doubled for one in kept)
     longest = max(waits, key=lambda name: waits[name])
     row.record(
-        f"{len(kills)} kills of {len(_parts(deployment))} processes in turn, each started again after "
+        f"{len(kills)} kills of {len(_parts(deployment))} processes in turn, each restarted after "
         f"{_DOWN_S:.0f} s, under {_READERS} readers who got {len(told)} answers",
         f"{lost} of {sum(one.exchanges for one in kept)} acknowledged exchanges lost, {mixed} "
         f"mixed, {doubled} kept twice; {len(other)} answers other than "

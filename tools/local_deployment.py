@@ -1,4 +1,4 @@
-"""The scaled-out deployment on this machine: what ``deploy/`` describes, started from local binaries.
+"""Start the scaled-out deployment of ``deploy/`` on this machine, from local binaries.
 
 python -m tools.local_deployment [DOCS] [--servers 2] [--folder FOLDER]
 
@@ -200,10 +200,9 @@ def main() -> None:
             deployment = stack.enter_context(
                 running_deployment(folder, given.docs, servers=given.servers)
             )
-            print(
-                f"The book is open at {deployment.url} with the key {asyncio.run(deployment.new_key())}"
-            )
-            print("Ctrl+C ends it.", flush=True)
+            key = asyncio.run(deployment.new_key())
+            print(f"The book is served at {deployment.url} with the key {key}")
+            print("Ctrl+C stops everything.", flush=True)
             signal.pause()
     except pytest.skip.Exception as missing:
         raise SystemExit(f"This {missing}") from None
