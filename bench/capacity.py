@@ -3,7 +3,7 @@
     python -m bench.capacity [--questions 400] [--streams 200] [--write]
 
 Starts ``tools/local_deployment.py`` with the sample book, lets it idle, and asks new questions
- as the widget asks them: streamed, in a thread, with an ``Idempotency-Key`` and one of
+as the widget asks them: streamed, in a thread, with an ``Idempotency-Key`` and one of
 several API keys. For every service it records memory and CPU time, and for the database commits and
 storage, minus the idle load. Streams are held open by a writer that takes five seconds for a
 hundred sentences (``tests/server/slow_server.py``). ``docs/operators/scale.md`` uses the figures.
