@@ -1,17 +1,22 @@
-"""Every example of docs/reference/contracts.md works as it is printed."""
+"""The examples of docs/reference/contracts.md work, and its table agrees with the code."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tools.make_docs import DOCS
+from tools.make_docs import DOCS, describe
 
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
+from bythebook.documents import query as query_documents
+from bythebook.server.contracts import envelope, plain
+from bythebook.server.contracts.openai import requests as openai
 from bythebook.server.contracts.registry import CONTRACTS
+from bythebook.types import Question
 from tests.server.test_access_contracts import served
 
 _PAGE = (DOCS / "contracts.md").read_text("utf-8")
@@ -75,3 +80,82 @@ def test_every_setting_and_header_that_it_names_exists() -> None:
         assert f"`{name}`" in settings, name
     for name in re.findall(r"`((?:X-|RateLimit-|Idempot)[\w-]+)", _PAGE):
         assert name in api, name
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+_DESCRIBED = describe()
+_QUESTIONS = {"query": "text", "ask": "text", "envelope": "query", "chat": "message"}
+
+
+def _row(contract: str) -> dict[str, str]:
+    """The cells of a contract's row, by the heading of their column."""
+    [heads, _, *rows] = [line for line in _PAGE.split("\n## ")[0].split("\n") if line[:1] == "|"]
+    [cells] = [row for row in rows if row.startswith(f"| [`{contract}`]")]
+    return dict(zip(heads.strip("| ").split(" | "), cells.strip("| ").split(" | "), strict=True))
+
+
+def _operations(contract: str) -> dict[str, Any]:
+    return {
+        f"{method.upper()} {path}": operation
+        for path, operations in _DESCRIBED["paths"].items()
+        for method, operation in operations.items()
+        if operation["tags"] == [contract]
+    }
+
+
+def _fields(contract: str) -> dict[str, Any]:
+    """The fields of the contract's first request."""
+    [operation, *_] = [each for each in _operations(contract).values() if "requestBody" in each]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    fields: dict[str, Any] = _DESCRIBED["components"]["schemas"][schema.rpartition("/")[2]]
+    return fields["properties"]
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
+def test_the_table_lists_the_routes_of_every_contract(contract: str) -> None:
+    listed = re.findall(r"`((?:GET|POST|DELETE) .*?)`", _row(contract)["routes"])
+    assert listed == [*_operations(contract)]
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
+def test_the_table_lists_the_fields_of_every_error(contract: str) -> None:
+    fields = re.search(r"\{([\w, ]+)\}", _row(contract)["an error is"])
+    assert fields is not None
+    declared = list(CONTRACTS[contract].error.model_fields)
+    assert fields[1].split(", ") == [name for name in declared if name != "degraded"]
+
+
+@pytest.mark.parametrize(("contract", "field"), _QUESTIONS.items())
+def test_the_table_states_the_limits_of_a_request(contract: str, field: str) -> None:
+    row, fields = _row(contract), _fields(contract)
+    assert row["longest question"] == f"{fields[field]['maxLength']} characters"
+    top_k = fields.get("top_k")
+    assert row["`top_k`"] == (f"{top_k['minimum']:g}–{top_k['maximum']:g}" if top_k else "5, fixed")
+    selection = fields.get("selected_text", {}).get("anyOf", [None])[0]
+    limits = (
+        f"{selection['minLength']}–{selection['maxLength']} characters" if selection else "none"
+    )
+    assert row["selection"] == limits
+    for name in {"relevance_threshold", "similarity_threshold"} & set(fields):
+        assert row["least score"] == f"0–1, default {fields[name]['default']}"
+
+
+@pytest.mark.parametrize(
+    ("contract", "question"),
+    [
+        ("query", query_documents.read(query_documents.Query(text="q"))),
+        ("envelope", envelope.read(envelope.EnvelopeQueryRequest(query="q"))),
+        ("plain", plain.read(plain.PlainQueryRequest(query="q"))),
+        (
+            "openai",
+            openai.read(
+                openai.OpenAICompletionRequest(
+                    messages=[openai.OpenAIChatMessage(role="user", content="q")]
+                )
+            ),
+        ),
+    ],
+)
+def test_the_table_states_the_least_score(contract: str, question: Question) -> None:
+    assert _row(contract)["least score"] == f"{question.floor}, fixed"
