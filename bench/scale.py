@@ -39,7 +39,7 @@ from bythebook.indexing.passage_records import vector_key
 from bythebook.interfaces.store import Candidate, Generation, IndexedPassage, StoredVectors
 from bythebook.language.terms import Vocabulary, term_evidence, term_id, terms_of
 from bythebook.providers.embeddings.local import LocalEmbedder
-from bythebook.providers.qdrant.embedded import EdgeShelf
+from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 from bythebook.providers.qdrant.segment_files import EntryFiles
 from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_database
@@ -209,7 +209,7 @@ def publish(hay: Haystack, folder: Path) -> dict[str, Any]:
     """A generation from scratch, as an ingest publishes it, without embedding and reading."""
     vocabulary = hay.vocabulary()
     (folder / "vocabulary").write_bytes(vocabulary.to_bytes())
-    shelf = EdgeShelf(folder, dimension=DIMENSION)
+    shelf = EmbeddedGenerationStore(folder, dimension=DIMENSION)
     began, busy = time.perf_counter(), time.process_time()
     published = asyncio.run(shelf.publish("generation", hay.entries(vocabulary.average_length)))
     seconds, busy = time.perf_counter() - began, time.process_time() - busy
@@ -276,7 +276,7 @@ async def _ask(folder: Path, rows: list[dict[str, Any]], started: float) -> dict
 
 async def _open(folder: Path) -> tuple[SearchContext, float, float]:
     began = time.perf_counter()
-    store = await EdgeShelf(folder, dimension=DIMENSION).open("generation")
+    store = await EmbeddedGenerationStore(folder, dimension=DIMENSION).open("generation")
     opened = time.perf_counter()
     vocabulary = Vocabulary.from_bytes((folder / "vocabulary").read_bytes())
     loaded = time.perf_counter()

@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any
 from bythebook.book import Book
 from bythebook.chunking.read_book import read_book
 from bythebook.indexing.source_manifest import Receipt
-from bythebook.providers.qdrant.embedded import EdgeShelf
-from bythebook.providers.qdrant.server import Server, ServerGenerationStore
+from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
+from bythebook.providers.qdrant.nodes import Server
+from bythebook.providers.qdrant.server import ServerGenerationStore
 from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads
@@ -137,7 +138,7 @@ class Bench:
 
     def shelf(self) -> GenerationStore:
         if self.server is None:
-            return EdgeShelf(self.home / "generations", dimension=64)
+            return EmbeddedGenerationStore(self.home / "generations", dimension=64)
         return ServerGenerationStore(
             Server((self.server,), timeout_s=20), self.folder.name, dimension=64
         )

@@ -17,8 +17,8 @@ from tests.servers import Node
 
 from bythebook.conversations.retention import BATCH, Archiver, Retention
 from bythebook.indexing.source_manifest import Receipt
-from bythebook.providers.qdrant import checksums, server
-from bythebook.providers.qdrant.embedded import EdgeShelf
+from bythebook.providers.qdrant import checksums, segment_files, server
+from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 from bythebook.providers.qdrant.segment_files import EntryWriter
 from bythebook.providers.qdrant.server import ServerGenerationStore
 from bythebook.providers.sql import catalog
@@ -54,19 +54,19 @@ _INGEST = [
     *around(SqlCatalog.add_vectors),
     after(Acknowledging.add_vectors),
     before(SqlCatalog.add_vectors, turn=2),
-    before(EdgeShelf._publish),
+    before(EmbeddedGenerationStore._publish),
     after(EntryWriter.add, turn=30),
-    *around(EntryWriter.__exit__),
-    *around(EdgeShelf._fill),
+    *around(segment_files._write_order),
+    *around(EmbeddedGenerationStore._fill),
     *around(checksums.seal),
     before(Path.rename),
-    after(EdgeShelf._publish),
+    after(EmbeddedGenerationStore._publish),
     before(SqlCatalog.commit),
     *around(catalog._forget_vectors),  # the last statement of the swap, not yet committed
     after(SqlCatalog.commit),
-    before(EdgeShelf._discard),
+    before(EmbeddedGenerationStore._discard),
     after(shutil._rmtree_safe_fd),  # type: ignore[attr-defined]  # one folder of several is gone
-    after(EdgeShelf._discard),
+    after(EmbeddedGenerationStore._discard),
     before(SqlCatalog.commit, turn=2),  # the first commit of a new book has no vectors yet
     after(SqlCatalog.commit, turn=2),
     before(Receipt.keep),
@@ -77,12 +77,12 @@ _INGEST_ON_A_SERVER = [
     before(ServerGenerationStore._create),
     before(server._index),
     before(server._upsert),
-    before(server._give),  # the alias that marks the generation as complete
+    before(server._set_alias),  # the alias that marks the generation as complete
     before(SqlCatalog.commit),
     after(SqlCatalog.commit),
     before(ServerGenerationStore.discard),
-    before(server._drop),  # the alias of the generation before the last one
-    before(server._give, turn=2),  # the alias that leads other readers to the served one
+    before(server._remove_alias),  # the alias of the generation before the last one
+    before(server._set_alias, turn=2),  # the alias that leads other readers to the served one
     before(server._delete),
 ]
 _ARCHIVE = [

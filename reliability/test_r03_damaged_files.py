@@ -21,7 +21,7 @@ from bythebook.book import Book
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
 from bythebook.indexing.source_manifest import find_receipt
 from bythebook.interfaces.store import IndexedPassage
-from bythebook.providers.qdrant.embedded import EdgeShelf
+from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads
 from bythebook.types import Passage, Question
 from reliability.crash import ORIGIN, Bench, write_edition
@@ -225,7 +225,7 @@ def _flip_some(path: Path, chance: random.Random) -> None:
 # --- a disk that fails or is full ------------------------------------------------------------
 
 
-class _FailingShelf(EdgeShelf):
+class _FailingShelf(EmbeddedGenerationStore):
     """Its disk gives an input/output error with the n-th entry."""
 
     def fail_at(self, entry: int) -> _FailingShelf:

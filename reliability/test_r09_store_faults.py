@@ -17,7 +17,8 @@ from tests.samples import read
 from tests.servers import Node, running_server
 
 from bythebook.book import Book
-from bythebook.providers.qdrant.server import Server, ServerGenerationStore
+from bythebook.providers.qdrant.nodes import Server
+from bythebook.providers.qdrant.server import ServerGenerationStore
 from bythebook.providers.stores.keyword_memory import KeywordStore
 from bythebook.providers.testing import FakeEmbedder, MemoryCatalog, MemoryThreads
 from reliability.client import TEXT, is_ready, open_for_readers

@@ -105,18 +105,19 @@ def qdrant_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[No
 
 
 def new_shelf(
-    nodes: Sequence[Node], *, dimension: int, remembered: int = 0, **settings: Any
+    nodes: Sequence[Node], *, dimension: int, cached: int = 0, **settings: Any
 ) -> ServerGenerationStore:
     """An empty shelf, under a name of its own; two copies of everything where there are nodes.
 
     The deadline is wide where a test is not about it: the machine may be busy.
     """
-    from bythebook.providers.qdrant.server import Server, ServerGenerationStore
+    from bythebook.providers.qdrant.nodes import Server
+    from bythebook.providers.qdrant.server import ServerGenerationStore
 
     known = {"replication": min(2, len(nodes)), "timeout_s": 5.0, **settings}
     server = Server(tuple(node.url for node in nodes), **known)
     name = f"book-{uuid.uuid4().hex[:8]}"
-    return ServerGenerationStore(server, name, dimension=dimension, remembered=remembered)
+    return ServerGenerationStore(server, name, dimension=dimension, cached=cached)
 
 
 @asynccontextmanager

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bythebook.providers.llm.agents import AgentTools
     from bythebook.providers.llm.budget import Budget
     from bythebook.providers.llm.openai import OpenAIWriter
-    from bythebook.providers.qdrant.foreign import ExistingBook
+    from bythebook.providers.qdrant.foreign import ForeignCollection
     from bythebook.providers.qdrant.nodes import Server
     from bythebook.providers.sql.catalog import SqlCatalog
     from bythebook.providers.sql.feedback import SqlFeedback
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 _LOG_DEADLINE_S = 0.5
 _OPERATORS_PATIENCE_S = 30.0  # a command-line user can wait for a busy database
 _PROBE_S = 5.0
-_REMEMBERED = 256  # cached passages of a book on a server, about 20 KB each
+_CACHED_PASSAGES = 256  # cached passages of a book on a server, about 20 KB each
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,9 +391,9 @@ def _shelf(settings: Settings, embedder: Embedder, catalog: SqlCatalog) -> Gener
         raise ConfigurationError(
             f"There is no store {settings.store!r}.", hint="Use edge or qdrant."
         )
-    from bythebook.providers.qdrant.embedded import EdgeShelf
+    from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 
-    return EdgeShelf(settings.home / "generations", dimension=embedder.dimension)
+    return EmbeddedGenerationStore(settings.home / "generations", dimension=embedder.dimension)
 
 
 def _server_shelf(settings: Settings, embedder: Embedder, catalog: SqlCatalog) -> GenerationStore:
@@ -405,18 +405,18 @@ def _server_shelf(settings: Settings, embedder: Embedder, catalog: SqlCatalog) -
         settings.collection.name,
         dimension=embedder.dimension,
         owner=catalog.identity(),
-        remembered=_REMEMBERED,
+        cached=_CACHED_PASSAGES,
     )
 
 
-def _existing_book(settings: Settings, embedder: Embedder) -> ExistingBook | None:
+def _existing_book(settings: Settings, embedder: Embedder) -> ForeignCollection | None:
     chosen = settings.collection
     if not chosen.existing:
         return None
     server = _server(settings)
-    from bythebook.providers.qdrant.foreign import ExistingBook
+    from bythebook.providers.qdrant.foreign import ForeignCollection
 
-    return ExistingBook(
+    return ForeignCollection(
         server, chosen.name, embedder=embedder, fields=chosen.fields, vector=chosen.vector
     )
 

@@ -10,7 +10,7 @@ import pytest
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.interfaces.store import Candidate, GenerationStore, IndexedPassage
 from bythebook.language.terms import Vocabulary
-from bythebook.providers.qdrant.embedded import EdgeShelf
+from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 from bythebook.providers.testing import FakeEmbedder, MemoryGenerationStore
 from bythebook.types import Passage
 from tests.samples import passage
@@ -20,7 +20,7 @@ ONE, TWO = "1" * 32, "2" * 32  # named as an ingest names them
 
 _SERVERS = {
     "server": ("qdrant_server", 0),
-    "remembered": ("qdrant_server", 2),  # passages
+    "cached": ("qdrant_server", 2),  # passages
     "cluster": ("qdrant_cluster", 0),
 }
 _EMBEDDER = FakeEmbedder()
@@ -38,11 +38,11 @@ async def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     if request.param == "fake":
         yield MemoryGenerationStore(dimension=_EMBEDDER.dimension)
     elif request.param == "edge":
-        yield EdgeShelf(tmp_path / "generations", dimension=_EMBEDDER.dimension)
+        yield EmbeddedGenerationStore(tmp_path / "generations", dimension=_EMBEDDER.dimension)
     else:
-        nodes, remembered = _SERVERS[request.param]
+        nodes, cached = _SERVERS[request.param]
         async with server_shelf(
-            request.getfixturevalue(nodes), dimension=_EMBEDDER.dimension, remembered=remembered
+            request.getfixturevalue(nodes), dimension=_EMBEDDER.dimension, cached=cached
         ) as on_server:
             yield on_server
 

@@ -7,7 +7,7 @@ import pytest
 
 from bythebook.errors import StoreFailed
 from bythebook.interfaces.store import IndexedPassage
-from bythebook.providers.stores.cached import RememberedStore
+from bythebook.providers.stores.cached import CachedStore
 from bythebook.providers.testing import MemoryStore
 from tests.samples import passage
 
@@ -36,12 +36,12 @@ def far() -> Far:
     return Far()
 
 
-async def _names(store: RememberedStore, *passage_ids: str) -> list[str]:
+async def _names(store: CachedStore, *passage_ids: str) -> list[str]:
     return [entry.passage.id for entry in await store.fetch(passage_ids)]
 
 
 async def test_only_what_is_not_at_hand_is_fetched(far: Far) -> None:
-    store = RememberedStore(far, most=4)
+    store = CachedStore(far, most=4)
     assert await _names(store, B, A) == [B, A]
     assert await _names(store, A, C, B) == [A, C, B]
     assert await _names(store, C, A) == [C, A]
@@ -49,7 +49,7 @@ async def test_only_what_is_not_at_hand_is_fetched(far: Far) -> None:
 
 
 async def test_what_was_asked_for_longest_ago_makes_room(far: Far) -> None:
-    store = RememberedStore(far, most=2)
+    store = CachedStore(far, most=2)
     for wanted in ([A, B], [A], [C], [A, C]):
         assert await _names(store, *wanted) == wanted
     assert far.asked == [[A, B], [C]]
@@ -58,19 +58,19 @@ async def test_what_was_asked_for_longest_ago_makes_room(far: Far) -> None:
 
 
 async def test_more_than_it_remembers_can_be_fetched_at_once(far: Far) -> None:
-    store = RememberedStore(far, most=1)
+    store = CachedStore(far, most=1)
     assert await _names(store, A, B, C, D, A) == [A, B, C, D, A]
 
 
 async def test_what_there_is_not_is_asked_for_again(far: Far) -> None:
-    store = RememberedStore(far, most=4)
+    store = CachedStore(far, most=4)
     assert await _names(store, "nobody", A) == [A]
     assert await _names(store, A, "nobody") == [A]
     assert far.asked == [["nobody", A], ["nobody"]]
 
 
 async def test_a_store_that_is_away_fails_what_is_not_at_hand(far: Far) -> None:
-    store = RememberedStore(far, most=4)
+    store = CachedStore(far, most=4)
     await store.fetch([A])
     far.is_away = True
     assert await _names(store, A) == [A]

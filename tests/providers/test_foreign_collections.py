@@ -12,7 +12,7 @@ from qdrant_client import AsyncQdrantClient, models
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.errors import ConfigurationError, EmbedderMismatch
-from bythebook.providers.qdrant.foreign import ExistingBook
+from bythebook.providers.qdrant.foreign import ForeignCollection
 from bythebook.providers.qdrant.nodes import Server
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads
 from bythebook.types import Answer, Question, Refusal
@@ -109,7 +109,7 @@ def _library(node: Node, preset: str, name: str, *, dimension: int, **more: Any)
     fields = load_settings({"preset": preset}, environ={}).collection.fields
     embedder = FakeEmbedder(dimension=dimension)
     server = Server((node.url,), timeout_s=5.0)
-    book = ExistingBook(server, name, embedder=embedder, **{"fields": fields, **more})
+    book = ForeignCollection(server, name, embedder=embedder, **{"fields": fields, **more})
     return Book(embedder=embedder, shelf=book, catalog=book, threads=MemoryThreads())
 
 

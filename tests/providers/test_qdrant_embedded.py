@@ -11,7 +11,7 @@ import pytest
 
 from bythebook.errors import IndexDamaged
 from bythebook.interfaces.store import IndexedPassage
-from bythebook.providers.qdrant.embedded import EdgeShelf, EdgeStore
+from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore, EmbeddedStore
 from tests.samples import passage
 
 _DIMENSION = 64
@@ -53,22 +53,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def plain(folder: Path) -> EdgeStore:
-    return asyncio.run(_published(EdgeShelf(folder / "plain", dimension=_DIMENSION)))
+def plain(folder: Path) -> EmbeddedStore:
+    return asyncio.run(_published(EmbeddedGenerationStore(folder / "plain", dimension=_DIMENSION)))
 
 
 @pytest.fixture(scope="module")
-def packed(folder: Path) -> EdgeStore:
-    return asyncio.run(_published(EdgeShelf(folder / "packed", dimension=_DIMENSION, **_PACKED)))
+def packed(folder: Path) -> EmbeddedStore:
+    return asyncio.run(
+        _published(EmbeddedGenerationStore(folder / "packed", dimension=_DIMENSION, **_PACKED))
+    )
 
 
-async def _published(shelf: EdgeShelf) -> EdgeStore:
+async def _published(shelf: EmbeddedGenerationStore) -> EmbeddedStore:
     assert await shelf.publish("one", iter(_ENTRIES)) == _PASSAGES
     return await shelf.open("one")
 
 
 async def _find(
-    store: EdgeStore, vector: np.ndarray, words: Sequence[int] = (), **filters: int | bool
+    store: EmbeddedStore, vector: np.ndarray, words: Sequence[int] = (), **filters: int | bool
 ) -> set[str]:
     asked = dict.fromkeys(words, 1.0)
     found = await store.find(vector, asked, limit=_LIMIT, filters=filters)
@@ -80,12 +82,14 @@ def _nearest(vector: np.ndarray) -> set[str]:
     return {_ENTRIES[row].passage.id for row in order}
 
 
-def test_only_a_large_book_is_packed(plain: EdgeStore, packed: EdgeStore, folder: Path) -> None:
+def test_only_large_books_are_packed(
+    plain: EmbeddedStore, packed: EmbeddedStore, folder: Path
+) -> None:
     assert len(list((folder / "plain" / "one" / "segments").iterdir())) == 1
     assert len(list((folder / "packed" / "one" / "segments").iterdir())) >= _PASSAGES // 256
 
 
-async def test_the_nearest_passages_are_found(plain: EdgeStore, packed: EdgeStore) -> None:
+async def test_the_nearest_passages_are_found(plain: EmbeddedStore, packed: EmbeddedStore) -> None:
     for store, least in ((plain, 1.0), (packed, _RECALL)):
         shares = []
         for vector in _QUESTIONS:
@@ -94,7 +98,7 @@ async def test_the_nearest_passages_are_found(plain: EdgeStore, packed: EdgeStor
         assert np.mean(shares) >= least
 
 
-async def test_words_find_the_same_in_both(plain: EdgeStore, packed: EdgeStore) -> None:
+async def test_words_find_the_same_in_both(plain: EmbeddedStore, packed: EmbeddedStore) -> None:
     nowhere = _unit_length(np.ones(_DIMENSION))
     for words in ([3], [3, 102], [1000 + 450], [3, 101, 1000 + 450]):
         alone = await _find(plain, nowhere), await _find(packed, nowhere)
@@ -111,14 +115,14 @@ async def test_a_passage_is_found_by_its_unit_alone(tmp_path: Path) -> None:
     units = np.stack([question, *chosen.unit_vectors])
     changed = IndexedPassage(chosen.passage, chosen.vector, units, chosen.terms)
     others = [entry for entry in _ENTRIES if entry is not chosen]
-    shelf = EdgeShelf(tmp_path, dimension=_DIMENSION, **_PACKED)
+    shelf = EmbeddedGenerationStore(tmp_path, dimension=_DIMENSION, **_PACKED)
     await shelf.publish("one", [changed, *others])
     found = await (await shelf.open("one")).find(question, {}, limit=_LIMIT, filters={})
     cosines = {one.passage_id: one.unit_cosine for one in found}
     assert cosines[chosen.passage.id] == pytest.approx(1.0, abs=1e-5)
 
 
-async def test_filters_hold_in_a_packed_generation(packed: EdgeStore) -> None:
+async def test_filters_hold_in_a_packed_generation(packed: EmbeddedStore) -> None:
     weeks = {entry.passage.id: entry.passage.metadata for entry in _ENTRIES}
     for vector in _QUESTIONS[:5]:
         found = await _find(packed, vector, [3, 102], week=4, hasCode=True)
@@ -127,7 +131,7 @@ async def test_filters_hold_in_a_packed_generation(packed: EdgeStore) -> None:
         assert not await _find(packed, vector, [3, 102], week=4, hasCode=False)
 
 
-async def test_entries_come_back_from_a_packed_generation(packed: EdgeStore) -> None:
+async def test_entries_come_back_from_a_packed_generation(packed: EmbeddedStore) -> None:
     wanted = _ENTRIES[::100]
     fetched = await packed.fetch([entry.passage.id for entry in wanted])
     assert [entry.passage for entry in fetched] == [entry.passage for entry in wanted]
@@ -135,12 +139,12 @@ async def test_entries_come_back_from_a_packed_generation(packed: EdgeStore) -> 
         assert np.array_equal(before.unit_vectors, after.unit_vectors)
 
 
-def test_another_process_reads_a_packed_generation(packed: EdgeStore, folder: Path) -> None:
+def test_another_process_reads_a_packed_generation(packed: EmbeddedStore, folder: Path) -> None:
     assert asyncio.run(packed.count()) == _PASSAGES
     code = (
         "import asyncio, sys; from pathlib import Path\n"
-        "from bythebook.providers.qdrant.embedded import EdgeShelf\n"
-        f"shelf = EdgeShelf(Path(sys.argv[1]), dimension={_DIMENSION})\n"
+        "from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore\n"
+        f"shelf = EmbeddedGenerationStore(Path(sys.argv[1]), dimension={_DIMENSION})\n"
         "async def count(): return await (await shelf.open('one')).count()\n"
         "print(asyncio.run(count()))"
     )
@@ -150,7 +154,7 @@ def test_another_process_reads_a_packed_generation(packed: EdgeStore, folder: Pa
 
 
 async def test_a_generation_without_its_entries_is_damaged(tmp_path: Path) -> None:
-    shelf = EdgeShelf(tmp_path, dimension=_DIMENSION)
+    shelf = EmbeddedGenerationStore(tmp_path, dimension=_DIMENSION)
     await shelf.publish("one", _ENTRIES[:3])
     (tmp_path / "one" / "entries" / "records").unlink()
     with pytest.raises(IndexDamaged):

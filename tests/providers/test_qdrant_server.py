@@ -20,7 +20,8 @@ from qdrant_client import AsyncQdrantClient, models
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.interfaces.store import IndexedPassage, PassageStore
 from bythebook.language.terms import Vocabulary
-from bythebook.providers.qdrant.server import Server, ServerGenerationStore
+from bythebook.providers.qdrant.nodes import Server
+from bythebook.providers.qdrant.server import ServerGenerationStore
 from bythebook.providers.testing import FakeEmbedder
 from tests.samples import passage
 from tests.servers import Node, new_shelf, running_cluster, running_server, server_shelf

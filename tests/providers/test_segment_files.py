@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bythebook.interfaces.store import Candidate, IndexedPassage
-from bythebook.providers.qdrant.segment_files import EntryFiles, EntryWriter
+from bythebook.providers.qdrant.segment_files import EntryFiles, entry_writer
 from tests.samples import passage
 
 _DIMENSION = 3
@@ -34,7 +34,7 @@ def _entries(draw: st.DrawFn) -> list[IndexedPassage]:
 
 
 def _write(folder: Path, entries: list[IndexedPassage]) -> list[int]:
-    with EntryWriter(folder) as writer:
+    with entry_writer(folder) as writer:
         return [writer.add(entry) for entry in entries]
 
 
@@ -90,10 +90,10 @@ def test_ids_that_begin_alike_are_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["rows", "order", "vectors", "terms", "records"])
-def test_a_file_that_was_cut_is_noticed(tmp_path: Path, name: str) -> None:
+def test_a_truncated_file_is_detected_when_read(tmp_path: Path, name: str) -> None:
     vector = np.ones(_DIMENSION, np.float32)
     _write(tmp_path / "entries", [IndexedPassage(passage("one"), vector, vector[None], {1: 1.0})])
     file = tmp_path / "entries" / name
     os.truncate(file, file.stat().st_size - 1)
     with pytest.raises(ValueError, match=r"."):
-        EntryFiles(tmp_path / "entries", dimension=_DIMENSION)
+        EntryFiles(tmp_path / "entries", dimension=_DIMENSION).entry(0)

@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 import qdrant_edge as edge
@@ -24,11 +24,14 @@ import qdrant_edge as edge
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
 from bythebook.interfaces.store import Candidate, Filters, IndexedPassage
 from bythebook.providers.qdrant.checksums import is_sealed, make_durable, seal
-from bythebook.providers.qdrant.payload import check_vectors, to_filterable
-from bythebook.providers.qdrant.segment_files import EntryFiles, EntryWriter
+from bythebook.providers.qdrant.payload import KEYWORD_FIELDS, check_vectors, to_filterable
+from bythebook.providers.qdrant.segment_files import EntryFiles, EntryWriter, entry_writer
 
 if TYPE_CHECKING:
     from bythebook.types import Passage, Vectors
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _BATCH = 256
 _READ = 1 << 20
@@ -50,7 +53,7 @@ _DEPTH = 6
 _MOST_SEGMENTS = 1000  # the engine would merge more than that
 
 
-class EdgeShelf:
+class EmbeddedGenerationStore:
     """Folder of generations: ``<folder>/<generation>/``.
 
     A book of more than ``plain`` passages is packed, ``segment`` passages at a time.
@@ -67,7 +70,7 @@ class EdgeShelf:
     async def publish(self, generation: str, entries: Iterable[IndexedPassage]) -> int:
         return await asyncio.to_thread(self._publish, generation, entries)
 
-    async def open(self, generation: str) -> EdgeStore:
+    async def open(self, generation: str) -> EmbeddedStore:
         path = self._folder / generation
         if not path.is_dir():
             raise IndexDamaged(
@@ -101,21 +104,18 @@ class EdgeShelf:
 
     def _fill(self, draft: Path, entries: Iterable[IndexedPassage]) -> int:
         shard = edge.EdgeShard.create(str(draft), _config(self._dimension, self._plain))
-        self._write(shard, draft / _ENTRIES, entries)
-        shard.flush()
-        count = int(shard.count(edge.CountRequest(exact=True)))
-        shard.close()
-        return count
-
-    def _write(self, shard: Any, folder: Path, entries: Iterable[IndexedPassage]) -> None:
-        with EntryWriter(folder) as writer:
+        with entry_writer(draft / _ENTRIES) as writer:
             for segment in _batches(entries, self._segment):
                 for batch in _batches(segment, _BATCH):
-                    _check_room(folder)
+                    _check_room(draft)
                     points = [self._to_point(entry, writer) for entry in batch]
                     shard.update(edge.UpdateOperation.upsert_points(points))
                 if writer.count > self._plain:
                     _pack(shard)
+        shard.flush()
+        count = int(shard.count(edge.CountRequest(exact=True)))
+        shard.close()
+        return count
 
     def _to_point(self, entry: IndexedPassage, writer: EntryWriter) -> Any:
         check_vectors(entry, self._dimension)
@@ -125,14 +125,14 @@ class EdgeShelf:
             vectors["passage"] = entry.vector.tolist()
         return edge.Point(writer.add(entry), vectors, _to_payload(entry.passage))
 
-    def _load(self, path: Path) -> EdgeStore:
+    def _load(self, path: Path) -> EmbeddedStore:
         if not is_sealed(path):
-            raise IndexDamaged("The index is not as it was written.", hint="Run the ingest again.")
+            raise IndexDamaged("The index was changed or damaged.", hint="Run the ingest again.")
         with _translated(IndexDamaged, "The index cannot be opened."):
             entries = EntryFiles(path / _ENTRIES, dimension=self._dimension)
             _read_ahead(path)
             shard = edge.EdgeShard.load(str(path))
-            return EdgeStore(shard, entries, packed=len(entries) > self._plain)
+            return EmbeddedStore(shard, entries, packed=len(entries) > self._plain)
 
     def _discard(self, keep: frozenset[str]) -> None:
         if not self._folder.is_dir():
@@ -142,7 +142,7 @@ class EdgeShelf:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-class EdgeStore:
+class EmbeddedStore:
     """One generation, opened for reading."""
 
     def __init__(self, shard: Any, entries: EntryFiles, *, packed: bool) -> None:
@@ -153,70 +153,62 @@ class EdgeStore:
     async def find(
         self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
     ) -> list[Candidate]:
-        wanted = _to_filter(filters)
-        if vector is None:
-            return await asyncio.to_thread(self._find_by_words, list(terms), limit, wanted)
-        return await asyncio.to_thread(self._find, vector, list(terms), limit, wanted)
+        return await self._run(self._find, vector, list(terms), limit, filters)
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
-        return await asyncio.to_thread(self._fetch, passage_ids)
+        return await self._run(self._entries.fetch, passage_ids)
 
     async def count(self) -> int:
-        return await asyncio.to_thread(self._count)
+        return int(await self._run(self._shard.count, edge.CountRequest(exact=True)))
 
     async def close(self) -> None:
         """Do nothing: a search may still be running; the engine is released with the last one."""
 
-    def _count(self) -> int:
-        with _translated(StoreFailed, "The index did not answer."):
-            return int(self._shard.count(edge.CountRequest(exact=True)))
+    async def _run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        def run() -> T:
+            with _translated(StoreFailed, "The index did not answer."):
+                return work(*args, **kwargs)
 
-    def _find_by_words(self, terms: list[int], limit: int, wanted: Any) -> list[Candidate]:
-        if not terms:
-            return []
-        with _translated(StoreFailed, "The index did not answer."):
-            rows = [point.id for point in self._shard.query(_by_words(terms, limit, wanted))]
-            nothing = np.zeros(len(rows), dtype=np.float32)
-            return self._entries.candidates(rows, (nothing, nothing))
+        return await asyncio.to_thread(run)
 
-    def _find(self, vector: Vectors, terms: list[int], limit: int, wanted: Any) -> list[Candidate]:
-        with _translated(StoreFailed, "The index did not answer."):
-            near, worded = self._rows(vector, terms, limit, wanted)
-            rows = sorted({*near, *worded})
-            cosines = self._entries.cosines(rows, vector)
-            by_passage, by_unit = (np.argsort(-way, kind="stable")[:limit] for way in cosines)
-            by_word = np.searchsorted(rows, worded)
-            chosen = np.unique(np.concatenate([by_passage, by_unit, by_word])).astype(int)
-            return self._entries.candidates(
-                [rows[place] for place in chosen.tolist()], (cosines[0][chosen], cosines[1][chosen])
-            )
+    def _find(
+        self, vector: Vectors | None, terms: list[int], limit: int, filters: Filters
+    ) -> list[Candidate]:
+        nearest, matching = self._rows(vector, terms, limit, _to_filter(filters))
+        if vector is None:
+            zeros = np.zeros(len(matching), dtype=np.float32)
+            return self._entries.candidates(matching, (zeros, zeros))
+        rows = sorted({*nearest, *matching})
+        cosines = self._entries.cosines(rows, vector)
+        by_passage, by_unit = (np.argsort(-kind, kind="stable")[:limit] for kind in cosines)
+        by_terms = np.searchsorted(rows, matching)
+        chosen = np.unique(np.concatenate([by_passage, by_unit, by_terms])).astype(int)
+        return self._entries.candidates(
+            [rows[index] for index in chosen.tolist()], (cosines[0][chosen], cosines[1][chosen])
+        )
 
     def _rows(
-        self, vector: Vectors, terms: list[int], limit: int, wanted: Any
+        self, vector: Vectors | None, terms: list[int], limit: int, condition: Any
     ) -> tuple[list[int], list[int]]:
         """Return rows found by vector (``_DEPTH`` times the limit) and rows found by keywords."""
-        near = edge.QueryRequest(
-            limit=limit * _DEPTH,
-            query=edge.Query.Nearest(vector.tolist(), using="passage"),
-            filter=wanted,
-            params=self._params,
-        )
-        if not terms:
-            return [point.id for point in self._shard.query(near)], []
-        worded = _by_words(terms, limit, wanted)
-        found = self._shard.query_batch(edge.QueryBatchRequest([near, worded]))
-        return [point.id for point in found[0]], [point.id for point in found[1]]
-
-    def _fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
-        with _translated(StoreFailed, "The index did not answer."):
-            rows = self._entries.rows_of(passage_ids)
-            return [self._entries.entry(row) for row in rows if row is not None]
-
-
-def _by_words(terms: list[int], limit: int, wanted: Any) -> Any:
-    # Query weights are all 1: the engine multiplies each passage's weight by the term's IDF.
-    query = edge.Query.Nearest(edge.SparseVector(terms, [1.0] * len(terms)), using="terms")
-    return edge.QueryRequest(limit=limit, query=query, filter=wanted)
+        requests = []
+        if vector is not None:
+            nearest = edge.Query.Nearest(vector.tolist(), using="passage")
+            requests.append(
+                edge.QueryRequest(
+                    limit=limit * _DEPTH, query=nearest, filter=condition, params=self._params
+                )
+            )
+        if terms:
+            # Query weights are all 1: the engine multiplies each passage's weight by the term's
+            # IDF.
+            sparse = edge.SparseVector(terms, [1.0] * len(terms))
+            matching = edge.Query.Nearest(sparse, using="terms")
+            requests.append(edge.QueryRequest(limit=limit, query=matching, filter=condition))
+        results = self._shard.query_batch(edge.QueryBatchRequest(requests)) if requests else []
+        rows = [[point.id for point in result] for result in results]
+        by_vector = [] if vector is None else rows.pop(0)
+        return by_vector, rows[0] if rows else []
 
 
 # No rescoring in the engine: results are compared with the full vectors in the entry files.
@@ -228,15 +220,9 @@ _KEYWORD = edge.KeywordIndexParams(memory=edge.Memory.Cold, enable_hnsw=False)
 _INTEGER = edge.IntegerIndexParams(
     lookup=True, range=False, memory=edge.Memory.Cold, enable_hnsw=False
 )
-_FILTERED: dict[str, Any] = {
-    "module": _KEYWORD,
-    "chapter": _KEYWORD,
-    "section": _KEYWORD,
-    "url": _KEYWORD,
-    "language": _KEYWORD,
-    "difficulty": _KEYWORD,
-    "week": _INTEGER,
-    "hasCode": _INTEGER,
+_INDEXED: dict[str, Any] = {
+    **dict.fromkeys(KEYWORD_FIELDS, _KEYWORD),
+    **dict.fromkeys(("week", "hasCode"), _INTEGER),
 }
 
 
@@ -318,7 +304,7 @@ def _to_filter(filters: Filters) -> Any:
 
 def _pack(shard: Any) -> None:
     """Build the payload indexes, the quantised vectors and the memory-mapped inverted index."""
-    for name, kind in _FILTERED.items():
+    for name, kind in _INDEXED.items():
         shard.update(edge.UpdateOperation.create_field_index(name, kind))
     shard.optimize()
     shard.flush()  # until then the engine keeps the packed data in memory, unpacked

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,23 +20,33 @@ from qdrant_client import AsyncQdrantClient, models
 from bythebook.chunking.passages import content_hash, estimate_tokens
 from bythebook.errors import ConfigurationError, EmbedderMismatch
 from bythebook.interfaces.embedding import Embedder
-from bythebook.interfaces.store import Candidate, Filters, Generation, IndexedPassage, StoredVectors
+from bythebook.interfaces.store import Candidate, Filters, Generation, IndexedPassage
 from bythebook.language.sentences import split_units
 from bythebook.language.terms import Vocabulary
-from bythebook.providers.qdrant.nodes import Nodes, Server
+from bythebook.providers.qdrant.nodes import Nodes, Server, to_filter
 from bythebook.providers.qdrant.payload import in_order
 from bythebook.types import Metadata, Passage, Place
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors
 
-_SURVEY_S = 30.0  # timeout for one page of the scan over all passages
+_SCAN_S = 30.0  # timeout for one page of the scan over all passages
 _PAGE = 256
 _WAYS = 3  # retrieval methods of other stores; the only one here returns as many as all three
 
 
-class ExistingBook:
+def refuse(*_: object, **__: object) -> NoReturn:
+    """Refuse to write; the methods of a catalog and of a generation store that would."""
+    raise ConfigurationError(
+        "A collection of another system is only read.",
+        hint="Unset collection.existing to ingest a book.",
+    )
+
+
+class ForeignCollection:
     """The collection as a catalog with one generation and as its generation store."""
+
+    publish = discard = ingesting = known_vectors = add_vectors = vectors = commit = refuse
 
     def __init__(
         self,
@@ -54,38 +64,25 @@ class ExistingBook:
         self._vector = vector
         self._nodes = Nodes(server)
         self._generation: Generation | None = None
-        self._surveying = threading.Lock()
+        self._scanning = threading.Lock()
 
-    # --- generation store
-
-    async def open(self, generation: str) -> ExistingStore:
+    async def open(self, generation: str) -> ForeignStore:
         del generation  # there is only one
-        known = await asyncio.to_thread(self.current)
-        vocabulary = Vocabulary.from_bytes(known.vocabulary)
-        params = await self._params(self._nodes)
-        return ExistingStore(
+        scanned = await asyncio.to_thread(self.current)
+        return ForeignStore(
             self._nodes,
             self._collection,
-            using=self._vector_name(params),
+            using=self._vector_name(await self._params(self._nodes)),
             fields=self._fields,
-            vocabulary=vocabulary,
-            timeout_s=self._server.timeout_s,
+            vocabulary=Vocabulary.from_bytes(scanned.vocabulary),
         )
-
-    async def publish(self, generation: str, entries: Iterable[IndexedPassage]) -> int:
-        _refuse()
-
-    async def discard(self, *, keep: Sequence[str]) -> None:
-        _refuse()
 
     async def close(self) -> None:
         await self._nodes.close()
 
-    # --- catalog
-
     def current(self) -> Generation:
         """Return the generation as of the first scan; searches always see the current data."""
-        with self._surveying:
+        with self._scanning:
             if self._generation is None:
                 passages = list(self.passages().values())
                 self._generation = Generation(
@@ -102,40 +99,20 @@ class ExistingBook:
         return self.current().name
 
     def passages(self) -> dict[str, Passage]:
-        return {passage.id: passage for passage in asyncio.run(self._survey())}
+        return {passage.id: passage for passage in asyncio.run(self._scan())}
 
-    @contextmanager
-    def ingesting(self) -> Iterator[None]:
-        _refuse()
-        yield
-
-    def known_vectors(self, embedder: str) -> set[str]:
-        _refuse()
-
-    def add_vectors(self, embedder: str, vectors: Sequence[StoredVectors]) -> None:
-        _refuse()
-
-    def vectors(self, embedder: str, keys: Sequence[str]) -> dict[str, StoredVectors]:
-        _refuse()
-
-    def commit(
-        self, passages: Sequence[Passage], generation: Generation, *, keep_vectors: Set[str]
-    ) -> None:
-        _refuse()
-
-    async def _survey(self) -> list[Passage]:
-        nodes = Nodes(self._server)
+    async def _scan(self) -> list[Passage]:
+        nodes = Nodes(replace(self._server, timeout_s=_SCAN_S))
+        passages: list[Passage] = []
+        scroll = partial(_scroll, name=self._collection)
         try:
             self._check(await self._params(nodes))
-            passages: list[Passage] = []
-            place: Any = None
+            records, following = await nodes.call(scroll)
             while True:
-                records, place = await nodes.call(
-                    partial(_scroll, name=self._collection, place=place), seconds=_SURVEY_S
-                )
-                passages += [to_passage(one.id, one.payload, self._fields) for one in records]
-                if place is None:
+                passages += [to_passage(point.id, point.payload, self._fields) for point in records]
+                if following is None:
                     return self._with_text(passages)
+                records, following = await nodes.call(partial(scroll, offset=following))
         finally:
             await nodes.close()
 
@@ -150,14 +127,13 @@ class ExistingBook:
         return readable
 
     async def _params(self, nodes: Nodes) -> models.CollectionParams:
-        if not await nodes.call(partial(_exists, name=self._collection), seconds=_SURVEY_S):
+        name = self._collection
+        if not await nodes.call(lambda client: client.collection_exists(name), seconds=_SCAN_S):
             raise ConfigurationError(
-                f"The server has no collection {self._collection}.", hint="Check collection.name."
+                f"The server has no collection {name}.", hint="Check collection.name."
             )
-        made = await nodes.call(
-            lambda client: client.get_collection(self._collection), seconds=_SURVEY_S
-        )
-        return made.config.params
+        collection = await nodes.call(lambda client: client.get_collection(name), seconds=_SCAN_S)
+        return collection.config.params
 
     def _check(self, params: models.CollectionParams) -> None:
         vectors, name = params.vectors, self._vector_name(params)
@@ -188,7 +164,7 @@ class ExistingBook:
         return names[0]
 
 
-class ExistingStore:
+class ForeignStore:
     """The collection, opened for reading."""
 
     def __init__(
@@ -199,14 +175,12 @@ class ExistingStore:
         using: str | None,
         fields: Mapping[str, str],
         vocabulary: Vocabulary,
-        timeout_s: float,
     ) -> None:
         self._nodes = nodes
         self._name = name
         self._using = using
         self._fields = fields
         self._vocabulary = vocabulary
-        self._timeout_s = timeout_s
 
     async def find(
         self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
@@ -214,37 +188,29 @@ class ExistingStore:
         """Search by vector only, the collection has no keyword index; keyword weights are added."""
         if vector is None:
             return []
-        answer = await self._nodes.call(
+        response = await self._nodes.call(
             lambda client: client.query_points(
                 self._name,
                 query=vector.tolist(),
                 using=self._using,
-                query_filter=self._to_filter(filters),
+                query_filter=to_filter(filters, self._fields),
                 limit=limit * _WAYS,
-                with_payload=True,
-            ),
-            seconds=self._timeout_s,
+            )
         )
-        found = await asyncio.to_thread(lambda: [self._candidate(one) for one in answer.points])
-        return [candidate for candidate in found if candidate.terms]
+        candidates = await asyncio.to_thread(lambda: list(map(self._candidate, response.points)))
+        return [candidate for candidate in candidates if candidate.terms]
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
+        points = [int(one) if one.isdecimal() else one for one in passage_ids]
+        vectors = [self._using] if self._using else True
         records = await self._nodes.call(
-            lambda client: client.retrieve(
-                self._name,
-                [int(one) if one.isdecimal() else one for one in passage_ids],
-                with_payload=True,
-                with_vectors=[self._using] if self._using else True,
-            ),
-            seconds=self._timeout_s,
+            lambda client: client.retrieve(self._name, points, with_vectors=vectors)
         )
         return await asyncio.to_thread(lambda: in_order(map(self._entry, records), passage_ids))
 
     async def count(self) -> int:
         """Return the number of scanned passages; the call only checks that the server answers."""
-        await self._nodes.call(
-            lambda client: client.count(self._name, exact=False), seconds=self._timeout_s
-        )
+        await self._nodes.call(lambda client: client.count(self._name, exact=False))
         return self._vocabulary.passages
 
     async def close(self) -> None:
@@ -265,45 +231,35 @@ class ExistingStore:
         units = np.broadcast_to(vector, (max(1, len(passage.units)), len(vector)))
         return IndexedPassage(passage, vector, units, self._vocabulary.weigh(passage))
 
-    def _to_filter(self, filters: Filters) -> models.Filter | None:
-        if not filters:
-            return None
-        return models.Filter(
-            must=[
-                models.FieldCondition(
-                    key=self._fields.get(name, name), match=models.MatchValue(value=value)
-                )
-                for name, value in filters.items()
-            ]
-        )
-
 
 def to_passage(
     point_id: object, payload: Mapping[str, Any] | None, fields: Mapping[str, str]
 ) -> Passage:
     """Convert a point's payload to a passage; missing fields stay empty."""
-    known = payload or {}
+    values = payload or {}
 
     def read(name: str) -> Any:
-        return known.get(fields.get(name, name))
+        return values.get(fields.get(name, name))
 
-    text = str(read("text") or "")
-    section, chapter, file = (str(read(name) or "") for name in ("section", "chapter", "file"))
+    def read_text(name: str) -> str:
+        return str(read(name) or "")
+
+    text, section, chapter, file = map(read_text, ("text", "section", "chapter", "file"))
     return Passage(
         id=str(point_id),
         text=text,
         place=Place(
             file=file,
-            title=str(read("title") or chapter or file),
-            url=str(read("url") or ""),
-            module=str(read("module") or ""),
+            title=read_text("title") or chapter or file,
+            url=read_text("url"),
+            module=read_text("module"),
             chapter=chapter,
             section=(section,) if section else (),
         ),
         position=_number(read("position")) or 0,
         content_hash=content_hash(text),
         metadata=Metadata(
-            language=str(read("language") or "en"),
+            language=read_text("language") or "en",
             week=_number(read("week")),
             difficulty=read("difficulty"),
             keywords=tuple(map(str, read("keywords") or ())),
@@ -318,18 +274,7 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _refuse() -> NoReturn:
-    raise ConfigurationError(
-        "A collection of another system is only read.",
-        hint="Unset collection.existing to ingest a book.",
-    )
-
-
-async def _exists(client: AsyncQdrantClient, *, name: str) -> bool:
-    return await client.collection_exists(name)
-
-
 async def _scroll(
-    client: AsyncQdrantClient, *, name: str, place: Any
+    client: AsyncQdrantClient, *, name: str, offset: Any = None
 ) -> tuple[list[models.Record], Any]:
-    return await client.scroll(name, limit=_PAGE, offset=place, with_payload=True)
+    return await client.scroll(name, limit=_PAGE, offset=offset, with_payload=True)

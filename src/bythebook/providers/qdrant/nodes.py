@@ -9,13 +9,13 @@ import asyncio
 import logging
 import math
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 import httpx
-from qdrant_client import AsyncQdrantClient
+from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import (
     ApiException,
@@ -24,6 +24,7 @@ from qdrant_client.http.exceptions import (
 )
 
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
+from bythebook.interfaces.store import Filters
 from bythebook.providers.http.transport import Transport
 
 T = TypeVar("T")
@@ -57,25 +58,32 @@ class Nodes:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._good = 0
 
-    async def call(self, work: Callable[[AsyncQdrantClient], Awaitable[T]], *, seconds: float) -> T:
+    async def call(
+        self,
+        work: Callable[[AsyncQdrantClient], Awaitable[T]],
+        *,
+        seconds: float | None = None,
+    ) -> T:
+        """Return the first answer of a node; by default, within ``server.timeout_s``."""
         loop = asyncio.get_running_loop()
         clients = self._clients_on(loop)
+        seconds = self._server.timeout_s if seconds is None else seconds
         deadline, first = loop.time() + seconds, self._good
         failure: Exception = TimeoutError()
         for tried in range(len(clients)):
-            turn = (first + tried) % len(clients)
+            node = (first + tried) % len(clients)
             # A hanging node may use its share of the time; a node that fails at once leaves its
             # share.
             share = (deadline - loop.time()) / (len(clients) - tried)
             try:
                 async with asyncio.timeout(share):
-                    answer = await work(clients[turn])
+                    answer = await work(clients[node])
             except (ApiException, QdrantException, OSError, ValueError) as error:
                 failure = error
                 if not _another_may_answer(error):
                     break
             else:
-                self._good = turn
+                self._good = node
                 return answer
         raise _translate(failure, seconds) from failure
 
@@ -95,7 +103,7 @@ class Nodes:
 def _connect(url: str, api_key: str | None) -> AsyncQdrantClient:
     parts = urlsplit(url)
     if api_key and parts.scheme == "http" and parts.hostname not in _LOOPBACK:
-        _log.warning("the key of the Qdrant server travels unencrypted: use an https address")
+        _log.warning("the key of the Qdrant server is sent unencrypted: use an https address")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # logged above, and not for loopback addresses
         # The version check would open a separate connection, on a thread.
@@ -110,6 +118,16 @@ def _connect(url: str, api_key: str | None) -> AsyncQdrantClient:
                 trust_env=True,  # for custom certificates
             ),
         )
+
+
+def to_filter(filters: Filters, fields: Mapping[str, str] | None = None) -> models.Filter | None:
+    """Return a condition on payload fields, which ``fields`` may rename."""
+    names = fields or {}
+    must = [
+        models.FieldCondition(key=names.get(name, name), match=models.MatchValue(value=value))
+        for name, value in filters.items()
+    ]
+    return models.Filter(must=must) if must else None
 
 
 def _another_may_answer(error: Exception) -> bool:
@@ -132,7 +150,7 @@ def _translate(error: Exception, seconds: float) -> BookError:
     source = error.source if isinstance(error, ResponseHandlingException) else error
     if isinstance(source, ValueError):
         return StoreFailed(
-            "What answers is not a Qdrant server that we understand.",
+            "This is not a Qdrant server, or not a supported version.",
             hint="Check QDRANT_URL and the server's version.",
         )
     if isinstance(error, ResponseHandlingException | OSError):

@@ -15,7 +15,8 @@ from bythebook.interfaces.store import Candidate, IndexedPassage
 if TYPE_CHECKING:
     from bythebook.types import Passage, Vectors
 
-WEIGHED_BY = ["id", "content_hash"]  # the payload fields that a candidate needs
+CANDIDATE_FIELDS = ["id", "content_hash"]  # the payload fields that a candidate needs
+KEYWORD_FIELDS = ("module", "chapter", "section", "url", "language", "difficulty")
 
 
 def point_id(passage_id: str) -> str:
@@ -65,7 +66,7 @@ def dense_vectors(entry: IndexedPassage, dimension: int) -> dict[str, Any]:
 
 
 def to_candidate(point: Any, cosine: float, unit_cosine: float) -> Candidate:
-    """Build a candidate from a point with its terms and the payload fields ``WEIGHED_BY``."""
+    """Build a candidate from a point with its terms and the payload fields ``CANDIDATE_FIELDS``."""
     return Candidate(
         passage_id=point.payload["id"],
         content_hash=point.payload["content_hash"],
@@ -86,8 +87,8 @@ def to_entry(payload: Mapping[str, Any], vectors: Mapping[str, Any]) -> IndexedP
 
 
 def in_order(entries: Iterable[IndexedPassage], passage_ids: Sequence[str]) -> list[IndexedPassage]:
-    found = {entry.passage.id: entry for entry in entries}
-    return [found[passage_id] for passage_id in passage_ids if passage_id in found]
+    by_id = {entry.passage.id: entry for entry in entries}
+    return [by_id[passage_id] for passage_id in passage_ids if passage_id in by_id]
 
 
 def _terms(sparse: Any) -> dict[int, float]:

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import weakref
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -41,52 +39,27 @@ _ROW = np.dtype(
         ("record_size", "<u4"),
     ]
 )
-_packed_row = struct.Struct("<32s32sQQQIII")  # _ROW, for one row at a time
+_FILES = ("rows", "vectors", "terms", "records")
 _ORDER = np.dtype([("key", "<u8"), ("row", "<u4")])  # sorted by the first eight bytes of the id
 
 
 class EntryWriter:
-    """Context manager that appends entries; they are complete and durable on a clean exit."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        self._folder = folder
-        self._open = ExitStack()
-        self._rows, self._vectors, self._terms, self._records = self._files = [
-            self._open.enter_context((folder / name).open("wb"))
-            for name in ("rows", "vectors", "terms", "records")
-        ]
+    def __init__(self, rows: BinaryIO, vectors: BinaryIO, terms: BinaryIO, records: BinaryIO):
+        self._rows, self._vectors, self._terms, self._records = rows, vectors, terms, records
         self.count = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        with self._open:
-            if kind is None:
-                for file in self._files:
-                    _make_durable(file)
-                self._write_order()
 
     def add(self, entry: IndexedPassage) -> int:
         """Append an entry and return its row number."""
         record = to_json(entry.passage).encode()
-        row = _packed_row.pack(
+        row = (
             bytes.fromhex(entry.passage.id),
             bytes.fromhex(entry.passage.content_hash),
-            self._vectors.tell(),
-            self._terms.tell(),
-            self._records.tell(),
+            *(file.tell() for file in (self._vectors, self._terms, self._records)),
             0 if entry.vector is None else 1 + len(entry.unit_vectors),
             len(entry.terms),
             len(record),
         )
-        self._rows.write(row)
+        self._rows.write(np.array(row, _ROW).tobytes())
         if entry.vector is not None:
             for vectors in (entry.vector, entry.unit_vectors):
                 self._vectors.write(vectors.astype(_FLOAT, copy=False).tobytes())
@@ -96,14 +69,23 @@ class EntryWriter:
         self.count += 1
         return self.count - 1
 
-    def _write_order(self) -> None:
-        keys = _keys(_map(self._folder / "rows", _ROW)["id"])
-        order = np.empty(len(keys), _ORDER)
-        order["row"] = np.argsort(keys, kind="stable")
-        order["key"] = keys[order["row"]]
-        with (self._folder / "order").open("wb") as file:
-            file.write(order.tobytes())
-            _make_durable(file)
+
+@contextmanager
+def entry_writer(folder: Path) -> Iterator[EntryWriter]:
+    """Create the folder and write entries to it; on a clean exit they are complete."""
+    folder.mkdir()
+    with ExitStack() as stack:
+        files = [stack.enter_context((folder / name).open("wb")) for name in _FILES]
+        yield EntryWriter(*files)
+    _write_order(folder)
+
+
+def _write_order(folder: Path) -> None:
+    keys = _keys(_map(folder / "rows", _ROW)["id"])
+    order = np.empty(len(keys), _ORDER)
+    order["row"] = np.argsort(keys, kind="stable")
+    order["key"] = keys[order["row"]]
+    (folder / "order").write_bytes(order.tobytes())
 
 
 class EntryFiles:
@@ -113,20 +95,17 @@ class EntryFiles:
         self._dimension = dimension
         self._rows = _map(folder / "rows", _ROW)
         self._order = _map(folder / "order", _ORDER)
-        self._vectors, self._terms, self._records = (
-            _Bytes(folder / name) for name in ("vectors", "terms", "records")
-        )
-        self._check_sizes()
+        self._vectors, self._terms, self._records = (_Bytes(folder / name) for name in _FILES[1:])
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def rows_of(self, passage_ids: Sequence[str]) -> list[int | None]:
         """Return the row number of each passage; None for unknown ids."""
-        wanted = [bytes.fromhex(passage_id) for passage_id in passage_ids]
-        keys = np.array([int.from_bytes(one[:8], "big") for one in wanted], dtype="<u8")
+        ids = [bytes.fromhex(passage_id) for passage_id in passage_ids]
+        keys = np.array([int.from_bytes(one[:8], "big") for one in ids], dtype="<u8")
         starts = np.searchsorted(self._order["key"], keys)
-        return [self._find(one, int(start)) for one, start in zip(wanted, starts, strict=True)]
+        return [self._find(one, int(start)) for one, start in zip(ids, starts, strict=True)]
 
     def cosines(self, rows: Sequence[int], question: Vectors) -> tuple[Vectors, Vectors]:
         """Return for each row the cosine with the passage and with its nearest unit.
@@ -134,7 +113,9 @@ class EntryFiles:
         ``question`` may be a matrix with one question per row; each then gets a column of the
         results.
         """
-        cosines = _dot(self.vectors(rows), question)
+        # No BLAS: for such a small product it would wake its threads, which costs more than it
+        # saves on busy cores.
+        cosines = np.einsum("vd,...d->v...", self.vectors(rows), question)
         if not len(rows):
             return cosines, cosines
         counts = self._rows["vectors_count"][rows].astype(np.int64)
@@ -159,16 +140,19 @@ class EntryFiles:
         """Return these rows as candidates, with their cosines from ``cosines()``."""
         lines = self._rows[rows]
         return [
-            Candidate(name.hex(), content.hex(), cosine, unit_cosine, self._weights(start, count))
-            for name, content, cosine, unit_cosine, start, count in zip(
+            Candidate(id_.hex(), content.hex(), cosine, unit_cosine, self._weights(start, count))
+            for id_, content, cosine, unit_cosine, start, count in zip(
                 lines["id"].tolist(),
                 lines["content_hash"].tolist(),
-                *(each.tolist() for each in cosines),
+                *(kind.tolist() for kind in cosines),
                 lines["terms"].tolist(),
                 lines["terms_count"].tolist(),
                 strict=True,
             )
         ]
+
+    def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
+        return [self.entry(row) for row in self.rows_of(passage_ids) if row is not None]
 
     def entry(self, row: int) -> IndexedPassage:
         line = self._rows[row]
@@ -186,43 +170,27 @@ class EntryFiles:
 
     def _find(self, passage_id: bytes, start: int) -> int | None:
         key = int.from_bytes(passage_id[:8], "big")
-        for place in range(start, len(self._order)):
-            if self._order["key"][place] != key:
+        for entry in self._order[start:]:
+            if entry["key"] != key:
                 break
-            row = int(self._order["row"][place])
+            row = int(entry["row"])
             if self._rows["id"][row].tobytes() == passage_id:
                 return row
         return None
-
-    def _check_sizes(self) -> None:
-        if len(self._order) != len(self._rows):
-            raise ValueError("rows and order do not belong together")
-        if not len(self._rows):
-            return
-        last = self._rows[-1]
-        vectors_size = int(last["vectors_count"]) * self._dimension * 4
-        self._vectors.check_size(int(last["vectors"]) + vectors_size)
-        self._terms.check_size(int(last["terms"]) + int(last["terms_count"]) * 8)
-        self._records.check_size(int(last["record"]) + int(last["record_size"]))
 
 
 class _Bytes:
     """File for random reads from any thread; closed with its last user."""
 
     def __init__(self, path: Path) -> None:
-        self._name = path.name
         self._file = os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, self._file)
 
     def read(self, start: int, size: int) -> bytes:
-        found = os.pread(self._file, size, start)
-        if len(found) != size:
-            raise ValueError(f"{self._name} is shorter than it was")
-        return found
-
-    def check_size(self, size: int) -> None:
-        if os.fstat(self._file).st_size != size:
-            raise ValueError(f"{self._name} is not as long as it was written")
+        content = os.pread(self._file, size, start)
+        if len(content) != size:
+            raise ValueError("an index file is shorter than it was")
+        return content
 
 
 def _map(path: Path, kind: np.dtype[Any]) -> NDArray[Any]:
@@ -231,20 +199,6 @@ def _map(path: Path, kind: np.dtype[Any]) -> NDArray[Any]:
     return np.asarray(np.memmap(path, kind, mode="r"))
 
 
-def _dot(vectors: Vectors, question: Vectors) -> Vectors:
-    if question.ndim > 1:
-        return vectors @ question.T
-    # For such a small product BLAS would wake its threads, which costs more than it saves on busy
-    # cores.
-    product: Vectors = np.einsum("vd,d->v", vectors, question)
-    return product
-
-
 def _keys(ids: NDArray[np.void]) -> NDArray[np.uint64]:
     first = np.ascontiguousarray(ids).view(np.uint8).reshape(-1, 32)[:, :8]
     return np.ascontiguousarray(first).view(">u8").ravel().astype("<u8")
-
-
-def _make_durable(file: BinaryIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())

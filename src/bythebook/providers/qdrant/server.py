@@ -16,18 +16,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from qdrant_client import AsyncQdrantClient, models
+from qdrant_client import models
 
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
 from bythebook.interfaces.store import Candidate, Filters, IndexedPassage, PassageStore
-from bythebook.providers.qdrant.nodes import Nodes, Server
+from bythebook.providers.qdrant.nodes import Nodes, Server, to_filter
 from bythebook.providers.qdrant.payload import (
-    WEIGHED_BY,
+    CANDIDATE_FIELDS,
+    KEYWORD_FIELDS,
     dense_vectors,
     in_order,
     point_id,
@@ -35,9 +37,7 @@ from bythebook.providers.qdrant.payload import (
     to_entry,
     to_payload,
 )
-from bythebook.providers.stores.cached import RememberedStore
-
-__all__ = ["Server", "ServerGenerationStore", "ServerStore"]
+from bythebook.providers.stores.cached import CachedStore
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors
@@ -48,9 +48,8 @@ _BATCH_NUMBERS = 250_000  # about 5 MB as JSON; the server's default limit is 32
 _GENERATION = re.compile(r"[0-9a-f]{32}")
 _READY = "-ready"
 
-_KEYWORD = models.PayloadSchemaType.KEYWORD
 _INDEXED = {
-    **dict.fromkeys(("chapter", "section", "module", "url", "language", "difficulty"), _KEYWORD),
+    **dict.fromkeys(KEYWORD_FIELDS, models.PayloadSchemaType.KEYWORD),
     "week": models.PayloadSchemaType.INTEGER,
     "hasCode": models.PayloadSchemaType.BOOL,
 }
@@ -59,7 +58,7 @@ _INDEXED = {
 class ServerGenerationStore:
     """Generations under one collection name. Generations are named by 32 hex digits.
 
-    For each opened generation, up to ``remembered`` passages are cached.
+    For each opened generation, up to ``cached`` passages are kept in memory.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class ServerGenerationStore:
         *,
         dimension: int,
         owner: str = "",
-        remembered: int = 0,
+        cached: int = 0,
     ) -> None:
         self._server = server
         self.collection = collection
@@ -77,7 +76,7 @@ class ServerGenerationStore:
         self._owner = owner
         self._mark = f"-of-{owner}"
         self._dimension = dimension
-        self._remembered = remembered
+        self._cached = cached
         self._nodes = Nodes(server)
 
     async def publish(self, generation: str, entries: Iterable[IndexedPassage]) -> int:
@@ -92,28 +91,25 @@ class ServerGenerationStore:
             raise IndexDamaged(
                 "The index that the catalog names is missing.", hint="Run the ingest again."
             )
-        made = await self._nodes.call(
-            lambda client: client.get_collection(name), seconds=self._server.timeout_s
-        )
-        self._check_dimension(made.config.params)
-        shards = made.config.params.shard_number or 1
-        store = ServerStore(self._nodes, name, timeout_s=self._server.timeout_s, shards=shards)
-        return RememberedStore(store, most=self._remembered) if self._remembered else store
+        collection = await self._nodes.call(lambda client: client.get_collection(name))
+        self._check_dimension(collection.config.params)
+        store = ServerStore(self._nodes, name, shards=collection.config.params.shard_number or 1)
+        return CachedStore(store, most=self._cached) if self._cached else store
 
     async def discard(self, *, keep: Sequence[str]) -> None:
         """Discard generations in two steps: open ones stay readable until the next discard."""
         names, aliases = await self._inventory()
-        kept = [self._known_as(generation, names) for generation in keep]
+        kept = [self._collection_of(generation, names) for generation in keep]
         marked = {name for alias, name in aliases.items() if alias == name + self._mark}
         ours = {name for name in names if self._is_ours(name)} | marked
         ready = {name for name in ours if name + _READY in aliases}
         for name in ours - ready - set(kept):
             await _delete(self._nodes, name)
-        changes: list[models.AliasOperations] = [
-            _drop(name + _READY) for name in sorted(ready - set(kept))
+        changes = [
+            *(_remove_alias(name + _READY) for name in sorted(ready - set(kept))),
+            *(_set_alias(name + self._mark, name) for name in kept if name in names - ours),
+            *self._set_served(kept[0] if kept else None, names, aliases),
         ]
-        changes += [_give(name + self._mark, name) for name in kept if name in names - ours]
-        changes += self._lead_to(kept[0] if kept else None, names, aliases)
         if changes:
             await self._nodes.call(
                 lambda client: client.update_collection_aliases(changes), seconds=_WRITE_S
@@ -128,23 +124,19 @@ class ServerGenerationStore:
     async def _find(self, generation: str) -> str | None:
         """Return a complete generation's collection, also under an earlier name; else None."""
         name = self._name(generation)
-        known = await self._nodes.call(
-            lambda client: client.get_collection_aliases(name), seconds=self._server.timeout_s
-        )
-        if name + _READY in {alias.alias_name for alias in known.aliases}:
+        own = await self._nodes.call(lambda client: client.get_collection_aliases(name))
+        if name + _READY in {alias.alias_name for alias in own.aliases}:
             return name
-        every = await self._nodes.call(
-            lambda client: client.get_aliases(), seconds=self._server.timeout_s
-        )
-        ready = {
-            alias.collection_name
-            for alias in every.aliases
-            if alias.alias_name == alias.collection_name + _READY
-        }
-        known_as = self._known_as(generation, ready)
-        return known_as if known_as in ready else None
+        aliases = await self._aliases()
+        ready = {name for alias, name in aliases.items() if alias == name + _READY}
+        collection = self._collection_of(generation, ready)
+        return collection if collection in ready else None
 
-    def _known_as(self, generation: str, names: Set[str]) -> str:
+    async def _aliases(self, *, seconds: float | None = None) -> dict[str, str]:
+        response = await self._nodes.call(lambda client: client.get_aliases(), seconds=seconds)
+        return {alias.alias_name: alias.collection_name for alias in response.aliases}
+
+    def _collection_of(self, generation: str, names: Set[str]) -> str:
         """Return which of these names is the generation's; if none is, the default name."""
         name = self._name(generation)
         if name in names or not self._owner:
@@ -158,16 +150,16 @@ class ServerGenerationStore:
 
     def _check_dimension(self, params: models.CollectionParams) -> None:
         vectors = params.vectors
-        found = vectors["passage"].size if isinstance(vectors, dict) else None
-        if found != self._dimension:
+        size = vectors["passage"].size if isinstance(vectors, dict) else None
+        if size != self._dimension:
             raise IndexDamaged(
-                f"The index holds vectors of dimension {found}, the embedder makes "
+                f"The index holds vectors of dimension {size}, the embedder makes "
                 f"{self._dimension}.",
                 hint="Run the ingest again.",
             )
 
     async def _publish(self, name: str, entries: Iterable[IndexedPassage]) -> int:
-        nodes = Nodes(self._server)
+        nodes = Nodes(replace(self._server, timeout_s=_WRITE_S))
         try:
             await self._create(nodes, name)
             return await self._fill(nodes, name, entries)
@@ -175,37 +167,32 @@ class ServerGenerationStore:
             await nodes.close()
 
     async def _create(self, nodes: Nodes, name: str) -> None:
-        def create(client: AsyncQdrantClient) -> Awaitable[bool]:
-            return client.create_collection(
-                name,
-                vectors_config=_vectors(self._dimension),
-                sparse_vectors_config={
-                    "terms": models.SparseVectorParams(modifier=models.Modifier.IDF)
-                },
-                replication_factor=self._server.replication,
-                shard_number=self._server.shards,
-                timeout=int(_WRITE_S),
-            )
-
+        terms = models.SparseVectorParams(modifier=models.Modifier.IDF)
         try:
-            await nodes.call(create, seconds=_WRITE_S)
+            await nodes.call(
+                lambda client: client.create_collection(
+                    name,
+                    vectors_config=_vectors(self._dimension),
+                    sparse_vectors_config={"terms": terms},
+                    replication_factor=self._server.replication,
+                    shard_number=self._server.shards,
+                    timeout=int(_WRITE_S),
+                )
+            )
         except StoreFailed:
             # A cluster with a dead node creates the collection but never confirms it.
-            if not await nodes.call(partial(_exists, name=name), seconds=_WRITE_S):
+            if not await nodes.call(lambda client: client.collection_exists(name)):
                 raise
-        indexes = [partial(_index, name=name, field=f, kind=kind) for f, kind in _INDEXED.items()]
-        await asyncio.gather(*(nodes.call(index, seconds=_WRITE_S) for index in indexes))
+        await asyncio.gather(*(_index(nodes, name, *field) for field in _INDEXED.items()))
 
     async def _fill(self, nodes: Nodes, name: str, entries: Iterable[IndexedPassage]) -> int:
         try:
             for batch in _batches(entries):
                 points = [_to_point(entry, self._dimension) for entry in batch]
-                await nodes.call(partial(_upsert, name=name, points=points), seconds=_WRITE_S)
-            count = await ServerStore(nodes, name, timeout_s=_WRITE_S).count()
-            ready = [_give(name + _READY, name)]
-            await nodes.call(
-                lambda client: client.update_collection_aliases(ready), seconds=_WRITE_S
-            )
+                await _upsert(nodes, name, points)
+            count = await ServerStore(nodes, name).count()
+            ready = [_set_alias(name + _READY, name)]
+            await nodes.call(lambda client: client.update_collection_aliases(ready))
         except BaseException:
             with suppress(BookError):
                 await _delete(nodes, name)
@@ -213,43 +200,45 @@ class ServerGenerationStore:
         return count
 
     async def _inventory(self) -> tuple[set[str], dict[str, str]]:
+        """Return the names of all collections, and all aliases with their collections."""
         listed = await self._nodes.call(lambda client: client.get_collections(), seconds=_WRITE_S)
-        named = await self._nodes.call(lambda client: client.get_aliases(), seconds=_WRITE_S)
-        aliases = {alias.alias_name: alias.collection_name for alias in named.aliases}
-        return {collection.name for collection in listed.collections}, aliases
+        names = {collection.name for collection in listed.collections}
+        return names, await self._aliases(seconds=_WRITE_S)
 
-    def _lead_to(
+    def _set_served(
         self, served: str | None, names: set[str], aliases: Mapping[str, str]
     ) -> list[models.AliasOperations]:
         """Return the changes that point the alias ``<collection>`` to the served generation."""
         if self.collection in names:
-            _log.warning("a collection is named %s: no alias is made", self.collection)
+            _log.warning("no alias %s is set: a collection has this name", self.collection)
             return []
         if aliases.get(self.collection) == served:
             return []
-        changes = [_drop(self.collection)] if self.collection in aliases else []
-        return [*changes, *([_give(self.collection, served)] if served in names else [])]
+        changes: list[models.AliasOperations] = []
+        if self.collection in aliases:
+            changes.append(_remove_alias(self.collection))
+        if served in names:
+            changes.append(_set_alias(self.collection, served))
+        return changes
 
 
 class ServerStore:
     """One generation, opened for reading."""
 
-    def __init__(self, nodes: Nodes, name: str, *, timeout_s: float, shards: int = 1) -> None:
+    def __init__(self, nodes: Nodes, name: str, *, shards: int = 1) -> None:
         self._nodes = nodes
         self._name = name
-        self._timeout_s = timeout_s
         self._shards = shards
 
     async def find(
         self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
     ) -> list[Candidate]:
         """Search in one round trip: the server scores all results both by passage and by unit."""
+        condition = to_filter(filters)
         if vector is None:
-            return await self._find_by_words(list(terms), limit, filters)
-        asked = self._queries(vector.tolist(), list(terms), limit, filters)
-        by_passage, by_unit = await self._nodes.call(
-            partial(_query, name=self._name, asked=asked), seconds=self._timeout_s
-        )
+            return await self._find_by_terms(list(terms), limit, condition)
+        requests = self._requests(vector.tolist(), list(terms), limit, condition)
+        by_passage, by_unit = await self._query(requests)
         unit_cosines = {point.id: point.score for point in by_unit.points}
         return [
             to_candidate(point, point.score, unit_cosines[point.id])
@@ -257,63 +246,57 @@ class ServerStore:
             if point.id in unit_cosines
         ]
 
-    async def _find_by_words(
-        self, terms: list[int], limit: int, filters: Filters
-    ) -> list[Candidate]:
-        if not terms:
-            return []
-        asked = models.QueryRequest(
-            query=_sparse(terms),
-            using="terms",
-            limit=limit,
-            filter=_to_filter(filters),
-            with_payload=WEIGHED_BY,
-            with_vector=["terms"],
-        )
-        [found] = await self._nodes.call(
-            partial(_query, name=self._name, asked=[asked]), seconds=self._timeout_s
-        )
-        return [to_candidate(point, 0.0, 0.0) for point in found.points]
-
     async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
         points = [point_id(passage_id) for passage_id in passage_ids]
         records = await self._nodes.call(
-            lambda client: client.retrieve(
-                self._name, points, with_payload=True, with_vectors=True
-            ),
-            seconds=self._timeout_s,
+            lambda client: client.retrieve(self._name, points, with_vectors=True)
         )
         # Converting some ten thousand numbers to arrays would block the event loop.
         return await asyncio.to_thread(lambda: in_order(map(_to_entry, records), passage_ids))
 
     async def count(self) -> int:
-        counted = await self._nodes.call(
-            lambda client: client.count(self._name, exact=True), seconds=self._timeout_s
-        )
-        return counted.count
+        response = await self._nodes.call(lambda client: client.count(self._name, exact=True))
+        return response.count
 
     async def close(self) -> None:
         """Do nothing: the connections belong to the generation store and are shared."""
 
-    def _queries(
-        self, vector: list[float], terms: list[int], limit: int, filters: Filters
+    async def _query(self, requests: list[models.QueryRequest]) -> list[models.QueryResponse]:
+        batch = models.QueryRequestBatch(searches=requests)
+        # Bypasses the client's own method, which copies every request to look for texts to embed.
+        response = await self._nodes.call(
+            lambda client: client.http.search_api.query_batch_points(
+                self._name, query_request_batch=batch
+            )
+        )
+        return response.result or []
+
+    async def _find_by_terms(
+        self, terms: list[int], limit: int, condition: models.Filter | None
+    ) -> list[Candidate]:
+        if not terms:
+            return []
+        request = models.QueryRequest(
+            query=_sparse(terms), using="terms", limit=limit, filter=condition, **_CANDIDATE
+        )
+        [response] = await self._query([request])
+        return [to_candidate(point, 0.0, 0.0) for point in response.points]
+
+    def _requests(
+        self, vector: list[float], terms: list[int], limit: int, condition: models.Filter | None
     ) -> list[models.QueryRequest]:
-        wanted = _to_filter(filters)
-        ways = [
-            models.Prefetch(query=vector, using=using, limit=limit, filter=wanted)
-            for using in ("passage", "units")
-        ]
+        prefetch = partial(models.Prefetch, limit=limit, filter=condition)
+        searches = [prefetch(query=vector, using=using) for using in ("passage", "units")]
         if terms:
-            sparse = _sparse(terms)
-            way = models.Prefetch(query=sparse, using="terms", limit=limit, filter=wanted)
-            ways.append(way)
+            searches.append(prefetch(query=_sparse(terms), using="terms"))
         # Each shard searches separately: no result of any shard may be cut off.
-        everything = limit * len(ways) * self._shards
-        scored = partial(models.QueryRequest, prefetch=ways, query=vector, limit=everything)
-        return [
-            scored(using="passage", with_payload=WEIGHED_BY, with_vector=["terms"]),
-            scored(using="units"),
-        ]
+        all_results = limit * len(searches) * self._shards
+        scored = partial(models.QueryRequest, prefetch=searches, query=vector, limit=all_results)
+        return [scored(using="passage", **_CANDIDATE), scored(using="units")]
+
+
+# What a response must contain to build candidates.
+_CANDIDATE: dict[str, Any] = {"with_payload": CANDIDATE_FIELDS, "with_vector": ["terms"]}
 
 
 def _sparse(terms: list[int]) -> models.SparseVector:
@@ -329,43 +312,25 @@ def _vectors(dimension: int) -> dict[str, models.VectorParams]:
     }
 
 
-async def _query(
-    client: AsyncQdrantClient, *, name: str, asked: list[models.QueryRequest]
-) -> list[models.QueryResponse]:
-    # Bypasses the client's own method, which copies every request to look for texts to embed.
-    answer = await client.http.search_api.query_batch_points(
-        name, query_request_batch=models.QueryRequestBatch(searches=asked)
-    )
-    return answer.result or []
+async def _index(nodes: Nodes, name: str, field: str, kind: models.PayloadSchemaType) -> None:
+    await nodes.call(lambda client: client.create_payload_index(name, field, kind, wait=True))
 
 
-async def _exists(client: AsyncQdrantClient, *, name: str) -> bool:
-    return await client.collection_exists(name)
-
-
-async def _index(
-    client: AsyncQdrantClient, *, name: str, field: str, kind: models.PayloadSchemaType
-) -> None:
-    await client.create_payload_index(name, field, kind, wait=True)
-
-
-async def _upsert(
-    client: AsyncQdrantClient, *, name: str, points: list[models.PointStruct]
-) -> None:
-    await client.upsert(name, points, wait=True)
+async def _upsert(nodes: Nodes, name: str, points: list[models.PointStruct]) -> None:
+    await nodes.call(lambda client: client.upsert(name, points, wait=True))
 
 
 async def _delete(nodes: Nodes, name: str) -> None:
     await nodes.call(lambda client: client.delete_collection(name), seconds=_WRITE_S)
 
 
-def _give(alias: str, name: str) -> models.CreateAliasOperation:
+def _set_alias(alias: str, name: str) -> models.CreateAliasOperation:
     return models.CreateAliasOperation(
         create_alias=models.CreateAlias(alias_name=alias, collection_name=name)
     )
 
 
-def _drop(alias: str) -> models.DeleteAliasOperation:
+def _remove_alias(alias: str) -> models.DeleteAliasOperation:
     return models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=alias))
 
 
@@ -396,14 +361,3 @@ def _to_point(entry: IndexedPassage, dimension: int) -> models.PointStruct:
 def _to_entry(record: models.Record) -> IndexedPassage:
     assert isinstance(record.vector, dict)
     return to_entry(record.payload or {}, record.vector)
-
-
-def _to_filter(filters: Filters) -> models.Filter | None:
-    if not filters:
-        return None
-    return models.Filter(
-        must=[
-            models.FieldCondition(key=name, match=models.MatchValue(value=value))
-            for name, value in filters.items()
-        ]
-    )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bythebook.types import Vectors
 
 
-class RememberedStore:
+class CachedStore:
     def __init__(self, store: PassageStore, *, most: int) -> None:
         self._store = store
         self._fetched: LRUCache[str, IndexedPassage] = LRUCache(most)
