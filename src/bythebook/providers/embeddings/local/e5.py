@@ -10,30 +10,28 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bythebook.providers.embeddings.local.bert import Bert, Floats, Layer, Linear, Norm, Table
-from bythebook.providers.embeddings.local.files import read_known
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+from bythebook.providers.embeddings.local.files import Tokenize, read_known, tokenize_with
+from bythebook.providers.embeddings.local.weights import BertWeights, Floats
 
 _FILE = "e5-small-q4.bin"
 _WEIGHTS = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 _TOKENIZER = "54c32760520a74494b4cad8873289df6f21ca4495473a87bee24dc38fa387807"
 _TOKENIZER_BYTES = 4_638_272  # everything before the first array
 
-_LAYERS, _HEADS, _SIZE, _INNER = 12, 12, 384, 1536
+_LAYERS, _SIZE, _INNER = 12, 384, 1536
+_LINEAR = (("out", "ao", _SIZE), ("up", "fi", _SIZE), ("down", "fo", _INNER))
+_NORMS = (("attention_norm", "aln"), ("norm", "oln"))
 _HEADER = 44  # bytes of the sizes
 _BLOCK = np.dtype([("scale", "<f2"), ("halves", "u1", 16)])
-_ROWS_AT_ONCE = 16_384  # of the word table: all of it as floats would take 384 MB
+_PART_BYTES = 16_384 * (_SIZE // 32) * _BLOCK.itemsize  # rows of the word table
 _FLOATS = 0  # the kind of an array of 32-bit floats, not 4-bit blocks
 
 _SPACES = re.compile(" +")
@@ -54,41 +52,41 @@ class _Pieces:
     end: int  # offset of the directory
 
 
-def read_weights(package: Path) -> Bert:
+def read_weights(package: Path) -> BertWeights:
     content = read_known(package / _FILE, _WEIGHTS)
     arrays = _directory(content)
 
     def take(name: str) -> Floats:
         return _floats(content, arrays[name])
 
-    return Bert(
-        words=_table(content, arrays["emb.word"]),
-        positions=take("emb.pos").reshape(-1, _SIZE) + take("emb.type")[:_SIZE],
-        norm=Norm(take("emb.ln.w"), take("emb.ln.b")),
-        layers=[_layer(take, f"l{number}") for number in range(_LAYERS)],
-        heads=_HEADS,
-        epsilon=1e-12,
-    )
+    def matrix(name: str, inputs: int) -> Floats:
+        return take(f"{name}.w").reshape(-1, inputs).T
+
+    weights = BertWeights()
+    words = arrays["emb.word"]
+    weights.add_words(_floats(content, part).reshape(-1, _SIZE) for part in _parts(words))
+    weights.arrays["positions"] = take("emb.pos").reshape(-1, _SIZE) + take("emb.type")[:_SIZE]
+    weights.add_norm("norm", take("emb.ln.w"), take("emb.ln.b"))
+    for layer in range(_LAYERS):
+        own = f"l{layer}."
+        for name in ("query", "key", "value"):
+            weights.add_matrix(f"{layer}.{name}", matrix(own + name[0], _SIZE))
+        biases = [take(f"{own}{part}.b") for part in "qkv"]
+        weights.arrays[f"{layer}.attention.bias"] = np.concatenate(biases)
+        for name, part, inputs in _LINEAR:
+            weights.add_linear(
+                f"{layer}.{name}", matrix(own + part, inputs), take(f"{own}{part}.b")
+            )
+        for name, part in _NORMS:
+            weights.add_norm(f"{layer}.{name}", take(f"{own}{part}.w"), take(f"{own}{part}.b"))
+    return weights
 
 
-def _layer(take: Callable[[str], Floats], name: str) -> Layer:
-    def linear(part: str, inputs: int) -> Linear:
-        weights = take(f"{name}.{part}.w").reshape(-1, inputs)
-        return Linear(weights.T, take(f"{name}.{part}.b"))
-
-    def norm(part: str) -> Norm:
-        return Norm(take(f"{name}.{part}.w"), take(f"{name}.{part}.b"))
-
-    return Layer(
-        query=linear("q", _SIZE),
-        key=linear("k", _SIZE),
-        value=linear("v", _SIZE),
-        out=linear("ao", _SIZE),
-        attention_norm=norm("aln"),
-        up=linear("fi", _SIZE),
-        down=linear("fo", _INNER),
-        norm=norm("oln"),
-    )
+def _parts(words: _Array) -> Iterator[_Array]:
+    """Split the word table: all of it as floats would take 384 MB."""
+    for start in range(0, words.size, _PART_BYTES):
+        size = min(_PART_BYTES, words.size - start)
+        yield replace(words, offset=words.offset + start, size=size)
 
 
 def _floats(content: bytes, array: _Array) -> Floats:
@@ -97,19 +95,6 @@ def _floats(content: bytes, array: _Array) -> Floats:
         return raw.astype(np.float32, copy=False)
     blocks = np.frombuffer(content, _BLOCK, array.size // _BLOCK.itemsize, array.offset)
     return _dequantise(blocks).reshape(-1)
-
-
-def _table(content: bytes, array: _Array) -> Table:
-    blocks = np.frombuffer(content, _BLOCK, array.size // _BLOCK.itemsize, array.offset)
-    rows = blocks.reshape(-1, _SIZE // 32)
-    parts = [
-        Table.of(_dequantise(rows[start : start + _ROWS_AT_ONCE]).reshape(-1, _SIZE))
-        for start in range(0, len(rows), _ROWS_AT_ONCE)
-    ]
-    return Table(
-        np.concatenate([part.rows for part in parts]),
-        np.concatenate([part.scales for part in parts]),
-    )
 
 
 def _dequantise(blocks: NDArray[np.void]) -> Floats:
@@ -159,20 +144,8 @@ def _normal(content: bytes, position: int, count: int) -> dict[int, str]:
     return normal
 
 
-class E5Tokenizer:
-    """SentencePiece unigram tokenizer with the model's own normalisation."""
-
-    def __init__(self, tokenizer: Tokenizer, normal: Mapping[int, str]) -> None:
-        self._tokenizer = tokenizer
-        self._normal = normal
-
-    def __call__(self, texts: list[str]) -> list[list[int]]:
-        normal = [_SPACES.sub(" ", text.translate(self._normal)) for text in texts]
-        encoded = self._tokenizer.encode_batch_fast(normal, add_special_tokens=False)
-        return [each.ids for each in encoded]
-
-
-def read_tokenizer(package: Path) -> E5Tokenizer:
+def read_tokenizer(package: Path) -> Tokenize:
+    """Return a SentencePiece unigram tokenizer with the model's own normalisation."""
     from tokenizers import Tokenizer
     from tokenizers.models import Unigram
     from tokenizers.pre_tokenizers import Metaspace
@@ -180,4 +153,7 @@ def read_tokenizer(package: Path) -> E5Tokenizer:
     pieces = _pieces(read_known(package / _FILE, _TOKENIZER, size=_TOKENIZER_BYTES))
     tokenizer = Tokenizer(Unigram(pieces.scored, pieces.unknown, False))
     tokenizer.pre_tokenizer = Metaspace()
-    return E5Tokenizer(tokenizer, pieces.normal)
+    tokenize = tokenize_with(tokenizer)
+    return lambda texts: tokenize(
+        [_SPACES.sub(" ", text.translate(pieces.normal)) for text in texts]
+    )

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
-from bythebook.providers.embeddings.local.bert import to_onnx
 from bythebook.providers.embeddings.local.cache import made_once, user_cache
-from bythebook.providers.embeddings.local.files import folder_of
-from bythebook.providers.embeddings.local.models import MODELS, Tokenize
+from bythebook.providers.embeddings.local.files import Tokenize, folder_of
+from bythebook.providers.embeddings.local.models import MODELS
+from bythebook.providers.embeddings.local.weights import GRAPHS, pack, unpack
 
 if TYPE_CHECKING:
     from bythebook.interfaces.embedding import TextRole
@@ -36,6 +36,7 @@ _STRIDE = 0.8  # of a window: neighbours overlap by a fifth
 @dataclass(frozen=True, slots=True)
 class _Loaded:
     session: Any
+    weights: Any  # the session reads them from this memory
     tokenize: Tokenize
     prefixes: Mapping[TextRole, list[int]]
 
@@ -58,8 +59,10 @@ class LocalEmbedder:
                 f"There is no local model {model!r}.", hint=f"Use one of {', '.join(MODELS)}."
             )
         self.name = f"local:{known}{_PRECISION}"
+        self._graph = known
         self._model = MODELS[known]
-        self._graph = (cache or user_cache()) / f"{known}{_PRECISION}-{self._model.graph[:16]}.onnx"
+        file = f"{known}{_PRECISION}-{self._model.weights[:16]}.weights"
+        self._file = (cache or user_cache()) / file
         self._threads = threads or os.cpu_count() or 1
         # A separate executor: database work must not queue behind the embedding of questions.
         self._pool = ThreadPoolExecutor(self._threads, "embed")
@@ -117,28 +120,32 @@ class LocalEmbedder:
         model = self._model
         package = folder_of(model.module, install=model.install)
         with ThreadPoolExecutor(max_workers=1) as pool:
-            session = pool.submit(self._open, package)
+            opening = pool.submit(self._open, package)
             tokenize = model.read_tokenizer(package)
             prefixes = {role: tokenize([text])[0] for role, text in model.prefixes.items()}
-            return _Loaded(session.result(), tokenize, prefixes)
+            return _Loaded(*opening.result(), tokenize, prefixes)
 
-    def _open(self, package: Path) -> Any:
+    def _open(self, package: Path) -> tuple[Any, Any]:
         # Telemetry would store a device id in the user's cache and send events to the vendor;
         # after the import, disable_telemetry_events() is too late for the first of them.
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
 
-        graph = made_once(
-            self._graph,
-            self._model.graph,
-            lambda: to_onnx(self._model.read_weights(package)),
+        content = made_once(
+            self._file,
+            self._model.weights,
+            lambda: pack(self._graph, self._model.read_weights(package).arrays),
         )
+        weights = {
+            name: onnxruntime.OrtValue.ortvalue_from_numpy(array)
+            for name, array in unpack(self._graph, content).items()
+        }
         options = onnxruntime.SessionOptions()
+        options.add_external_initializers(list(weights), list(weights.values()))
         options.intra_op_num_threads = 1  # batches run in parallel instead
         options.log_severity_level = 3
-        return onnxruntime.InferenceSession(
-            graph, sess_options=options, providers=["CPUExecutionProvider"]
-        )
+        graph, cpu = GRAPHS / f"{self._graph}.onnx", ["CPUExecutionProvider"]
+        return onnxruntime.InferenceSession(graph, options, cpu), weights
 
 
 def _cut(ids: list[int], size: int) -> Iterator[list[int]]:

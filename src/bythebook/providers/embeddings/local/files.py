@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+Tokenize = Callable[[list[str]], list[list[int]]]  # texts -> word pieces, without special tokens
 
 
 def folder_of(module: str, *, install: str) -> Path:
@@ -37,3 +44,11 @@ def read_known(path: Path, sha256: str, *, size: int = -1) -> bytes:
             hint="Reinstall the packages that bythebook asks for.",
         )
     return content
+
+
+def tokenize_with(tokenizer: Tokenizer) -> Tokenize:
+    def tokenize(texts: list[str]) -> list[list[int]]:
+        encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return [encoding.ids for encoding in encoded]
+
+    return tokenize

