@@ -6,11 +6,8 @@ response that nobody reads would hold its connection after everything else of it
 
 from __future__ import annotations
 
-import os
 import socket
-import stat
 import struct
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,30 +17,14 @@ _AT_ONCE = struct.pack("ii", 1, 0)  # linger for 0 s: unsent data is discarded
 
 def close_connection(client: tuple[str, int]) -> bool:
     """Close the connection from this address; return whether there was one."""
-    for line in _connections():
-        with line:
-            if _peer(line) == client:
-                with suppress(OSError):  # the client has just closed it
-                    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-                    line.shutdown(socket.SHUT_RDWR)
+    for number in [int(file.name) for file in _FILES.iterdir()]:
+        # No socket, not connected, or closed in the meantime.
+        with (
+            suppress(OSError),
+            socket.fromfd(number, socket.AF_INET, socket.SOCK_STREAM) as connection,
+        ):
+            if connection.getpeername()[:2] == client:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+                connection.shutdown(socket.SHUT_RDWR)
                 return True
     return False
-
-
-def _connections() -> Iterator[socket.socket]:
-    for number in [int(file.name) for file in _FILES.iterdir()]:
-        try:
-            if stat.S_ISSOCK(os.fstat(number).st_mode):
-                yield socket.socket(fileno=os.dup(number))
-        except OSError:  # closed in the meantime
-            continue
-
-
-def _peer(line: socket.socket) -> tuple[str, int] | None:
-    if line.family not in (socket.AF_INET, socket.AF_INET6):
-        return None
-    try:
-        host, port, *_ = line.getpeername()
-    except OSError:  # a listening socket, or one just closed
-        return None
-    return host, port

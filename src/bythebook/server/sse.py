@@ -17,8 +17,9 @@ import re
 import time
 import uuid
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
+from cachetools import TTLCache
 from fastapi import Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
@@ -30,9 +31,10 @@ from bythebook.server.disconnect import close_connection
 
 _log = logging.getLogger(__name__)
 
-Told = tuple[str, BaseModel]  # name and payload of an event
-Fail = Callable[[BookError], Told]
-Write = Callable[[str, str, str], bytes]  # encodes id, name and data of an event
+NamedEvent = tuple[str, BaseModel]  # name and payload
+Events = AsyncGenerator[NamedEvent, None]
+Fail = Callable[[BookError], NamedEvent]
+Encode = Callable[[str, str, str], bytes]  # of the id, name and data of an event
 
 MEDIA_TYPE = "text/event-stream"
 
@@ -46,41 +48,35 @@ _HEADERS = {
 }
 
 
-def named(event_id: str, name: str, data: str) -> bytes:
+def encode_named(event_id: str, name: str, data: str) -> bytes:
     """Encode an event with its name and id."""
     return format_sse_event(data_str=data, event=name, id=event_id)
 
 
-def bare(_: str, name: str, data: str) -> bytes:
+def encode_data(_: str, name: str, data: str) -> bytes:
     """Encode data only, as OpenAI's clients expect; ``[DONE]`` marks a complete answer."""
     end = format_sse_event(data_str="[DONE]") if name == "done" else b""
     return format_sse_event(data_str=data) + end
 
 
 class Stream:
-    """Event buffer of one answer, shared by all its readers."""
+    """Event buffer of one answer, shared by all its clients."""
 
-    def __init__(
-        self,
-        telling: AsyncGenerator[Told, None],
-        fail: Fail,
-        owner: str | None,
-        write: Write = named,
-    ) -> None:
+    def __init__(self, events: Events, fail: Fail, owner: str | None, encode: Encode) -> None:
         self.id = uuid.uuid4().hex
         self.owner = owner
         self.ending: str | None = None  # name of the last event, once it was added
         self.size = 0  # in bytes
-        self.readers = 0
-        self._telling = telling
+        self.clients = 0
+        self._events = events
         self._fail = fail
-        self._write = write
-        self._events: list[bytes] = []
+        self._encode = encode
+        self._encoded: list[bytes] = []
         self._more = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        return len(self._events)
+        return len(self._encoded)
 
     @property
     def ended(self) -> bool:
@@ -107,9 +103,9 @@ class Stream:
     async def read(self, number: int, *, heartbeat_s: float) -> AsyncGenerator[bytes, None]:
         """Yield all past and future events after the event with this number."""
         while True:
-            while number < len(self._events):
-                told, number = self._events[number:], len(self._events)
-                yield b"".join(told)
+            while number < len(self._encoded):
+                unread, number = self._encoded[number:], len(self._encoded)
+                yield b"".join(unread)
             if self.ended:
                 return
             try:
@@ -120,30 +116,29 @@ class Stream:
 
     async def _follow(self) -> None:
         try:
-            async with aclosing(self._telling):
-                async for told in self._telling:
-                    self._add(told)
+            async with aclosing(self._events):
+                async for event in self._events:
+                    self._add(*event)
             self.finish(ServiceError("The answer broke off.", hint="Ask again."))
         except BookError as error:
             self.finish(error)
         except Exception:
-            _log.exception("a stream broke off")
+            _log.exception("stream failed")
             self.finish(ServiceError("Something went wrong.", hint="Ask again."))
 
     def finish(self, error: BookError) -> None:
         """Add this error as the last event unless the stream has ended."""
         if not self.ended:
-            self._add(self._fail(error))
+            self._add(*self._fail(error))
 
-    def _add(self, told: Told) -> None:
+    def _add(self, name: str, payload: BaseModel) -> None:
         if self.ended:  # the client has the last event; drop later ones
             return
-        name, body = told
-        number = len(self._events) + 1
-        data = body.model_dump_json().translate(_LINE_ENDS)
-        event = self._write(f"{self.id}.{number}", name, data)
-        self._events.append(event)
-        self.size += len(event)
+        number = len(self._encoded) + 1
+        data = payload.model_dump_json().translate(_LINE_ENDS)
+        encoded = self._encode(f"{self.id}.{number}", name, data)
+        self._encoded.append(encoded)
+        self.size += len(encoded)
         self.ending = name if name in _LAST else None
         self._more.set()
         self._more.clear()
@@ -152,53 +147,44 @@ class Stream:
 class Streams:
     """Registry of this process's streams; finished ones are kept for ``keep_s`` seconds.
 
-    At most ``most`` streams are open at once, and finished ones are limited in number and bytes,
-    the oldest being evicted first. A stream of another worker is not found here, and the client is
-    told to ask again. A client that reads nothing is disconnected after ``patience_s``.
+    At most ``most`` streams are open at once, and as many finished ones are kept, in total at most
+    ``most_bytes``. A stream of another worker is not found here, and the client is told to ask
+    again. A client that reads nothing is disconnected after ``send_timeout_s``.
     """
 
     def __init__(
         self,
         *,
         heartbeat_s: float = 15,
-        patience_s: float = 55,  # with cleanup, disconnected within a minute
+        send_timeout_s: float = 55,  # with cleanup, disconnected within a minute
         keep_s: float = 120,
         most: int = 1000,
         most_bytes: int = 16 << 20,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.patience_s = patience_s
+        self.send_timeout_s = send_timeout_s
         self._heartbeat_s = heartbeat_s
-        self._keep_s = keep_s
         self._most = most
-        self._most_bytes = most_bytes
-        self._clock = clock
         self._open: dict[str, Stream] = {}
-        self._finished: dict[str, tuple[Stream, float]] = {}  # with its end time, oldest first
+        smallest = most_bytes // most  # counted for each stream, so that there are at most ``most``
+        self._finished: TTLCache[str, Stream] = TTLCache(
+            most_bytes, keep_s, clock, getsizeof=lambda stream: max(stream.size, smallest)
+        )
         self._stopping = False
 
     @property
     def open_count(self) -> int:
         return len(self._open)
 
-    @property
-    def kept_count(self) -> int:
-        return len(self._finished)
-
     def begin(
-        self,
-        telling: AsyncGenerator[Told, None],
-        *,
-        fail: Fail,
-        owner: str | None,
-        write: Write = named,
+        self, events: Events, *, fail: Fail, owner: str | None, encode: Encode = encode_named
     ) -> Response:
         """Start a stream; return the response with all its events."""
         if self._stopping:
             raise Stopping
         if len(self._open) >= self._most:
             raise ServiceError("Too many answers are being written at once.", hint="Ask again.")
-        return self._response(Stream(telling, fail, owner, write), after=0)
+        return self._response(Stream(events, fail, owner, encode), after=0)
 
     def resume(self, last_event_id: str, *, owner: str | None) -> Response:
         """Return a response with the events after the last one received."""
@@ -207,9 +193,8 @@ class Streams:
             raise InvalidInput(
                 "Last-Event-ID names no event of a stream.", hint="Send the last id you received."
             )
-        self._forget()
-        name, number = match[1], int(match[2])
-        stream = self._open.get(name) or self._finished.get(name, (None,))[0]
+        stream_id, number = match[1], int(match[2])
+        stream = self._open.get(stream_id) or self._finished.get(stream_id)
         if stream is None or stream.owner != owner or number > len(stream):
             raise NotFound("This stream is not kept here (any more).", hint="Ask again.")
         return self._response(stream, after=number)
@@ -223,7 +208,7 @@ class Streams:
         return _StreamResponse(self, stream, stream.read(after, heartbeat_s=self._heartbeat_s))
 
     def enter(self, stream: Stream) -> None:
-        stream.readers += 1
+        stream.clients += 1
         if self._stopping:  # since ``begin`` or ``resume``
             stream.finish(Stopping())
         if not stream.ended:
@@ -231,38 +216,29 @@ class Streams:
             stream.start()
 
     async def leave(self, stream: Stream) -> None:
-        stream.readers -= 1
-        if stream.readers or stream.id not in self._open:
+        stream.clients -= 1
+        if stream.clients or stream.id not in self._open:
             return
-        await stream.end(ServiceError("The reader left before the end.", hint="Ask again."))
+        await stream.end(ServiceError("The client disconnected before the end.", hint="Ask again."))
         stream.settle()
         if self._open.pop(stream.id, None) is not None:
-            self._finished[stream.id] = (stream, self._clock())
-            self._forget()
-
-    def _forget(self) -> None:
-        now, size = self._clock(), sum(stream.size for stream, _ in self._finished.values())
-        for name, (stream, ended) in list(self._finished.items()):
-            within = len(self._finished) <= self._most and size <= self._most_bytes
-            if within and now - ended <= self._keep_s:
-                return
-            del self._finished[name]
-            size -= stream.size
+            with suppress(ValueError):  # larger than the whole cache
+                self._finished[stream.id] = stream
 
 
 class _StreamResponse(StreamingResponse):
     """Response that sends a stream until it ends, or the client disconnects or stops reading."""
 
-    def __init__(self, streams: Streams, stream: Stream, told: AsyncGenerator[bytes, None]) -> None:
-        super().__init__(told, media_type=MEDIA_TYPE, headers=_HEADERS)
-        self._told = told
+    def __init__(self, streams: Streams, stream: Stream, body: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(body, media_type=MEDIA_TYPE, headers=_HEADERS)
+        self._body = body
         self._streams = streams
         self._stream = stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_in_time(message: Message) -> None:
             try:
-                async with asyncio.timeout(self._streams.patience_s):
+                async with asyncio.timeout(self._streams.send_timeout_s):
                     await send(message)
             except TimeoutError:
                 # HTTP/2 connections may be shared, and their streams can end without closing them.
@@ -282,7 +258,7 @@ class _StreamResponse(StreamingResponse):
             for task in work:
                 task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
-            await self._told.aclose()
+            await self._body.aclose()
             # Before ``leave``, so that a stream abandoned by its client has no ending yet.
             scope.setdefault("state", {})["stream_ending"] = self._stream.ending
             await self._streams.leave(self._stream)

@@ -20,7 +20,7 @@ from bythebook.language.terms import Vocabulary
 from bythebook.retrieval.question_analysis import analyze
 from bythebook.retrieval.search import Findings
 from bythebook.server.routes import Call, Fail
-from bythebook.server.sse import MEDIA_TYPE, Told, Write, named
+from bythebook.server.sse import MEDIA_TYPE, Encode, Events, NamedEvent, encode_named
 from bythebook.types import (
     Answer,
     Citation,
@@ -143,13 +143,13 @@ def link(method: str, path: str, *, body: Mapping[str, str] | None = None, **val
 
 # --- streams --------------------------------------------------------------------------------------
 
-Tell = Callable[[AsyncGenerator[Event, None]], AsyncGenerator[Told, None]]
+Tell = Callable[[AsyncGenerator[Event, None]], Events]
 
 
-def stream_content(tell: Tell, write: Write = named, **replies: Reply) -> dict[str, Any]:
+def stream_content(tell: Tell, encode: Encode = encode_named, **replies: Reply) -> dict[str, Any]:
     """Return the content of an event stream response: the contract's own streams of replies."""
     values = {
-        name: {"value": _written(tell(_events(reply)), write)} for name, reply in replies.items()
+        name: {"value": _written(tell(_events(reply)), encode)} for name, reply in replies.items()
     }
     return {MEDIA_TYPE: {"schema": {"type": "string"}, "examples": values}}
 
@@ -166,15 +166,15 @@ async def _events(reply: Reply) -> AsyncGenerator[Event, None]:
     yield reply
 
 
-def _written(telling: AsyncGenerator[Told, None], write: Write) -> str:
+def _written(telling: Events, encode: Encode) -> str:
     """Return the stream as it is sent to the client."""
     events = enumerate(_all_of(telling), start=1)
     stream = _DATA["stream_id"]
-    sent = (write(f"{stream}.{n}", name, body.model_dump_json()) for n, (name, body) in events)
+    sent = (encode(f"{stream}.{n}", name, body.model_dump_json()) for n, (name, body) in events)
     return b"".join(sent).decode()
 
 
-def _all_of(telling: AsyncGenerator[Told, None]) -> Iterator[Told]:
+def _all_of(telling: Events) -> Iterator[NamedEvent]:
     """Run an async generator that never awaits, without an event loop."""
     while True:
         try:

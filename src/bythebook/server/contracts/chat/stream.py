@@ -24,7 +24,7 @@ from bythebook.server.contracts.chat.answers import (
 )
 from bythebook.server.html import said_html, to_html
 from bythebook.server.routes import Call
-from bythebook.server.sse import Told
+from bythebook.server.sse import Events, NamedEvent
 from bythebook.types import (
     Answer,
     Citation,
@@ -98,7 +98,7 @@ EVENTS = (
 
 async def stream_events(
     question: Question, events: AsyncGenerator[Event, None], call: Call
-) -> AsyncGenerator[Told, None]:
+) -> Events:
     """Yield a question's events in the format and order of the contract.
 
     ``retrieval`` waits for the first supported sentence, or for the reply: only then is it known
@@ -131,7 +131,7 @@ async def stream_events(
                 yield "done", _done(event, call)
 
 
-def stream_failure(error: BookError, *, call: Call) -> Told:
+def stream_failure(error: BookError, *, call: Call) -> NamedEvent:
     _, body = fail(error, call)
     code = "SHUTTING_DOWN" if isinstance(error, Stopping) else body.error_code
     return "error", body.model_copy(update={"error_code": code})

@@ -36,7 +36,7 @@ from bythebook.server.contracts.openai.requests import (
     read_history,
 )
 from bythebook.server.routes import Call, Client, call_of
-from bythebook.server.sse import bare
+from bythebook.server.sse import encode_data
 
 
 class OpenAIModel(BaseModel):
@@ -63,7 +63,7 @@ def _add_completion_route(router: APIRouter, services: Services) -> None:
     responses = examples.reply_responses(partial(show, call=examples.CALL, prompt_tokens=9))
     responses[200]["content"] |= examples.stream_content(
         lambda events: stream_events(request_body, events, examples.CALL),
-        write=bare,
+        encode=encode_data,
         answer=examples.ANSWERED,
     )
     responses[200]["links"] = _links_to_model("$response.body#/model")
@@ -81,7 +81,7 @@ def _add_completion_route(router: APIRouter, services: Services) -> None:
                 stream_events(body, events, call),
                 fail=stream_failure,
                 owner=client.owner,
-                write=bare,
+                encode=encode_data,
             )
         reply = await services.reply(question, client, request, history)
         return show(reply, call, prompt_tokens=body.tokens)

@@ -25,7 +25,7 @@ from bythebook.server.contracts.base import citation_fields
 from bythebook.server.contracts.errors import is_ours, sentence_of, status_of
 from bythebook.server.contracts.openai.requests import MODEL, OpenAICompletionRequest
 from bythebook.server.routes import Call
-from bythebook.server.sse import Told
+from bythebook.server.sse import Events, NamedEvent
 from bythebook.types import Answer, Level, Refusal, Reply, Sentence
 
 _BOLD = len("**") * 2
@@ -238,11 +238,11 @@ class OpenAILastChunk(OpenAIChunk, ReplyDetails):
 
 async def stream_events(
     body: OpenAICompletionRequest, events: AsyncGenerator[Event, None], call: Call
-) -> AsyncGenerator[Told, None]:
+) -> Events:
     """Yield a question's events as chunks; the last event is named ``done``."""
     content, reply = "", None
 
-    def chunk(delta: OpenAIDelta) -> Told:
+    def chunk(delta: OpenAIDelta) -> NamedEvent:
         nonlocal content
         content += delta.content or ""
         choices = [OpenAIChunkChoice(delta=delta)]
@@ -263,7 +263,7 @@ async def stream_events(
         yield "done", OpenAIChunk(id=_id(call), created=created(call), choices=[], usage=usage)
 
 
-def stream_failure(error: BookError) -> Told:
+def stream_failure(error: BookError) -> NamedEvent:
     return "error", fail(error)[1]
 
 
