@@ -8,11 +8,17 @@ from bythebook.cli import options
 def mcp(home: options.Home = None, embedder: options.Embedder = None) -> None:
     """Serve the book's tools over standard input and output (Model Context Protocol)."""
     import asyncio
+    from importlib.util import find_spec
 
-    from bythebook.server.mcp import check_installed, serve_stdio
+    from bythebook.errors import UnknownProvider
+
+    if find_spec("mcp") is None:
+        raise UnknownProvider(
+            "The MCP tools need the package mcp.", hint='Run: pip install "bythebook[mcp]"'
+        )
+    from bythebook.server.mcp import serve_stdio
     from bythebook.wiring import open_book
 
-    check_installed()
     settings = options.load(home=home, embedder=embedder)
 
     async def serve() -> None:

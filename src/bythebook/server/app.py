@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -22,7 +24,6 @@ from bythebook.server.api_docs.openapi import describe
 from bythebook.server.contracts.base import Services
 from bythebook.server.contracts.registry import contract_routers
 from bythebook.server.lifecycle import Lifecycle
-from bythebook.server.mcp import Endpoint, is_installed
 from bythebook.server.middleware import stack
 from bythebook.server.middleware.request_log import RequestLogMiddleware, attach_reply
 from bythebook.server.observability.health import health_routes
@@ -31,6 +32,9 @@ from bythebook.server.reader.routes import reader_routes
 from bythebook.server.sse import Streams
 from bythebook.server.static_pages import page_routes
 from bythebook.server.widget import widget_routes
+
+if TYPE_CHECKING:
+    from bythebook.server.mcp import McpEndpoint
 
 
 def create_app(
@@ -45,7 +49,7 @@ def create_app(
     book.observers += [metrics.count_reply, attach_reply]
     required = needs_keys(settings)
     private = not (required or is_reachable(settings))
-    tools = Endpoint(book, private=private) if is_installed() else None
+    tools = _mcp_endpoint(book, private=private)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -80,3 +84,12 @@ def create_app(
     app.openapi = lambda: describe(app, routers, needs_key=required)  # type: ignore[method-assign]
     app.include_router(page_routes(settings, needs_key=required, describe=app.openapi))
     return app
+
+
+def _mcp_endpoint(book: Book, *, private: bool) -> McpEndpoint | None:
+    """Return the endpoint of the MCP tools if the extra ``mcp`` is installed."""
+    if find_spec("mcp") is None:
+        return None
+    from bythebook.server.mcp import McpEndpoint  # noqa: PLC0415 - an extra
+
+    return McpEndpoint(book, private=private)

@@ -1,6 +1,6 @@
 """Serve the book as tools of the Model Context Protocol (MCP), over stdio or at ``/mcp``.
 
-The package ``mcp`` is an optional extra and is imported only where it is used.
+The package ``mcp`` is an optional extra: import this module only if it is installed.
 """
 
 from __future__ import annotations
@@ -9,9 +9,22 @@ import inspect
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.routing import Route
@@ -19,22 +32,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bythebook import __version__, validation
 from bythebook.book import Book
-from bythebook.errors import BookError, Stopping, UnknownProvider
+from bythebook.errors import BookError, Stopping
 from bythebook.server.contracts.errors import is_ours, sentence_of, status_of
 from bythebook.server.contracts.mcp_tools import TOOLS
 from bythebook.server.middleware.context import ContractRoute
 from bythebook.server.routes import Call, asker_of
 from bythebook.types import Asker
-
-if TYPE_CHECKING:
-    from mcp.server.context import ServerRequestContext
-    from mcp.server.lowlevel import Server
-    from mcp_types import (
-        CallToolRequestParams,
-        CallToolResult,
-        ListToolsResult,
-        PaginatedRequestParams,
-    )
 
 _log = logging.getLogger(__name__)
 
@@ -48,27 +51,7 @@ _INSTRUCTIONS = (
 _LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
-def is_installed() -> bool:
-    return find_spec("mcp") is not None
-
-
-def check_installed() -> None:
-    if not is_installed():
-        raise UnknownProvider(
-            "The MCP tools need the package mcp.", hint='Run: pip install "bythebook[mcp]"'
-        )
-
-
 def make_server(book: Book) -> Server[Any]:
-    from mcp.server.lowlevel import Server  # noqa: PLC0415 - an extra
-    from mcp_types import (  # noqa: PLC0415
-        CallToolResult,
-        ListToolsResult,
-        TextContent,
-        Tool,
-        ToolAnnotations,
-    )
-
     async def list_tools(
         _: ServerRequestContext[Any], __: PaginatedRequestParams | None
     ) -> ListToolsResult:
@@ -134,9 +117,6 @@ async def _call(
 
 async def serve_stdio(book: Book) -> None:
     """Serve until the client closes standard input."""
-    check_installed()
-    from mcp.server.stdio import stdio_server  # noqa: PLC0415 - an extra
-
     server = make_server(book)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
@@ -161,7 +141,7 @@ def fail(error: BookError, _: Call | None = None, /) -> tuple[int, RpcFailure]:
     return status_of(error), RpcFailure(error=RpcError(code=-32000, message=sentence_of(error)))
 
 
-class Endpoint:
+class McpEndpoint:
     """Stateless endpoint ``POST /mcp``: any worker can answer any request.
 
     ``private``: only this machine has access, without a key; DNS rebinding protection then keeps
@@ -176,11 +156,6 @@ class Endpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        from mcp.server.streamable_http_manager import (  # noqa: PLC0415 - an extra
-            StreamableHTTPSessionManager,
-        )
-        from mcp.server.transport_security import TransportSecuritySettings  # noqa: PLC0415
-
         hosts = [name for host in _LOCAL_HOSTS for name in (host, f"{host}:*")]
         manager = StreamableHTTPSessionManager(
             make_server(self._book),
