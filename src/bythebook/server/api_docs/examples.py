@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
-from datetime import datetime
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from bythebook import errors
 from bythebook.answering.pipeline import Event, State
@@ -23,20 +22,15 @@ from bythebook.server.routes import Call, Fail
 from bythebook.server.sse import MEDIA_TYPE, Encode, Events, NamedEvent, encode_named
 from bythebook.types import (
     Answer,
-    Citation,
     Confidence,
     Evidence,
     Hit,
     Level,
-    Message,
     Passage,
-    Place,
     Question,
     Refusal,
     RefusalType,
     Reply,
-    Role,
-    Sentence,
     Thread,
     Timings,
     Topic,
@@ -44,29 +38,26 @@ from bythebook.types import (
 
 Responses = dict[int | str, dict[str, Any]]  # format of FastAPI's ``responses``
 Link = dict[str, Any]
+T = TypeVar("T")
 
 _DATA: dict[str, Any] = json.loads(files(__package__).joinpath("examples.json").read_text("utf-8"))
 
 # --- the examples ---------------------------------------------------------------------------------
 
-SESSION: str = _DATA["session"]
-_ASKED_AT, _ANSWERED_AT = (datetime.fromisoformat(_DATA[at]) for at in ("asked_at", "answered_at"))
-CALL = Call(request_id=_DATA["request_id"], at=_ASKED_AT, query=_DATA["query_id"])
 
-_PLACE = Place(**_DATA["place"] | {"section": tuple(_DATA["place"]["section"])})
-_HIT = Hit(Passage(**_DATA["passage"], place=_PLACE), rank=1, cosine=0.62, score=_DATA["score"])
-_CITATION = Citation(
-    number=1,
-    passage_id=_HIT.passage.id,
-    place=_PLACE,
-    quote=_DATA["quote"],
-    url=_PLACE.url,
-    link=_DATA["link"],
-    score=_HIT.score,
-    position=_HIT.passage.position,
-)
+def _read(kind: type[T], name: str) -> T:
+    return TypeAdapter(kind).validate_python(_DATA[name])
 
-QUESTION = Question(text=_DATA["question"], thread=SESSION)
+
+THREAD = _read(Thread, "thread")
+SESSION = THREAD.id
+_ANSWER = _read(Answer, "answer")
+[_CITATION] = _ANSWER.citations
+_PLACE = _CITATION.place
+_HIT = Hit(Passage(**_DATA["passage"], place=_PLACE), rank=1, cosine=0.62, score=_CITATION.score)
+CALL = Call(request_id=_DATA["request_id"], at=THREAD.created_at, query=_DATA["query_id"])
+
+QUESTION = Question(text=THREAD.messages[0].content, thread=SESSION)
 FINDINGS = Findings(analyze(QUESTION, Vocabulary()), hits=(_HIT,), query_ms=3.2, search_ms=1.9)
 EVIDENCE = Evidence(
     hits=(_HIT,),
@@ -76,7 +67,7 @@ EVIDENCE = Evidence(
 )
 ANSWERED = Reply(
     question=QUESTION,
-    outcome=Answer((Sentence(_DATA["quote"], (1,)),), (_CITATION,), writer="extractive"),
+    outcome=_ANSWER,
     evidence=EVIDENCE,
     timings=Timings(query_ms=3.2, search_ms=1.9, generation_ms=4.4, total_ms=9.7),
 )
@@ -86,16 +77,9 @@ REFUSED = Reply(
     evidence=Evidence(considered=(_HIT,)),
     timings=Timings(query_ms=3.2, search_ms=1.9, total_ms=5.3),
 )
-THREAD = Thread(
-    id=SESSION,
-    messages=(
-        Message(Role.USER, QUESTION.text, _ASKED_AT),
-        Message(Role.ASSISTANT, f"{_DATA['quote']} [1]", _ANSWERED_AT, confidence=_HIT.score),
-    ),
-    created_at=_ASKED_AT,
-    updated_at=_ANSWERED_AT,
-)
-THREADS = [ThreadSummary(SESSION, _ASKED_AT, _ANSWERED_AT, messages=len(THREAD.messages))]
+THREADS = [
+    ThreadSummary(SESSION, THREAD.created_at, THREAD.updated_at, messages=len(THREAD.messages))
+]
 
 
 def _error(fields: Mapping[str, Any]) -> errors.BookError:

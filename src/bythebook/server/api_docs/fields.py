@@ -24,20 +24,22 @@ def name_of(schema: dict[str, Any]) -> str:
 
 def type_of(described: dict[str, Any], schema: dict[str, Any], named: Name = str) -> str:
     """Return the type and limits of a field; ``named`` formats the name of another schema."""
-    said = [schema["description"]] if "description" in schema else []
+    return ", ".join([*_type(described, schema, named), *filter(None, [schema.get("description")])])
+
+
+def _type(described: dict[str, Any], schema: dict[str, Any], named: Name) -> list[str]:
     if "anyOf" in schema:
-        kinds = [type_of(described, one, named) for one in schema["anyOf"]]
-        return ", ".join([" or ".join(kinds), *said])
+        return [" or ".join(type_of(described, option, named) for option in schema["anyOf"])]
     name = name_of(schema)
     schema = resolve(described, schema)
     if "enum" in schema:
-        return ", ".join(["one of " + ", ".join(map(str, schema["enum"])), *said])
+        return ["one of " + ", ".join(map(str, schema["enum"]))]
     if "const" in schema:
-        return ", ".join([f"always {schema['const']}", *said])
+        return [f"always {schema['const']}"]
     if schema.get("type") == "array":
-        return ", ".join([f"list of {type_of(described, schema['items'], named)}", *said])
+        return [f"list of {type_of(described, schema['items'], named)}"]
     kind = named(name) if name else schema.get("format") or schema.get("type", "anything")
-    return ", ".join([kind, *_bounds(schema), *said])
+    return [kind, *_bounds(schema)]
 
 
 def _bounds(schema: dict[str, Any]) -> list[str]:

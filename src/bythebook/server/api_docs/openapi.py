@@ -33,7 +33,7 @@ def describe(
 
 
 def _describe(app: FastAPI, routers: Sequence[APIRouter], *, needs_key: bool) -> dict[str, Any]:
-    tags = [{"name": name, "description": each.about} for name, each in CONTRACTS.items()]
+    tags = [{"name": c.name, "description": c.about} for c in CONTRACTS.values()]
     tags.append({"name": "operations", "description": "For the operator of the server."})
     described = get_openapi(
         title=app.title, version=app.version, description=_ABOUT, routes=app.routes, tags=tags

@@ -12,11 +12,14 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
+from bythebook.server.api_docs.examples import SESSION
 from bythebook.server.api_docs.fields import default_of, name_of, resolve, type_of
+from bythebook.server.contracts.openai.requests import MODEL
 
 Described = dict[str, Any]
 _METHODS = ("get", "post", "delete")
 _GAP = "\n\n"  # between paragraphs
+_PATH_EXAMPLES = {"thread_id": SESSION, "model": MODEL}
 
 
 def contents(described: Described) -> str:
@@ -40,7 +43,10 @@ def reference(described: Described) -> str:
     for tag in described["tags"]:
         parts.append(f'<section id="contract-{tag["name"]}"><h2>{tag["name"]}</h2>')
         parts.append(_prose(tag["description"]))
-        parts += [_operation(described, *each) for each in _operations(described, tag["name"])]
+        parts += [
+            _operation(described, path, method, op)
+            for path, method, op in _operations(described, tag["name"])
+        ]
         parts.append("</section>")
     schemas = described["components"]["schemas"]
     parts.append('<section id="schemas"><h2>schemas</h2>')
@@ -56,9 +62,9 @@ def _operations(described: Described, tag: str) -> Iterator[tuple[str, str, Desc
 
 
 def _operation(described: Described, path: str, method: str, op: Described) -> str:
-    said: str = op.get("description") or op["summary"]
+    description: str = op.get("description") or op["summary"]
     head = f'<b class="{method}">{method.upper()}</b> <code>{escape(path)}</code>'
-    first, _, rest = said.partition(_GAP)
+    first, _, rest = description.partition(_GAP)
     return (
         f'<details class="operation" id="{op["operationId"]}"><summary>{head} '
         f"<span>{_code(first)}</span></summary>{_prose(rest)}{_key(op)}"
@@ -75,55 +81,52 @@ def _key(op: Described) -> str:
 
 def _parameters(described: Described, op: Described) -> str:
     rows = [
-        (
-            f"<code>{escape(each['name'])}</code> <small>{each['in']}</small>",
-            _type(described, each["schema"]) + _also(each.get("description", "")),
-            escape(default_of(each["schema"])),
-        )
-        for each in op.get("parameters", ())
+        (parameter["name"], parameter["in"], parameter["schema"], parameter.get("description", ""))
+        for parameter in op.get("parameters", ())
     ]
-    return _table(("parameter", "type", "default"), rows) if rows else ""
-
-
-def _also(said: str) -> str:
-    return f"<br>{_code(said)}" if said else ""
+    return _field_table(described, "parameter", rows) if rows else ""
 
 
 def _request(described: Described, op: Described) -> str:
-    if "requestBody" not in op:
-        return ""
-    schema = op["requestBody"]["content"]["application/json"]["schema"]
-    return _fields(described, resolve(described, schema))
+    return _fields(described, _body(described, op)) if "requestBody" in op else ""
+
+
+def _body(described: Described, op: Described) -> Described:
+    return resolve(described, op["requestBody"]["content"]["application/json"]["schema"])
 
 
 def _fields(described: Described, schema: Described) -> str:
     required = schema.get("required", ())
     rows = [
-        (
-            f"<code>{escape(name)}</code>"
-            + ("" if name in required else " <small>optional</small>"),
-            _type(described, field),
-            escape(default_of(field)),
-        )
+        (name, "" if name in required else "optional", field, "")
         for name, field in schema.get("properties", {}).items()
     ]
-    return _table(("field", "type", "default"), rows)
+    return _field_table(described, "field", rows)
+
+
+def _field_table(
+    described: Described, kind: str, rows: Sequence[tuple[str, str, Described, str]]
+) -> str:
+    """Return the table of fields or parameters: name, remark, schema and description of each."""
+    cells = [
+        (
+            f"<code>{escape(name)}</code>" + (f" <small>{remark}</small>" if remark else ""),
+            _type(described, schema) + (f"<br>{_code(description)}" if description else ""),
+            escape(default_of(schema)),
+        )
+        for name, remark, schema, description in rows
+    ]
+    return _table((kind, "type", "default"), cells)
 
 
 def _try(described: Described, path: str, method: str, op: Described) -> str:
     """Return a form with a field for every parameter of the operation and for its body."""
-    inputs = "".join(
-        f'<label>{escape(each["name"])} <input name="{escape(each["name"])}" '
-        f'data-in="{each["in"]}" value="{escape(_example(each))}" spellcheck="false"></label>'
-        for each in op.get("parameters", ())
-    )
+    inputs = "".join(_input(parameter) for parameter in op.get("parameters", ()))
     body = ""
     if "requestBody" in op:
-        schema = op["requestBody"]["content"]["application/json"]["schema"]
-        [example, *_] = resolve(described, schema)["examples"]
+        [example, *_] = _body(described, op)["examples"]
         # Without the example's session_id: that thread belongs to the first client that used it.
-        asked = {name: value for name, value in example.items() if name != "session_id"}
-        text = escape(_json(asked))
+        text = escape(_json({k: v for k, v in example.items() if k != "session_id"}))
         rows = text.count("\n") + 1
         body = f'<label>body <textarea rows="{rows}" spellcheck="false">{text}</textarea></label>'
     return (
@@ -134,44 +137,50 @@ def _try(described: Described, path: str, method: str, op: Described) -> str:
     )
 
 
+def _input(parameter: Described) -> str:
+    name, value = escape(parameter["name"]), escape(_example(parameter))
+    attributes = f'name="{name}" data-in="{parameter["in"]}" value="{value}" spellcheck="false"'
+    return f"<label>{name} <input {attributes}></label>"
+
+
 def _example(parameter: Described) -> str:
-    if parameter["in"] == "path" and parameter["name"] == "thread_id":
-        return "550e8400-e29b-41d4-a716-446655440000"
+    if parameter["in"] == "path":
+        return _PATH_EXAMPLES[parameter["name"]]
     default = parameter["schema"].get("default")
-    return "bythebook" if parameter["in"] == "path" else "" if default is None else str(default)
+    return "" if default is None else str(default)
 
 
 def _responses(described: Described, op: Described) -> Iterator[str]:
     for status, response in sorted(op["responses"].items()):
         content = response.get("content", {})
         parts = []
-        for kind, told in content.items():
-            parts.append(f"<p><code>{escape(kind)}</code> {_type(described, told['schema'])}</p>")
-            parts += [_event_table(described, told["x-events"])] if "x-events" in told else []
-            for name, example in told.get("examples", {}).items():
+        for kind, media in content.items():
+            parts.append(f"<p><code>{escape(kind)}</code> {_type(described, media['schema'])}</p>")
+            parts += [_event_table(described, media["x-events"])] if "x-events" in media else []
+            for name, example in media.get("examples", {}).items():
                 value = example["value"]
                 shown = value if isinstance(value, str) else _json(value)
                 parts.append(f'<p>{escape(name)}</p><pre tabindex="0">{escape(shown)}</pre>')
         if names := ", ".join(f"<code>{name}</code>" for name in response.get("headers", ())):
             parts.append(f"<p>headers: {names}</p>")
-        said = _code(response["description"])
-        yield f"<details><summary><b>{status}</b> {said}</summary>{''.join(parts)}</details>"
+        title = f"<b>{status}</b> {_code(response['description'])}"
+        yield f"<details><summary>{title}</summary>{''.join(parts)}</details>"
 
 
 def _event_table(described: Described, events: list[Described]) -> str:
     rows = [
-        (f"<code>{each['event']}</code>", each["occurs"], _type(described, each["data"]))
-        for each in events
+        (f"<code>{event['event']}</code>", event["occurs"], _type(described, event["data"]))
+        for event in events
     ]
     return _table(("event", "occurs", "data"), rows)
 
 
 def _schema(described: Described, name: str, schema: Described) -> str:
-    said = _prose(schema.get("description", ""))
+    prose = _prose(schema.get("description", ""))
     body = _fields(described, schema) if "properties" in schema else ""
     values = "" if body else f"<p>{_type(described, schema)}</p>"
     return (
-        f'<details id="schema-{name}"><summary><code>{name}</code></summary>{said}{body}{values}'
+        f'<details id="schema-{name}"><summary><code>{name}</code></summary>{prose}{body}{values}'
         "</details>"
     )
 
@@ -181,7 +190,7 @@ def _schema(described: Described, name: str, schema: Described) -> str:
 
 def _type(described: Described, schema: Described) -> str:
     """Return the type as text, with links to the schemas that it names."""
-    text = escape(type_of(described, {**schema, "description": ""}, lambda name: f"\0{name}\0"))
+    text = escape(type_of(described, {**schema, "description": None}, lambda name: f"\0{name}\0"))
     linked = re.sub("\0(.*?)\0", r'<a href="#schema-\1">\1</a>', text).rstrip(", ")
     described_as = "" if name_of(schema) else schema.get("description", "")
     return linked + (f", {_code(described_as)}" if described_as else "")

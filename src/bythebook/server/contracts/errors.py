@@ -10,34 +10,23 @@ import math
 from collections.abc import Mapping
 from typing import TypeVar
 
-from bythebook.errors import (
-    BookError,
-    DatabaseFailed,
-    EmbedderFailed,
-    InvalidInput,
-    NotAllowed,
-    NotFound,
-    RateLimited,
-    ServiceError,
-    StoreFailed,
-    TooLarge,
-    WriterFailed,
-)
+from bythebook import errors
+from bythebook.errors import BookError
 
 T = TypeVar("T")
 
 _STATUS: dict[type[BookError], int] = {
-    TooLarge: 413,
-    InvalidInput: 400,
-    NotAllowed: 401,
-    NotFound: 404,
-    RateLimited: 429,
+    errors.TooLarge: 413,
+    errors.InvalidInput: 400,
+    errors.NotAllowed: 401,
+    errors.NotFound: 404,
+    errors.RateLimited: 429,
 }
 _UNAVAILABLE: dict[type[BookError], str] = {
-    StoreFailed: "The search service is temporarily unavailable.",
-    EmbedderFailed: "The embedding service is temporarily unavailable.",
-    WriterFailed: "The answer service is temporarily unavailable.",
-    DatabaseFailed: "The database is temporarily unavailable.",
+    errors.StoreFailed: "The search service is temporarily unavailable.",
+    errors.EmbedderFailed: "The embedding service is temporarily unavailable.",
+    errors.WriterFailed: "The answer service is temporarily unavailable.",
+    errors.DatabaseFailed: "The database is temporarily unavailable.",
 }
 _NOT_OPEN = "The book is not open for questions at the moment."
 _LATER = "Try again in a moment."
@@ -60,9 +49,9 @@ def is_ours(error: BookError) -> bool:
 
 def may_pass(error: BookError) -> bool:
     """Return whether the same request may succeed later, with nothing changed."""
-    if isinstance(error, ServiceError):
+    if isinstance(error, errors.ServiceError):
         return error.retryable
-    return is_ours(error) or isinstance(error, RateLimited)
+    return is_ours(error) or isinstance(error, errors.RateLimited)
 
 
 def message_of(error: BookError) -> str:
@@ -86,5 +75,7 @@ def sentence_of(error: BookError) -> str:
 
 def retry_after(error: BookError) -> int | None:
     """Return the whole seconds to wait before a retry, or None if unknown."""
-    seconds = error.retry_after if isinstance(error, RateLimited | ServiceError) else None
+    seconds = (
+        error.retry_after if isinstance(error, errors.RateLimited | errors.ServiceError) else None
+    )
     return None if seconds is None else math.ceil(seconds)

@@ -58,7 +58,7 @@ class FoundPassages(ToolResult):
 class SearchBook(ToolCall):
     """Find the passages of the book that are most relevant to a query, best first.
 
-    Returns the text of each passage, its url and a confidence: high, medium, low or insufficient.
+    Returns the text of each passage, its url and a confidence: high, medium or low.
     Use this tool to read what the book says about a subject; use ask_book to answer a question.
     """
 

@@ -11,17 +11,9 @@ from enum import StrEnum
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
+from bythebook import errors
 from bythebook.documents.query import Query, QueryResponse, read, show
-from bythebook.errors import (
-    BookError,
-    EmbedderFailed,
-    InvalidInput,
-    NotAllowed,
-    NotFound,
-    RateLimited,
-    TooLarge,
-    WriterFailed,
-)
+from bythebook.errors import BookError
 from bythebook.server.api_docs.examples import reply_responses
 from bythebook.server.contracts.base import Contract, Services
 from bythebook.server.contracts.errors import by_class, may_pass, sentence_of, status_of
@@ -48,13 +40,13 @@ class QueryError(BaseModel):
 
 
 _ERROR_TYPES: dict[type[BookError], QueryErrorType] = {
-    TooLarge: QueryErrorType.QUERY_TOO_LARGE,
-    InvalidInput: QueryErrorType.INVALID_QUERY,
-    NotAllowed: QueryErrorType.NOT_ALLOWED,
-    NotFound: QueryErrorType.NOT_FOUND,
-    RateLimited: QueryErrorType.RATE_LIMITED,
-    EmbedderFailed: QueryErrorType.EMBEDDING_FAILED,
-    WriterFailed: QueryErrorType.RESPONDING_FAILED,
+    errors.TooLarge: QueryErrorType.QUERY_TOO_LARGE,
+    errors.InvalidInput: QueryErrorType.INVALID_QUERY,
+    errors.NotAllowed: QueryErrorType.NOT_ALLOWED,
+    errors.NotFound: QueryErrorType.NOT_FOUND,
+    errors.RateLimited: QueryErrorType.RATE_LIMITED,
+    errors.EmbedderFailed: QueryErrorType.EMBEDDING_FAILED,
+    errors.WriterFailed: QueryErrorType.RESPONDING_FAILED,
 }
 
 

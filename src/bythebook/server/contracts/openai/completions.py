@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -110,8 +110,7 @@ def show(reply: Reply, call: Call | None = None, *, prompt_tokens: int = 0) -> O
     annotations = _annotations(outcome, is_bold=True)
     message = OpenAIAssistantMessage(content=content, annotations=annotations)
     return OpenAICompletion(
-        id=_id(call),
-        created=created(call),
+        **_head(call),
         choices=[OpenAIChoice(message=message)],
         usage=_usage(reply, prompt_tokens, content),
         **dict(details_of(reply)),
@@ -199,8 +198,8 @@ def _usage(reply: Reply, prompt_tokens: int, content: str) -> OpenAIUsage:
     return OpenAIUsage(prompt_tokens=read, completion_tokens=written, total_tokens=read + written)
 
 
-def _id(call: Call) -> str:
-    return f"chatcmpl-{call.request_id.replace('-', '')}"
+def _head(call: Call) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{call.request_id.replace('-', '')}", "created": created(call)}
 
 
 def created(call: Call) -> int:
@@ -246,7 +245,7 @@ async def stream_events(
         nonlocal content
         content += delta.content or ""
         choices = [OpenAIChunkChoice(delta=delta)]
-        return "chunk", OpenAIChunk(id=_id(call), created=created(call), choices=choices)
+        return "chunk", OpenAIChunk(**_head(call), choices=choices)
 
     yield chunk(OpenAIDelta(role="assistant", content=""))
     async with aclosing(events):
@@ -260,7 +259,7 @@ async def stream_events(
                 yield "chunk" if body.wants_usage else "done", _last_chunk(event, call)
     if body.wants_usage and reply is not None:
         usage = _usage(reply, body.tokens, content)
-        yield "done", OpenAIChunk(id=_id(call), created=created(call), choices=[], usage=usage)
+        yield "done", OpenAIChunk(**_head(call), choices=[], usage=usage)
 
 
 def stream_failure(error: BookError) -> NamedEvent:
@@ -270,8 +269,7 @@ def stream_failure(error: BookError) -> NamedEvent:
 def _last_chunk(reply: Reply, call: Call) -> OpenAILastChunk:
     delta = OpenAIDelta(annotations=_annotations(reply.outcome, is_bold=False))
     return OpenAILastChunk(
-        id=_id(call),
-        created=created(call),
+        **_head(call),
         choices=[OpenAIChunkChoice(delta=delta, finish_reason="stop")],
         **dict(details_of(reply)),
     )
