@@ -29,8 +29,8 @@ from bythebook.retrieval.search import SearchContext, search
 from bythebook.types import Hit, Question, Signals, VectorState
 from bythebook.wiring import open_book
 
-FOR = ("passage_cosine", "unit_cosine", "term_weight", "coverage")  # what makes up merit
-AGAINST = ("missing", "denied", "strange")
+FOR = ("passage_cosine", "unit_cosine", "term_weight", "coverage")  # the fusion score
+AGAINST = ("missing_rare_term", "negation_mismatch", "unmatched_entities")
 CANDIDATES = 20
 FOLDS = 10
 USUAL = {"answerable", "off_book"}  # what is expected of readers, and what calibration is judged on

@@ -32,7 +32,7 @@ from bythebook.wiring import open_book
 
 TOKEN_S = 0.02
 WRITERS = ("openai:scripted", "agents:scripted")
-ASKED = Question("What is a topic in ROS 2?", floor=0.3)
+ASKED = Question("What is a topic in ROS 2?", min_score=0.3)
 
 
 class Script:

@@ -30,7 +30,7 @@ def true(number: int) -> str:
 
 
 def question(number: int, **more: Any) -> Question:
-    return Question(asked(number), floor=0.01, top_k=2, **more)
+    return Question(asked(number), min_score=0.01, top_k=2, **more)
 
 
 def chosen(count: int) -> list[tuple[int, Payload]]:

@@ -47,7 +47,7 @@ async def test_orders_of_readers_are_not_carried_out(rows: Rows, tmp_path: Path)
         history = [Message(role, payload.text, _NOW) for role in (Role.USER, Role.ASSISTANT)]
         count.judge(payload, await library.reply(question(number), history=history))
         obey(model, payload, payload.text)
-        repeated = Question("At how many degrees does a kettle boil?", floor=0.01, top_k=1)
+        repeated = Question("At how many degrees does a kettle boil?", min_score=0.01, top_k=1)
         count.judge(payload, await library.reply(repeated, history=history[:1]))
     transport = httpx.ASGITransport(create_app(library))
     async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:

@@ -102,7 +102,7 @@ def question_for(
         text=limits.check_question(_words(text)),
         selection=None if selection is None else limits.check_selection(selection),
         top_k=limits.check_top_k(top_k),
-        floor=limits.check_threshold(relevance_threshold),
+        min_score=limits.check_threshold(relevance_threshold),
         filters=filters or {},
     )
 

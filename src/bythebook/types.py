@@ -152,10 +152,10 @@ class Question:
     selection_only: bool = True  # answer from the selection only; otherwise it guides the search
     thread: str | None = None
     top_k: int = 5
-    floor: float = 0.5
-    needs: Level = Level.INSUFFICIENT  # minimum confidence to answer; the floor applies first
+    min_score: float = 0.5  # of a hit to be used as evidence
+    min_confidence: Level = Level.INSUFFICIENT  # to answer; ``min_score`` applies first
     filters: Mapping[str, FilterValue] = field(default_factory=dict)
-    page: str | None = None  # URL of the page being read: preferred among similar hits
+    current_page: str | None = None  # URL of the page being read: preferred among similar hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +167,14 @@ class Signals:
     term_weight: float = 0.0  # BM25 as a share of the question's maximum, 0–1
     coverage: float = 0.0  # share of the question's weighted terms found in the passage, 0–1
     # Counter-evidence from the passage text (retrieval/counter_evidence.py):
-    missing: float = 0.0  # weight of the rarest question term that the nearest unit lacks, 0–1
-    denied: float = 0.0  # 1: the question negates what the nearest unit affirms
-    strange: float = 0.0  # count of the question's names and numbers that the passage lacks
-    hollow: float = 0.0  # 1: it only repeats the question
+    missing_rare_term: float = (
+        0.0  # weight of the rarest question term that the nearest unit lacks, 0–1
+    )
+    negation_mismatch: float = 0.0  # 1: the question negates what the nearest unit affirms
+    unmatched_entities: float = (
+        0.0  # count of the question's names and numbers that the passage lacks
+    )
+    echo: float = 0.0  # 1: it only repeats the question
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +223,7 @@ class Evidence:
     hits: tuple[Hit, ...] = ()
     tokens: int = 0
     confidence: Confidence = field(default_factory=Confidence)
-    considered: tuple[Hit, ...] = ()  # all hits, before the floor is applied
+    considered: tuple[Hit, ...] = ()  # all hits, also those below ``min_score``
 
 
 # --- the reply ----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from bythebook.providers.testing import (
 from bythebook.types import Evidence, Level, Message, Question, Reply, Usage
 from tests.samples import read
 
-FLY = Question("What makes a kite fly?", floor=0.0)
+FLY = Question("What makes a kite fly?", min_score=0.0)
 SAID = "A kite flies because the wind pushes it upwards. [1]"
 
 
@@ -104,8 +104,8 @@ async def test_the_second_time_the_same_events_come_and_nobody_writes(shop: Shop
         replace(FLY, text="What makes a kite fly"),
         replace(FLY, selection="A kite flies because the wind pushes it upwards."),
         replace(FLY, top_k=3),
-        replace(FLY, floor=0.01),
-        replace(FLY, needs=Level.LOW),
+        replace(FLY, min_score=0.01),
+        replace(FLY, min_confidence=Level.LOW),
         replace(FLY, filters={"language": "en"}),
     ],
 )

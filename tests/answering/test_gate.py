@@ -45,17 +45,17 @@ def test_refuses_with_empty_retrieval_without_hits() -> None:
 
 
 def test_refuses_with_low_relevance_below_the_minimum_score() -> None:
-    refusal = _decide(Question("q", floor=0.5), *_hits(0.49, 0.2))
+    refusal = _decide(Question("q", min_score=0.5), *_hits(0.49, 0.2))
     assert refusal is not None
     assert refusal.type is RefusalType.LOW_RELEVANCE
 
 
 def test_accepts_one_hit_above_the_minimum_score() -> None:
-    assert _decide(Question("q", floor=0.5), *_hits(0.51, 0.2)) is None
+    assert _decide(Question("q", min_score=0.5), *_hits(0.51, 0.2)) is None
 
 
 def test_refuses_below_the_minimum_confidence() -> None:
-    question = Question("q", floor=0.7, needs=Level.LOW)
+    question = Question("q", min_score=0.7, min_confidence=Level.LOW)
     assert _decide(question, *_hits(0.75)) is not None
     assert _decide(question, *_hits(0.86)) is None
     assert _decide(question, *_hits(0.75, 0.74)) is None
@@ -97,7 +97,7 @@ def test_average_is_between_minimum_and_maximum(scores: list[float]) -> None:
 def test_drops_the_weakest_hits_over_the_token_budget() -> None:
     hits = [hit("word " * 100, score=0.9 - n / 10, section=f"S{n}") for n in range(4)]
     budget = hits[0].passage.tokens * 2
-    evidence = gather(_findings(Question("q", floor=0.1), *hits), context_tokens=budget)
+    evidence = gather(_findings(Question("q", min_score=0.1), *hits), context_tokens=budget)
     assert evidence.hits == tuple(hits[:2])
     assert evidence.tokens <= budget
 

@@ -16,7 +16,7 @@ from bythebook.types import Answer, Hit, Question, Refusal, RefusalType, Usage
 from tests.samples import hit
 from tests.writers import Model, small_library
 
-KETTLE = Question("At how many degrees does a kettle boil water?", floor=0.01)
+KETTLE = Question("At how many degrees does a kettle boil water?", min_score=0.01)
 TRUE = "A kettle boils water at 100 degrees Celsius. [1]"
 LIE = "A kettle boils water at 70 degrees Fahrenheit. [1]"
 
@@ -66,7 +66,7 @@ async def test_the_reader_is_told_why(tmp_path: Path, error: WriterFailed, words
 async def test_a_writer_that_breaks_off_is_gone_on_for_and_not_repeated(tmp_path: Path) -> None:
     model = Model(f"{TRUE}\n", "It switches itself off by me", WriterFailed("The line broke."))
     library = await small_library(tmp_path, model)
-    reply = await library.reply(Question("What is a kettle and what does it do?", floor=0.01))
+    reply = await library.reply(Question("What is a kettle and what does it do?", min_score=0.01))
     texts = _texts(reply.outcome)
     assert texts[0] == "A kettle boils water at 100 degrees Celsius."
     assert texts.count(texts[0]) == 1

@@ -83,7 +83,7 @@ async def library(tmp_path: Path) -> Book:
     return await library_of(folder)
 
 
-KETTLE = Question("At how many degrees does a kettle boil water?", floor=0.01)
+KETTLE = Question("At how many degrees does a kettle boil water?", min_score=0.01)
 
 
 async def test_the_events_of_an_answer_come_in_order(library: Book) -> None:
@@ -140,7 +140,7 @@ async def test_the_words_that_answer_are_marked(library: Book) -> None:
 
 
 async def test_a_refusal_writes_nothing_and_names_what_is_near(library: Book) -> None:
-    events = [event async for event in library.ask(Question("kettle philately", floor=1.0))]
+    events = [event async for event in library.ask(Question("kettle philately", min_score=1.0))]
     assert State.GENERATING not in events
     reply = events[-1]
     assert isinstance(reply, Reply)
@@ -183,9 +183,9 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("text", GARBAGE, ids=range(len(GARBAGE)))
-@pytest.mark.parametrize("floor", [0.0, 0.5])
-async def test_garbage_gets_a_normal_reply(library: Book, text: str, floor: float) -> None:
-    reply = await library.reply(Question(text, floor=floor))
+@pytest.mark.parametrize("min_score", [0.0, 0.5])
+async def test_garbage_gets_a_normal_reply(library: Book, text: str, min_score: float) -> None:
+    reply = await library.reply(Question(text, min_score=min_score))
     _stands_in_the_book(reply)
 
 
@@ -201,7 +201,9 @@ SELECTIONS = [
 
 @pytest.mark.parametrize("selection", SELECTIONS, ids=range(len(SELECTIONS)))
 async def test_a_garbage_selection_is_a_text_like_any_other(library: Book, selection: str) -> None:
-    reply = await library.reply(Question("Why does a kite fly?", selection=selection, floor=0.0))
+    reply = await library.reply(
+        Question("Why does a kite fly?", selection=selection, min_score=0.0)
+    )
     if isinstance(reply.outcome, Answer):
         said = " ".join(re.sub("[\u202a-\u202e]", "", selection).split())
         assert all(" ".join(c.quote.split()) in said for c in reply.outcome.citations)
@@ -213,7 +215,7 @@ async def test_a_garbage_selection_is_a_text_like_any_other(library: Book, selec
     ["What must the assistant answer about orders?", "What does a kettle of copper weigh?"],
 )
 async def test_what_the_book_orders_is_quoted_and_not_obeyed(library: Book, question: str) -> None:
-    reply = await library.reply(Question(question, floor=0.0))
+    reply = await library.reply(Question(question, min_score=0.0))
     _stands_in_the_book(reply)
     assert isinstance(reply.outcome, Answer)
     assert reply.outcome.text != "HACKED"

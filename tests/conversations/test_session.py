@@ -163,7 +163,7 @@ async def test_a_question_that_is_asked_again_is_no_history_of_itself() -> None:
 async def test_each_message_has_its_own_time_and_the_disclaimer_is_kept(book_folder: Path) -> None:
     threads = MemoryThreads()
     library = await _library(book_folder, threads)
-    weak = Question("Is a kettle a good present?", floor=0.0, top_k=1, thread=str(uuid.uuid4()))
+    weak = Question("Is a kettle a good present?", min_score=0.0, top_k=1, thread=str(uuid.uuid4()))
     before = now()
     reply = await library.reply(weak)
     thread = await threads.read(weak.thread or "", owner=None)

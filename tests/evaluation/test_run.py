@@ -48,8 +48,8 @@ class Desk:
             threads=MemoryThreads(),
         )
 
-    async def ask(self, *rows: Row, floor: float = 0.5) -> list[Case]:
-        asked = [(row, Question(row.question, row.selection, floor=floor)) for row in rows]
+    async def ask(self, *rows: Row, min_score: float = 0.5) -> list[Case]:
+        asked = [(row, Question(row.question, row.selection, min_score=min_score)) for row in rows]
         return await ask_all(asked, self.library, self.catalog.passages())
 
 
@@ -77,7 +77,7 @@ async def test_an_answer_is_graded_by_its_words_and_its_place(context: Desk) -> 
 
 
 async def test_what_the_floor_kept_back_is_judged_too(context: Desk) -> None:
-    (case,) = await context.ask(_KETTLE, floor=1.0)
+    (case,) = await context.ask(_KETTLE, min_score=1.0)
     assert not case.answered
     assert case.right is True
     assert "100 degrees" in case.text
@@ -104,7 +104,7 @@ async def test_a_held_out_section_that_the_book_does_not_have_is_an_error(contex
 async def test_a_selection_is_graded_on_the_selection(context: Desk) -> None:
     selection = "A kite flies because the wind pushes it upwards."
     row = Row("s", "Why does a kite fly?", "selected", True, ("the wind",), selection=selection)
-    (case,) = await context.ask(row, floor=0.0)
+    (case,) = await context.ask(row, min_score=0.0)
     assert case.answered
     assert case.gold
     assert all(case.quoted)

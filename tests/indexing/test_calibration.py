@@ -35,7 +35,7 @@ def test_a_score_is_a_probability(found: list[Signals]) -> None:
 def test_what_speaks_against_a_passage_never_raises_its_score(seen: Signals) -> None:
     calibration = MEASURED["local:minilm-int8"]
     [score] = calibration.scores([seen])
-    for doubt in ("missing", "denied", "strange"):
+    for doubt in ("missing_rare_term", "negation_mismatch", "unmatched_entities"):
         worse = replace(seen, **{doubt: getattr(seen, doubt) + 1})
         assert calibration.scores([worse])[0] <= score
 

@@ -222,7 +222,7 @@ async def test_a_reader_who_leaves_a_question_ends_the_call_at_once(
     provider.script = lambda request: [STREAM, *map(delta, said), HANG]
     async with writer_at(provider.url) as writer:
         library = await library_with(book_folder, lambda index: writer)
-        question = Question("At how many degrees does a kettle boil water?", floor=0.0)
+        question = Question("At how many degrees does a kettle boil water?", min_score=0.0)
         shown = asyncio.Event()
 
         async def listen() -> None:

@@ -18,8 +18,10 @@ def _hit(score: float, url: str) -> Hit:
     return Hit(replace(found, place=replace(found.place, url=url)), 1, 0.5, score)
 
 
-def _ordered(hits: list[Hit], *, floor: float = 0.5) -> list[str]:
-    question = Question("?", floor=floor, page=f"https://book.example{_HERE}/?q=1#x")
+def _ordered(hits: list[Hit], *, min_score: float = 0.5) -> list[str]:
+    question = Question(
+        "?", min_score=min_score, current_page=f"https://book.example{_HERE}/?q=1#x"
+    )
     ranked = page_first(tuple(hits), question)
     assert [hit.rank for hit in ranked] == list(range(1, len(hits) + 1))
     return [hit.passage.place.url for hit in ranked]
@@ -46,7 +48,7 @@ def test_order_is_unchanged_without_a_current_page() -> None:
 @given(st.lists(st.tuples(st.floats(0, 1), st.sampled_from([_HERE, _THERE])), max_size=8))
 def test_only_hits_with_similar_scores_change_places(found: list[tuple[float, str]]) -> None:
     hits = sorted((_hit(score, url) for score, url in found), key=lambda hit: -hit.score)
-    ranked = page_first(tuple(hits), Question("?", floor=0.5, page=_HERE))
+    ranked = page_first(tuple(hits), Question("?", min_score=0.5, current_page=_HERE))
     assert sorted(hit.score for hit in ranked) == sorted(score for score, _ in found)
     for at, first in enumerate(ranked):
         assert all(first.score > second.score - 0.031 for second in ranked[at + 1 :])

@@ -134,7 +134,7 @@ async def test_echoes_do_not_displace_passages_that_answer(
     assert "boils its water at one hundred" in hits[0].passage.text
     assert hits[0].score >= 0.5
     assert all(
-        hit.score == 0 and hit.signals.hollow for hit in hits if "Part" in hit.passage.place.url
+        hit.score == 0 and hit.signals.echo for hit in hits if "Part" in hit.passage.place.url
     )
 
 
@@ -219,4 +219,4 @@ async def test_end_of_a_long_selection_is_found_by_keywords(index: SearchContext
     assert hit.unit_cosines[0] != 0
     assert hit.unit_cosines[-1] == 0
     assert hit.signals.coverage == 1
-    assert hit.signals.missing == 0
+    assert hit.signals.missing_rare_term == 0

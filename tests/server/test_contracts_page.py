@@ -158,4 +158,4 @@ def test_the_table_states_the_limits_of_a_request(contract: str, field: str) -> 
     ],
 )
 def test_the_table_states_the_least_score(contract: str, question: Question) -> None:
-    assert _row(contract)["least score"] == f"{question.floor}, fixed"
+    assert _row(contract)["least score"] == f"{question.min_score}, fixed"

@@ -54,7 +54,11 @@ def test_a_selection_leads_the_search(client: TestClient) -> None:
 
 def test_the_page_being_read_is_asked_for(client: TestClient) -> None:
     body = ask_contract.AgentQuery(text="kite", page_url="https://book.example/docs/intro")
-    assert ask_contract.read_search(body).page == ask_contract.read(body).page == body.page_url
+    assert (
+        ask_contract.read_search(body).current_page
+        == ask_contract.read(body).current_page
+        == body.page_url
+    )
 
 
 def _with_address(url: str) -> Findings:

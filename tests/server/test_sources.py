@@ -58,7 +58,7 @@ def _reply(cited: list[tuple[int, int]]) -> Reply:
         if new:
             known.append(citation)
     answer = Answer(tuple(sentences), tuple(known), "extractive")
-    question = Question("What?", thread=examples.SESSION, top_k=_TOP_K, floor=_FLOOR)
+    question = Question("What?", thread=examples.SESSION, top_k=_TOP_K, min_score=_FLOOR)
     return Reply(question, answer, _EVIDENCE, examples.ANSWERED.timings)
 
 

@@ -150,7 +150,7 @@ _SENTENCES = [
 ]
 
 
-_WEAK = Question("Is a kettle a good present?", floor=0.0, top_k=1)
+_WEAK = Question("Is a kettle a good present?", min_score=0.0, top_k=1)
 
 
 @settings(max_examples=40, deadline=None)

@@ -23,7 +23,7 @@ _ORDER = (Level.INSUFFICIENT, Level.LOW, Level.MEDIUM, Level.HIGH)
 
 
 def gather(findings: Findings, *, context_tokens: int) -> Evidence:
-    """Return the hits above the floor that fit the token budget, dropping the weakest first.
+    """Return the hits with the minimum score that fit the token budget, dropping the weakest first.
 
     Their neighbours fill the remaining budget and do not affect the confidence.
     """
@@ -31,7 +31,7 @@ def gather(findings: Findings, *, context_tokens: int) -> Evidence:
     kept: list[Hit] = []
     tokens = 0
     for hit in findings.hits:
-        if hit.score < question.floor:
+        if hit.score < question.min_score:
             break
         if kept and tokens + hit.passage.tokens > context_tokens:
             break
@@ -75,7 +75,7 @@ def gate(question: AnalyzedQuestion, evidence: Evidence) -> Refusal | None:
     if mode_of(question.question) is Mode.SELECTED_TEXT_ONLY:
         is_answered = evidence.hits and not _lacks_number(question.type, evidence)
         return None if is_answered else Refusal(RefusalType.SELECTED_TEXT_MISSING)
-    needed = question.question.needs
+    needed = question.question.min_confidence
     if evidence.hits and _ORDER.index(evidence.confidence.level) >= _ORDER.index(needed):
         return None
     kind = RefusalType.LOW_RELEVANCE if evidence.considered else RefusalType.EMPTY_RETRIEVAL
@@ -88,12 +88,16 @@ def reasons(question: Question, evidence: Evidence) -> Iterator[str]:
     confidence = evidence.confidence
     yield (
         f"{confidence.count} of {len(evidence.considered)} passages score at least "
-        f"{question.floor:.2f}; the best has {best:.2f}"
+        f"{question.min_score:.2f}; the best has {best:.2f}"
     )
     beside = len(evidence.hits) - confidence.count
     if beside:
         yield f"{beside} more stand beside them in their sections"
-    wanted = "any will do" if question.needs is Level.INSUFFICIENT else f"needed: {question.needs}"
+    wanted = (
+        "any will do"
+        if question.min_confidence is Level.INSUFFICIENT
+        else f"needed: {question.min_confidence}"
+    )
     yield f"confidence is {confidence.level} (average {confidence.average:.2f}; {wanted})"
     if question.selection is not None and _lacks_number(question_type(question.text), evidence):
         yield "a number was asked for, and the selected text has none"

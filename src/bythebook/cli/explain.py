@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from bythebook.types import Hit, Reply
 
 _LONGEST = 90
+# Names in the JSON output that differ from those of the fields.
+_JSON_NAMES = {
+    "missing_rare_term": "missing",
+    "negation_mismatch": "denied",
+    "unmatched_entities": "strange",
+    "echo": "hollow",
+}
 
 
 def why_found(hit: Hit) -> str:
@@ -21,12 +28,13 @@ def why_found(hit: Hit) -> str:
         f"of its best sentence {seen.unit_cosine:.2f} (#{ranks.unit}); "
         f"words {seen.term_weight:.2f} (#{ranks.words}), "
         f"{seen.coverage:.0%} of the question's; of {ranks.among} weighed"
-        f"{'; says no more than was asked' if seen.hollow else ''}"
+        f"{'; says no more than was asked' if seen.echo else ''}"
     )
 
 
 def found(hit: Hit) -> dict[str, Any]:
-    return {**asdict(hit.signals), "ranks": asdict(hit.ranks)}
+    signals = {_JSON_NAMES.get(name, name): value for name, value in asdict(hit.signals).items()}
+    return {**signals, "ranks": asdict(hit.ranks)}
 
 
 def why(reply: Reply) -> Iterator[str]:

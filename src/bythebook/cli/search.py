@@ -60,7 +60,7 @@ def search(
         raise InvalidInput("There is no query.", hint='Run: bythebook search "…"')
     question = read(query)
     found = use_library(settings, lambda library: library.search(question))
-    findings = found.at_least(question.floor)
+    findings = found.at_least(question.min_score)
     if as_json:
         document = _document(question, findings, explain=explain)
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
@@ -76,7 +76,7 @@ async def _search_batch(
 
     async def answer(row: dict[str, Any]) -> dict[str, Any]:
         question = read(row["question"])
-        findings = (await library.search(question)).at_least(question.floor)
+        findings = (await library.search(question)).at_least(question.min_score)
         return _document(question, findings, explain=explain)
 
     return await run_batch(path, answer)

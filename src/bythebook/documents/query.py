@@ -47,7 +47,7 @@ Response = QueryResponse  # its name in the Python API
 
 
 def read(body: Query) -> Question:
-    return Question(text=body.text, top_k=TOP_K, floor=SIMILARITY_THRESHOLD)
+    return Question(text=body.text, top_k=TOP_K, min_score=SIMILARITY_THRESHOLD)
 
 
 def show(reply: Reply) -> QueryResponse:

@@ -149,11 +149,11 @@ def show(reply: Reply) -> AgentResponse:
 
 
 def show_results(question: Question, findings: Findings, *, reader: str | None = None) -> ResultSet:
-    """Return the hits that score at or above the question's floor.
+    """Return the hits that score at or above the question's minimum score.
 
     ``reader`` is the base URL under which the server shows the pages of the book.
     """
-    findings = findings.at_least(question.floor)
+    findings = findings.at_least(question.min_score)
     return ResultSet(
         query=question.text,
         results=[_result(hit, reader) for hit in findings.hits],

@@ -45,9 +45,9 @@ class Reading:
             + self.unit_cosine * seen.unit_cosine
             + self.term_weight * seen.term_weight
             + self.coverage * seen.coverage
-            + self.missing * seen.missing
-            + self.denied * seen.denied
-            + self.strange * min(seen.strange, MOST_STRANGERS)
+            + self.missing * seen.missing_rare_term
+            + self.denied * seen.negation_mismatch
+            + self.strange * min(seen.unmatched_entities, MOST_STRANGERS)
         )
 
 
@@ -85,7 +85,7 @@ class Calibration:
         prior = SELECTION_PRIOR if chosen else 0.0
         return [
             0.0
-            if seen.hollow
+            if seen.echo
             else self.found(self.fusion_score(seen), best, prior) * self.reading.answers(seen)
             for seen in found
         ]

@@ -35,10 +35,10 @@ def add_counter_evidence(
     text = passage.embedded_text.lower()
     return replace(
         signals,
-        missing=lacking / rarest if rarest else 0.0,
-        denied=float(question.negates and not NEGATION.search(nearest)),
-        strange=float(sum(entity not in text for entity in question.entities)),
-        hollow=float(bool(informative) and not any(informative)),
+        missing_rare_term=lacking / rarest if rarest else 0.0,
+        negation_mismatch=float(question.negates and not NEGATION.search(nearest)),
+        unmatched_entities=float(sum(entity not in text for entity in question.entities)),
+        echo=float(bool(informative) and not any(informative)),
     )
 
 

@@ -14,14 +14,14 @@ _PAGE_ENDING = re.compile(r"(?:/index)?(?:\.html?)?\Z")
 
 
 def page_first(hits: tuple[Hit, ...], question: Question) -> tuple[Hit, ...]:
-    """Move hits on the page being read ahead of similar ones; scores and the floor still apply."""
-    if question.page is None:
+    """Move hits on the page being read ahead of similar ones; ``min_score`` still applies."""
+    if question.current_page is None:
         return hits
-    page = page_path(question.page)
+    page = page_path(question.current_page)
 
     def order(hit: Hit) -> tuple[bool, float]:
         here = page_path(hit.passage.place.url) == page
-        return hit.score < question.floor, -(hit.score + _BONUS * here)
+        return hit.score < question.min_score, -(hit.score + _BONUS * here)
 
     return tuple(replace(hit, rank=rank) for rank, hit in enumerate(sorted(hits, key=order), 1))
 

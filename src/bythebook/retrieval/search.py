@@ -155,7 +155,7 @@ async def _search(analyzed: AnalyzedQuestion, index: SearchContext, neighbours_o
     question = analyzed.question
     best = _best_fusion_score(examined, index.calibration)
     scored = _score(examined, index.calibration, best=best)
-    kept = limit_per_file(scored, limit=question.top_k, likely=max(question.floor, LIKELY))
+    kept = limit_per_file(scored, limit=question.top_k, likely=max(question.min_score, LIKELY))
     hits = page_first(_ranked(kept), question)
     shown = {hit.passage.id for hit in hits}
     neighbours = await _neighbours(hits[:neighbours_of], query, candidates, best=best)
@@ -206,7 +206,7 @@ async def _find(query: _Query) -> tuple[list[ScoredCandidate], list[Hit]]:
             raise IndexDamaged("The index is empty.", hint="Run the ingest again.")
         candidates = _fuse(found, query)
         examined = await _examine_enough(query, dedupe(candidates), _Ranking(candidates))
-        if len(found) < wide or not all(hit.signals.hollow for hit in examined):
+        if len(found) < wide or not all(hit.signals.echo for hit in examined):
             break
     return candidates, examined
 
@@ -249,9 +249,9 @@ async def _examine_enough(
     first = await examine(candidates[: question.top_k])
     files = Counter(file_of(hit.passage) for hit in first)
     crowded = any(count > most_of_one_file(question.top_k) for count in files.values())
-    if not crowded and not any(hit.signals.hollow for hit in first):
+    if not crowded and not any(hit.signals.echo for hit in first):
         return first
-    best, likely = _best_fusion_score(first, calibration), max(question.floor, LIKELY)
+    best, likely = _best_fusion_score(first, calibration), max(question.min_score, LIKELY)
     later = [
         each
         for each in candidates[question.top_k :]
@@ -297,7 +297,7 @@ def _unit_cosines(entry: IndexedPassage, vector: Vectors | None) -> tuple[float,
 
 
 def _best_fusion_score(hits: Iterable[Hit], calibration: Calibration) -> float:
-    scores = [calibration.fusion_score(hit.signals) for hit in hits if not hit.signals.hollow]
+    scores = [calibration.fusion_score(hit.signals) for hit in hits if not hit.signals.echo]
     return max(scores, default=0.0)
 
 

@@ -60,8 +60,8 @@ def read(body: AgentQuery) -> Question:
         selection=body.selected_text,
         selection_url=body.page_url,
         top_k=body.top_k,
-        floor=body.relevance_threshold,
-        page=body.page_url,
+        min_score=body.relevance_threshold,
+        current_page=body.page_url,
     )
 
 

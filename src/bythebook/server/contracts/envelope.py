@@ -164,8 +164,8 @@ def read(body: EnvelopeQueryRequest) -> Question:
         selection=body.selected_text,
         selection_url=body.page_url,
         top_k=body.top_k,
-        floor=LEAST_SCORE,
-        page=body.page_url,
+        min_score=LEAST_SCORE,
+        current_page=body.page_url,
     )
 
 

@@ -69,7 +69,7 @@ def read(body: PlainQueryRequest) -> Question:
         selection=(body.selected_text or "").strip() or None,
         selection_only=False,
         top_k=TOP_K,
-        floor=LEAST_SCORE,
+        min_score=LEAST_SCORE,
     )
 
 

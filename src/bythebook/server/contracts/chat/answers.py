@@ -127,11 +127,11 @@ def read(body: ChatRequest, *, request: str | None = None) -> Question:
         text=body.message,
         thread=str(body.session_id or new_thread),
         top_k=body.top_k,
-        floor=LEAST_SCORE if body.selected_text and is_default else body.similarity_threshold,
-        needs=Level.LOW,
+        min_score=LEAST_SCORE if body.selected_text and is_default else body.similarity_threshold,
+        min_confidence=Level.LOW,
         selection=body.selected_text,
         selection_url=body.page_url if body.selected_text else None,
-        page=body.page_url,
+        current_page=body.page_url,
     )
 
 

@@ -109,7 +109,7 @@ class OpenAICompletionRequest(BaseModel):
 
 def read(body: OpenAICompletionRequest) -> Question:
     check_model(body.model)
-    return Question(text=body.question, top_k=TOP_K, floor=LEAST_SCORE)
+    return Question(text=body.question, top_k=TOP_K, min_score=LEAST_SCORE)
 
 
 def read_history(body: OpenAICompletionRequest, call: Call) -> tuple[Message, ...]:
