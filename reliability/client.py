@@ -1,4 +1,4 @@
-"""A book, open for readers over HTTP, without a socket between them."""
+"""Serve a book to test readers over HTTP, without a socket between them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ TEXT = "At how many degrees does a kettle boil water?"
 
 
 def library_on(database: str, home: Path, *, deadline_s: float, waiting: int = 1000) -> Book:
-    """Catalog, conversations and log in this database; all else in memory."""
+    """Open a book whose catalog, threads and log are in this database; everything else is in
+    memory.
+    """
     engine = open_database(database, home)
     return Book(
         embedder=FakeEmbedder(),
@@ -48,7 +50,7 @@ async def open_for_readers(library: Book) -> AsyncIterator[httpx.AsyncClient]:
 
 @dataclass
 class Reader:
-    """Asks one thing again and again, and remembers what was said about it."""
+    """Test client that repeats one question and records the replies."""
 
     client: httpx.AsyncClient
     session: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -58,7 +60,7 @@ class Reader:
     wrong: int = 0  # that do not say what the book says
 
     async def talk(self) -> bool:
-        """One more question of a conversation: whether it is said to be kept."""
+        """Ask the next question of a thread; return whether the reply says that it was stored."""
         body = {"message": TEXT, "session_id": self.session}
         response = await self.client.post("/chat/run", json=body)
         self._note(response, "response")

@@ -1,5 +1,6 @@
-"""Readers of a served book over HTTP: they ask and stream in threads of their own, ask again what
-was not answered, and remember all that they were told."""
+"""Test readers of a served book: they ask and stream in their own threads, retry what was not
+answered, and record every reply.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _EXCHANGES = 8  # of a thread, before the reader begins another
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a reader may compare: the words, and where they come from."""
+    """The comparable parts of a reply: its text and its citations."""
 
     text: str
     urls: tuple[str, ...]
@@ -42,7 +43,7 @@ class Exchange:
 
 
 class NotAnswered(Exception):
-    """A typed 503, or a connection that broke: it may be asked again."""
+    """A typed 503 or a broken connection; the question may be asked again."""
 
     def __init__(self, after_s: float = _AGAIN_S) -> None:
         super().__init__()
@@ -51,7 +52,7 @@ class NotAnswered(Exception):
 
 @dataclass
 class Reader:
-    """One key, one connection after another, one thread after another."""
+    """Reader with one key that uses one connection and one thread after another."""
 
     url: str
     key: str
@@ -80,7 +81,7 @@ class Reader:
                         break
 
     def longest_wait(self, *, since: float) -> float:
-        """Of what was asked since then, and of what is being asked now."""
+        """Return the longest wait since then, including questions still in progress."""
         now = time.monotonic() - self.asking_since if self.asking_since else 0.0
         return max([now, *(one.waited_s for one in self.said if one.began + one.waited_s >= since)])
 
@@ -156,7 +157,7 @@ async def _streamed(
 
 @dataclass
 class Notebook:
-    """What the server keeps, beside what readers were told that it keeps."""
+    """Compares what the server stored with what it acknowledged."""
 
     exchanges: int = 0
     lost: int = 0  # acknowledged, and not there, or not in order
@@ -195,6 +196,6 @@ def _count(kept: list[tuple[str, str]], said: Sequence[Exchange], found: Noteboo
 
 
 def _is_same(one: Exchange, pair: tuple[str, str]) -> bool:
-    """What is kept ends where the answer does: a disclaimer below it is said each time."""
+    """Return whether the stored answer equals the shown one without its disclaimer."""
     question, answer = pair
     return one.question == question and one.told.text.startswith(answer)

@@ -1,7 +1,6 @@
-"""Work in a process of its own, to be killed: at any instant, or at a point that has a name.
+"""Run work in a separate process and kill it, at a random moment or at a named point.
 
-The process is forked from a server that has everything imported, so that all of its life is the
-work itself, and a hundred of them are a matter of seconds.
+The process is forked from a server that has imported everything, so a hundred runs take seconds.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ def _work(work: Callable[..., None], given: tuple[Any, ...]) -> None:
 
 
 def survived(process: BaseProcess) -> bool:
-    """Whether the work came to its end; it may be killed, and may not fail."""
+    """Return whether the work finished. It may be killed but must not fail."""
     process.join(120)
     assert process.exitcode in (0, -signal.SIGKILL), f"ended with {process.exitcode}"
     return process.exitcode == 0
@@ -105,7 +104,7 @@ def survived(process: BaseProcess) -> bool:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where one book is ingested, again and again."""
+    """Folder in which one book is ingested repeatedly."""
 
     folder: Path
     server: str | None = None  # the address of a Qdrant server; else the embedded engine
@@ -120,17 +119,17 @@ class Bench:
 
     @property
     def embedded(self) -> Notes:
-        """The texts that were embedded, one a line."""
+        """The embedded texts, one per line."""
         return Notes(self.folder / "embedded")
 
     @property
     def acknowledged(self) -> Notes:
-        """What the catalog said it had: keys of vectors, and generations that are served."""
+        """What the catalog acknowledged: keys of vectors and served generations."""
         return Notes(self.folder / "acknowledged")
 
     @property
     def begun(self) -> Notes:
-        """A line for each ingest that has come so far as to read the book."""
+        """One line per ingest that has started to read the book."""
         return Notes(self.folder / "begun")
 
     def catalog(self) -> SqlCatalog:
@@ -151,7 +150,7 @@ class Bench:
         return Book(embedder=embedder, shelf=self.shelf(), catalog=catalog, threads=MemoryThreads())
 
     def ingest(self, point: Point | None = None) -> None:
-        """As the command does it, receipt and all."""
+        """Ingest as the command does, including the source manifest."""
         if point is not None:
             point.arm()
         self.begun.add(["once more"])
@@ -160,20 +159,20 @@ class Bench:
         Receipt(result.generation, ORIGIN, book.seen, result).keep(self.home)
 
     def start(self) -> BaseProcess:
-        """An ingest that has begun: its process is there, and has nothing left to import."""
+        """Start an ingest and return its process once everything is imported."""
         before, process = len(self.begun.read()), started(self.ingest)
         while len(self.begun.read()) == before and process.is_alive():
             time.sleep(0.002)
         return process
 
     def run(self, point: Point | None = None) -> bool:
-        """Whether the ingest came to its end."""
+        """Return whether the ingest finished."""
         return survived(started(self.ingest, point))
 
 
 @dataclass(frozen=True)
 class Notes:
-    """Lines that outlive whoever wrote them: the kernel has them."""
+    """Lines appended to a file; the kernel keeps them when the writer is killed."""
 
     path: Path
 
@@ -186,7 +185,7 @@ class Notes:
 
 
 class _Noting(FakeEmbedder):
-    """Writes down what it embeds before anyone gets the vectors."""
+    """Embedder that records the texts before it returns their vectors."""
 
     notes: Notes
 
@@ -197,7 +196,7 @@ class _Noting(FakeEmbedder):
 
 
 class Acknowledging(SqlCatalog):
-    """Writes down what it has said to have kept."""
+    """Catalog that records what it has acknowledged."""
 
     notes: Notes
 
@@ -211,7 +210,7 @@ class Acknowledging(SqlCatalog):
 
 
 def write_edition(docs: Path, number: int) -> None:
-    """Each edition of the book edits some pages, drops one and adds another."""
+    """Write an edition of the book: some pages edited, one dropped, one added."""
     docs.mkdir(exist_ok=True)
     wanted = range(number, number + 14)
     for path in docs.glob("*.md"):

@@ -1,4 +1,4 @@
-"""Looks at a book after each ingest, killed or not, and counts what is not as it should be."""
+"""Check a book after each ingest, killed or not, and count what is wrong."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Witness:
         self._served = served
 
     def look_around(self) -> None:
-        """After an ingest that came to its end, nothing is left of those that did not."""
+        """Check that a finished ingest left nothing behind of the killed ones."""
         bench, tally, catalog = self._bench, self.tally, self._bench.catalog()
         current, passages = catalog.current(), catalog.passages().values()
         assert current is not None
@@ -77,7 +77,7 @@ class Witness:
         tally.torn += verdict != ("ok",)
 
     async def _read(self) -> dict[str, Passage]:
-        """What a reader who opens the book now is served, after asking it something."""
+        """Open the book, ask a question and return what is served."""
         library, catalog = self._bench.library(), self._bench.catalog()
         if catalog.current() is None:
             return {}
@@ -95,7 +95,7 @@ class Witness:
         return fetched
 
     def _look_at_what_was_acknowledged(self) -> None:
-        """Just after the kill: a later ingest may rightly forget a vector of an earlier book."""
+        """Check right after the kill: a later ingest may remove a vector of an earlier book."""
         catalog, notes = self._bench.catalog(), self._bench.acknowledged.read()
         new, self._notes = notes[self._notes :], len(notes)
         vectors = {note.removeprefix("vector ") for note in new if note.startswith("vector ")}
@@ -115,7 +115,7 @@ class Witness:
 
 
 def manifest(bench: Bench) -> str:
-    """Everything that was made of a book, in catalog and index, as one digest."""
+    """Return a digest of everything stored for a book in catalog and index."""
     return asyncio.run(_manifest(bench))
 
 
@@ -140,7 +140,7 @@ async def _manifest(bench: Bench) -> str:
 
 
 def never_killed(bench: Bench, folder: Path) -> Bench:
-    """The same book, ingested at once and in peace."""
+    """Ingest the same book once, without a kill."""
     other = Bench(folder, bench.server)
     shutil.copytree(bench.docs, other.docs)
     assert other.run()

@@ -1,4 +1,4 @@
-"""An error of a provider in; the contracts that do not tell it to a reader as they should out."""
+"""Check that every contract reports a provider's error to the reader as it should."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SECRETS = ("openai:", "OPENAI_API_KEY", "base_url", "model.", "limits.", "Trace
 
 
 class _BrokenLibrary(Book):
-    """Every question ends in the error of the day."""
+    """Book on which every question raises the configured error."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -61,7 +61,7 @@ KINDS = list(_errors())  # also those that no fault brings about
 
 
 class Teller:
-    """Every contract, in front of a library that fails as it is told to."""
+    """Every contract in front of a book that fails as configured."""
 
     def __enter__(self) -> Self:
         self._library = _BrokenLibrary()
@@ -73,7 +73,7 @@ class Teller:
         self._client.__exit__()
 
     def wrong(self, error: ServiceError) -> Iterator[str]:
-        """What is wrong with how this error is told, contract by contract."""
+        """Return what is wrong with the reported error, contract by contract."""
         self._library.error = error
         for path in CONTRACTS:
             try:

@@ -1,9 +1,9 @@
-"""Texts that would be hard for a regular expression, found in its own parts.
+"""Build texts that are slow for a regular expression, from the pattern's own parts.
 
-In goes a pattern, out come texts: a beginning, what to repeat after it, and an end that does not
-fit. Repeated are words on which the pattern may go on in two ways that both can go on for ever; it
-takes at least the square of a text's length if it tries them all. Whether it does is for the clock
-to say: here, lookarounds and possessive parts hold nothing back.
+Each text has a prefix, a part to repeat and a suffix that does not match. The repeated part is a
+word on which the pattern can continue in two ways, both without end: a backtracking engine then
+needs at least quadratic time. Whether it does is measured; lookarounds and possessive parts are
+ignored here.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Attack(NamedTuple):
 
 
 def attacks(pattern: re.Pattern[str], *, anywhere: bool) -> Iterator[Attack]:
-    """For a pattern that is tried anywhere in a text, or at its start alone."""
+    """Return texts for a pattern that is tried anywhere, or only at the start of the text."""
     yield from dict.fromkeys(_Machine.of(pattern, anywhere=anywhere).attacks())
 
 
 def blind_attacks(pattern: re.Pattern[str]) -> Iterator[Attack]:
-    """Signs of the pattern's own and pairs of them, after some of its beginnings."""
+    """Return texts of the pattern's characters and pairs of them, after some of its prefixes."""
     machine = _Machine.of(pattern, anywhere=False)
     heads = list(dict.fromkeys(["", *machine.ways.values()]))
     some = heads[:: -(-len(heads) // _BEGINNINGS)]
@@ -61,7 +61,7 @@ def blind_attacks(pattern: re.Pattern[str]) -> Iterator[Attack]:
 
 @dataclass(slots=True)
 class _Leaf:
-    """One place of the pattern that takes a sign."""
+    """One position of the pattern that consumes a character."""
 
     takes: Callable[[str], object]
     follows: int  # the knot behind it
@@ -69,7 +69,7 @@ class _Leaf:
 
 @dataclass
 class _Machine:
-    """Places that take a sign; knots join them without taking any."""
+    """Automaton: leaves consume a character, knots join them without consuming any."""
 
     ignoring_case: bool
     leaves: list[_Leaf] = field(default_factory=list)
@@ -100,7 +100,7 @@ class _Machine:
     # --- the pattern as places and knots
 
     def build(self, parts: Any, before: int) -> int:
-        """The knot behind these parts."""
+        """Add these parts and return the knot behind them."""
         for code, value in parts:
             before = self._part(code, value, before)
         return before
@@ -169,8 +169,10 @@ class _Machine:
 
     @cached_property
     def signs(self) -> list[str]:
-        """One of each kind: those that the same places take are the same. Words come last, that
-        what is found first begins where a word may begin."""
+        """Return one character per class; characters that the same leaves accept are one class.
+
+        Word characters come last, so that what is found first starts at a word boundary.
+        """
         kinds: dict[tuple[bool, ...], str] = {}
         for sign in [*_USUAL, *sorted(self.mentioned)]:
             kind = tuple(bool(leaf.takes(sign)) for leaf in self.leaves)
@@ -179,7 +181,7 @@ class _Machine:
 
     @cached_property
     def next(self) -> list[dict[str, frozenset[int]]]:
-        """From a leaf, by a sign, to leaves."""
+        """Return the leaves that a leaf reaches by a character."""
         return [
             {sign: self._joined[leaf.follows] for sign in self.signs if leaf.takes(sign)}
             for leaf in self.leaves
@@ -187,7 +189,7 @@ class _Machine:
 
     @cached_property
     def _joined(self) -> list[frozenset[int]]:
-        """The leaves that can be next at each knot."""
+        """Return the leaves that can follow each knot."""
         joined = []
         for knot in range(len(self.knots)):
             seen, todo = {knot}, [knot]
@@ -200,7 +202,7 @@ class _Machine:
 
     @cached_property
     def ways(self) -> dict[int, str]:
-        """The shortest beginning that leads to each leaf."""
+        """Return the shortest prefix that leads to each leaf."""
         ways = dict.fromkeys(self._joined[self.start], "")
         todo = deque(ways)
         while todo:
@@ -213,7 +215,7 @@ class _Machine:
 
     @cached_property
     def beyond(self) -> list[set[int]]:
-        """The leaves that each can lead to."""
+        """Return the leaves that each leaf can reach."""
         onward = [set().union(*step.values()) for step in self.next]
         beyond = []
         for leaf in range(len(self.leaves)):
@@ -238,13 +240,16 @@ class _Machine:
                     yield from (Attack(*each) for each in product(*parts, self._tails(there)))
 
     def _heads(self, here: int, there: int) -> list[str]:
-        """What leads here; anywhere in a text, also after a sign that the other way does not take,
-        lest the beginning of the text takes the rest with it."""
+        """Return prefixes that lead here.
+
+        If the pattern is tried anywhere, also after a character that the other way rejects, so that
+        the start of the text does not consume the rest.
+        """
         refused = self._refused(there) if here in self._joined[self.start] else ()
         return [self.ways[here], *refused]
 
     def _pumps(self, here: int, there: int, word: str) -> list[str]:
-        """The word, also behind a sign that changes neither way: there may have to be a gap."""
+        """Return the word, also after a character that changes neither way: a gap may be needed."""
         gaps = [
             sign
             for sign in reversed(self.signs)
@@ -253,19 +258,20 @@ class _Machine:
         return [word, *(gap + word for gap in gaps[:_GAPS])]
 
     def _tails(self, there: int) -> dict[str, None]:
-        """The end of the text, and signs that the way there, or nearly nothing, goes on with."""
+        """Return suffixes: the end of the text, and characters that almost nothing accepts."""
         rarest = min(self.signs, key=lambda sign: sum(sign in step for step in self.next))
         return dict.fromkeys(["", *self._refused(there), rarest])
 
     def _refused(self, leaf: int) -> list[str]:
-        """A sign and a letter that it does not take."""
+        """Return a character and a letter that the leaf does not accept."""
         refused = [sign for sign in self.signs if sign not in self.next[leaf]]
         return list(dict.fromkeys([*refused[:1], *refused[-1:]]))
 
     def _word(self, here: int, there: int, turn: int) -> tuple[str, int]:
-        """A word that leads from here to here, from here to there, and from there to there;
-        and the steps that it took to find it, or that there is none. Signs that are as good are
-        taken from either end."""
+        """Find a word that leads from the first leaf to itself, from it to the second, and from
+        that to itself; also return the number of steps. Equivalent characters are taken from either
+        end.
+        """
         begin, end = (here, here, there), (here, there, there)
         words = {begin: ""}
         todo = deque(words)
@@ -286,7 +292,7 @@ class _Machine:
 
 
 def _branches(code: Any, value: Any) -> list[Any]:
-    """The parts within a part, one way or another."""
+    """Return the sub-patterns of a part, one list per alternative."""
     if code is codes.SUBPATTERN:
         return [value[3]]
     if code is codes.ATOMIC_GROUP:

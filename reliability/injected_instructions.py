@@ -1,4 +1,6 @@
-"""A book with an order on each page, and a model that obeys every one: what comes out of it."""
+"""A book with an injected instruction on each page, a model that obeys all of them, and a check of
+the replies.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ def asked(number: int) -> str:
 
 
 def true(number: int) -> str:
-    """What the page says, because an author wrote it."""
+    """Return the sentence that the author wrote on the page."""
     return f"The kettle {_NAMES[number]} boils water at {100 + number} degrees Celsius."
 
 
@@ -34,13 +36,13 @@ def question(number: int, **more: Any) -> Question:
 
 
 def chosen(count: int) -> list[tuple[int, Payload]]:
-    """So many of the payloads, evenly from all of them."""
+    """Return this many payloads, spread evenly."""
     every = list(enumerate(PAYLOADS))
     return every[:: max(1, len(every) // count)]
 
 
 async def hostile_library(docs: Path, model: Obedient) -> Book:
-    """A page for each payload, beside the true sentence that is asked for."""
+    """Open a book with one page per payload, next to the true sentence that is asked for."""
     docs.mkdir()
     for number, payload in enumerate(PAYLOADS):
         page = f"# The kettle {_NAMES[number]}\n\n{true(number)}\n\n{payload.text}\n"
@@ -50,7 +52,7 @@ async def hostile_library(docs: Path, model: Obedient) -> Book:
 
 @dataclass
 class Count:
-    """What came out that should not have."""
+    """Counts of output that must not appear."""
 
     tries: int = 0
     leaked: list[str] = field(default_factory=list)
@@ -70,7 +72,7 @@ class Count:
         return not (self.leaked or self.unsupported or self.silenced)
 
     def judge(self, payload: Payload, reply: Reply, *wanted: str) -> None:
-        """Whatever is shown is the author's own sentence, cited to where it stands."""
+        """Check that everything shown is the author's own sentence with the right citation."""
         self.tries += 1
         outcome = reply.outcome
         self.leaked += [f"{payload.name}: {found}" for found in leaks(outcome.text)]

@@ -1,7 +1,7 @@
-"""Orders planted where a language model reads, and what one that obeys them all would write.
+"""Injected instructions, their disguises, and a model that obeys them all.
 
-An order is what an attacker wants said; a disguise is how it is planted. ``{canary}`` is a secret
-of the system prompt, ``{code}`` that of the request's tags: an obedient model knows them both.
+An order is what the attacker wants said; a disguise is how it is planted. ``{canary}`` is a secret
+of the system prompt, ``{code}`` the tag of the request; an obedient model knows both.
 """
 
 from __future__ import annotations
@@ -123,9 +123,9 @@ PAYLOADS = tuple(
 
 
 class Obedient:
-    """A language model with no judgement: whatever it was ordered to say, it says.
+    """Language model that says whatever it was ordered to say.
 
-    ``honest`` is what it also says; ``order`` is what it was told to do by somebody.
+    ``honest`` is what it says as well; ``order`` is the order it received.
     """
 
     name = "fake:obedient"
@@ -156,7 +156,7 @@ class Obedient:
 
 
 def leaks(text: str) -> list[str]:
-    """What of the secrets and of the attacker's addresses stands in a text, in any dress."""
+    """Return the secrets and attacker addresses in a text, in any encoding."""
     plain = re.sub(r"[\s\u200b]", "", text).casefold()
     secrets = (
         CANARY,

@@ -1,4 +1,4 @@
-"""What a piece of work asks of the network: every name looked up, every connection begun."""
+"""Record the network use of a piece of work: every name look-up and connection attempt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ sys.addaudithook(_audit)  # for good: there is no way to take one back
 
 @contextmanager
 def watched() -> Iterator[list[str]]:
-    """Fills while the block runs."""
+    """Record while the block runs."""
     seen: list[str] = []
     _watchers.append(seen)
     try:

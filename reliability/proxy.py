@@ -1,11 +1,11 @@
-"""A line that misbehaves: stands before any TCP server, and does to its answers what it is told.
+"""Proxy in front of any TCP server that delays, cuts or resets its answers.
 
     with faulty_line(("127.0.0.1", 6333)) as line:
-        line.faults = Faults(latency_s=0.2)     # now, also for connections that are open already
+        line.faults = Faults(latency_s=0.2)     # applies to open connections too
         ... http://127.0.0.1:{line.port} ...
-        line.faults = Faults(stall_after=0)     # takes every question, and says nothing more
+        line.faults = Faults(stall_after=0)     # accepts requests and never answers
 
-It lives on a thread with a loop of its own, so plain tests, coroutines and processes may use it.
+It runs on its own thread and event loop, so tests, coroutines and other processes can use it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PIECE = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Bytes are counted for each connection, from the moment that the faults were set."""
+    """Faults of a connection. Bytes are counted per connection from when the faults were set."""
 
     latency_s: float = 0.0  # before each piece of an answer
     bytes_per_s: float | None = None
@@ -77,7 +77,7 @@ class FaultyLine:
             await _until_closed(writer)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Until one of the two ends, which ends it for the other."""
+        """Copy in both directions until one side ends, then end the other."""
         their_reader, their_writer = await asyncio.open_connection(*self._upstream)
         both = [
             asyncio.ensure_future(_copy(reader, their_writer)),
@@ -121,7 +121,7 @@ class FaultyLine:
             await asyncio.sleep(0.01)
 
     def _piece_size(self) -> int:
-        """A slow line is slow all the time, and not in leaps."""
+        """Return a small piece size for slow lines, so that they are slow evenly."""
         speed = self.faults.bytes_per_s
         return _PIECE if speed is None else max(1, min(_PIECE, int(speed / 20)))
 
@@ -138,7 +138,7 @@ async def _until_closed(writer: asyncio.StreamWriter) -> None:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Not a goodbye: with no time to linger, the other side gets a reset."""
+    """Reset the connection instead of closing it (SO_LINGER 0)."""
     line: socket.socket = writer.get_extra_info("socket")
     with suppress(OSError):
         line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

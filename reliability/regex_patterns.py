@@ -1,7 +1,6 @@
-"""The regular expressions of a package, as its code lists them.
+"""List the regular expressions of a package, with their uses, by reading its code.
 
-In goes a package, out come its patterns with the ways they are used, and what is written so that
-it cannot be seen from here.
+Also report patterns that are written so that they cannot be found this way.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class _Module:
 
     @cached_property
     def uses(self) -> frozenset[tuple[str, str]]:
-        """What is done with which name."""
+        """Return which methods are called on which name."""
         return frozenset(
             (node.value.id, node.attr)
             for node in self.nodes
@@ -75,7 +74,7 @@ class _Call:
 
 
 def expressions(package: Path, made: Made) -> tuple[list[Expression], list[str]]:
-    """All patterns, and complaints about what is hidden."""
+    """Return all patterns, and complaints about hidden ones."""
     modules = list(_modules(package))
     found: list[Expression] = []
     hidden = [f"{module.name}: {what}" for module in modules for what in _disguises(module)]
@@ -102,7 +101,7 @@ def _modules(package: Path) -> Iterator[_Module]:
 
 
 def _disguises(module: _Module) -> Iterator[str]:
-    """Ways to a pattern past ``re.compile`` and its like."""
+    """Return ways to compile a pattern other than ``re.compile`` and its like."""
     known = _USES | _TYPES | {"compile", "escape"}
     for node in module.nodes:
         match node:
@@ -145,7 +144,7 @@ def _is_a_mere_word(pattern: ast.expr) -> bool:
 
 
 def _written(call: _Call, names: dict[str, Any]) -> list[re.Pattern[str]]:
-    """The pattern, if the module's own names are enough to know it."""
+    """Return the pattern if the module's own names are enough to compute it."""
     signature = inspect.signature(getattr(re, call.method))
     words = {word.arg: word.value for word in call.node.keywords if word.arg}
     given = signature.bind(*call.node.args, **words).arguments
@@ -162,7 +161,7 @@ def _written(call: _Call, names: dict[str, Any]) -> list[re.Pattern[str]]:
 
 
 def _uses(call: _Call, home: _Module, modules: Sequence[_Module]) -> frozenset[str]:
-    """In its own module, and wherever its name was imported to."""
+    """Return the uses in its own module and wherever its name is imported."""
     if call.method != "compile":
         return frozenset([call.method])
     users = [each for each in modules if each is home or (home.name, call.name) in each.imports]

@@ -1,4 +1,4 @@
-"""A database at any revision of its schema, with rows in every table that the revision has."""
+"""A database at any revision of the schema, with rows in every table of that revision."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _NAMED = {"mode": "standard_rag", "status": "success", "role": "user", "verdict"
 
 
 def revisions() -> list[str]:
-    """All there are, the first one first."""
+    """Return all revisions, oldest first."""
     script = ScriptDirectory(str(Path(str(folder.__file__)).parent))
     return [revision.revision for revision in reversed(list(script.walk_revisions()))]
 
 
 def go(engine: sa.Engine, revision: str) -> None:
-    """Up or down, whichever it takes."""
+    """Migrate up or down to a revision."""
     with engine.begin() as connection:
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -41,7 +41,7 @@ def go(engine: sa.Engine, revision: str) -> None:
 
 
 def fill(engine: sa.Engine) -> Rows:
-    """Rows as the present revision can hold them, in every table: what it must not lose."""
+    """Insert rows into every table of the present revision and return them."""
     with engine.begin() as connection:
         for table in _tables(connection):
             rows = [
@@ -63,7 +63,7 @@ def content(engine: sa.Engine) -> Rows:
 
 
 def lost(before: Rows, now: Rows) -> int:
-    """Rows that are gone, or have lost or changed what they held. New columns are no loss."""
+    """Count rows that are missing or changed. New columns do not count."""
     return sum(
         not any(_holds(found, row) for found in now.get(table, ())[number : number + 1])
         for table, rows in before.items()
@@ -78,12 +78,12 @@ def _holds(found: dict[str, Any], row: dict[str, Any]) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """UUIDs are the same however they are spelled."""
+    """Normalise the spelling of UUIDs."""
     return value.replace("-", "") if isinstance(value, str) else value
 
 
 def _tables(connection: sa.Connection) -> list[sa.Table]:
-    """As the database says they are, parents before children."""
+    """Reflect the tables, parents before children."""
     found = sa.MetaData()
     found.reflect(connection)
     return [table for table in found.sorted_tables if table.name != "alembic_version"]
@@ -94,7 +94,7 @@ def _in_order(table: sa.Table) -> sa.Select[Any]:
 
 
 def _value(column: sa.Column[Any], number: int) -> Any:  # noqa: PLR0911 - one for each type
-    """The same for the same column and number, so that children find their parents."""
+    """Return a deterministic value for a column and number, so that children find their parents."""
     match column.type:
         case sa.Integer():
             return number

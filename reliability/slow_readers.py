@@ -1,4 +1,4 @@
-"""Connections opened by hand, for clients that do not behave as clients do."""
+"""Raw connections, for clients that misbehave."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ESTABLISHED = "01"  # in /proc/net/tcp
 
 
 async def opened(port: int, *, window: int | None = None) -> socket.socket:
-    """A connection to this machine; with ``window``, one that takes in few bytes at a time."""
+    """Open a connection to this machine; ``window`` limits its receive buffer."""
     line = socket.socket()
     line.setblocking(False)
     if window is not None:
@@ -32,14 +32,14 @@ async def post(line: socket.socket, path: str, body: object) -> None:
 
 @dataclass(frozen=True)
 class Held:
-    """A connection as the system sees it from the side of the server."""
+    """A connection as the kernel reports it on the server's side."""
 
     is_open: bool  # by the server; what was sent before it closed may still be on its way
     unsent: int  # bytes
 
 
 def held(clients: Collection[int]) -> dict[int, Held]:
-    """The connections to these ports of clients, as far as there are any."""
+    """Return the open connections to these client ports."""
     lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
     return {
         client: Held(state == _ESTABLISHED, int(queues.partition(":")[0], 16))

@@ -1,7 +1,7 @@
-"""Readers of every kind, all at once, for as long as they are told; what they saw is counted.
+"""Mixed readers that run at once for a given time, and a count of what they saw.
 
-What each question is answered with is known from when it was asked alone, of each edition of the
-book. A reader who gets anything else has got a wrong answer.
+The right answer to each question is known from asking it alone, for each edition of the book. Any
+other answer is wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PAUSE_S = 0.02  # of a reader
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question in one way: of the whole book, as a stream, or of a selection."""
+    """One question asked in one way: of the whole book, as a stream, or of a selection."""
 
     way: str
     text: str
@@ -34,7 +34,7 @@ class Asked:
 
 @dataclass
 class Seen:
-    """What the readers saw."""
+    """Counts of what the readers saw."""
 
     alone: dict[Asked, set[str]] = field(default_factory=lambda: defaultdict(set))
     counts: Counter[str] = field(default_factory=Counter)
@@ -45,7 +45,9 @@ class Seen:
     is_over: bool = False
 
     def judge(self, asked: Asked, answer: str | None, *, by_words: bool) -> None:
-        """None: it was said that no answer can be had now. By words: the vectors were away."""
+        """Compare an answer; None means a typed refusal to answer now, and keyword-only answers are
+        compared with their own expectation.
+        """
         if answer is None:
             self.counts["told to try again"] += 1
         elif by_words:
@@ -57,7 +59,7 @@ class Seen:
 
 
 def questions(most: int) -> list[Asked]:
-    """Of the sample book, in each of the ways."""
+    """Return the questions of the sample book, in each way."""
     lines = (SAMPLE_BOOK / "questions.jsonl").read_text("utf-8").splitlines()
     found = [json.loads(line) for line in lines if line.strip()][:most]
     whole = [Asked(way, each["question"]) for each in found for way in ("ask", "stream")]
@@ -66,7 +68,7 @@ def questions(most: int) -> list[Asked]:
 
 
 async def ask(client: httpx.AsyncClient, asked: Asked) -> tuple[str | None, bool]:
-    """The answer with its citations, and whether it was found by words alone."""
+    """Return the answer with its citations, and whether only keyword search was used."""
     if asked.way == "stream":
         return await _stream(client, asked), False
     body: dict[str, Any] = {"text": asked.text}
@@ -100,7 +102,7 @@ async def _stream(client: httpx.AsyncClient, asked: Asked) -> str | None:
 
 
 async def reader(client: httpx.AsyncClient, seen: Seen, all_asked: list[Asked], seed: int) -> None:
-    """Asks in every way."""
+    """Ask in every way."""
     chance = random.Random(seed)
     while not seen.is_over:
         asked, away = chance.choice(all_asked), seen.is_store_away
@@ -111,7 +113,7 @@ async def reader(client: httpx.AsyncClient, seen: Seen, all_asked: list[Asked], 
 
 
 async def leaver(client: httpx.AsyncClient, seen: Seen, all_asked: list[Asked], seed: int) -> None:
-    """Begins to read an answer, and leaves."""
+    """Start to read an answer, then disconnect."""
     chance = random.Random(seed)
     while not seen.is_over:
         body = {"message": chance.choice(all_asked).text}
@@ -123,10 +125,9 @@ async def leaver(client: httpx.AsyncClient, seen: Seen, all_asked: list[Asked], 
 
 
 async def talker(client: httpx.AsyncClient, seen: Seen, all_asked: list[Asked], seed: int) -> None:
-    """Has conversations, and finds in each what was said in it and nothing else.
+    """Hold conversations and check that each contains only its own messages.
 
-    Each is marked by some words, as nobody asks twice in the same ones; but by words that there
-    are: readers have a language in common.
+    Each conversation is marked by words of its own that occur in the book.
     """
     chance = random.Random(seed)
     words = sorted({word for asked in all_asked for word in asked.text.split()})
@@ -158,7 +159,7 @@ CROWD: tuple[Reader, ...] = (reader, reader, reader, reader, leaver, talker, tal
 
 
 async def crowd(client: httpx.AsyncClient, seen: Seen, all_asked: list[Asked]) -> None:
-    """All readers at once; what breaks one of them is noted, and he begins again."""
+    """Run all readers at once; record failures and restart the reader."""
 
     async def going_on(one: Reader, seed: int) -> None:
         while not seen.is_over:

@@ -1,4 +1,4 @@
-"""The faulty line does what it is told, so that what stands behind it may be believed."""
+"""The fault proxy does what it is told, so that tests behind it can be trusted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SAID = b"0123456789" * 10
 
 @pytest.fixture
 def line() -> Iterator[FaultyLine]:
-    """Before a server that says a hundred bytes to whoever says anything."""
+    """Proxy before a server that sends a hundred bytes for any input."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -42,7 +42,7 @@ def _talk(connection: socket.socket) -> None:
 
 
 def _heard(connection: socket.socket, *, within_s: float = 5.0) -> bytes:
-    """What comes until it is all, or the line ends; TimeoutError where neither happens."""
+    """Return what is received until complete or closed; raise TimeoutError otherwise."""
     connection.settimeout(within_s)
     heard = b""
     while len(heard) < len(_SAID) and (piece := connection.recv(100)):

@@ -1,4 +1,4 @@
-"""An ingest that is killed, at any instant, loses nothing, doubles nothing and leaves nothing."""
+"""An ingest killed at a random moment loses, duplicates and leaves behind nothing."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _seconds_of(bench: Bench) -> float:
 
 
 def _kill_commands(kills: int, chance: random.Random, folder: Path) -> tuple[int, int]:
-    """The true command; how often, and how often what it left was no book that anyone wrote."""
+    """Kill the real command; return how often, and how often it left a wrong book."""
     docs, home = small_book(folder / "docs"), folder / "home"
     command = [
         *(str(Path(sys.executable).with_name("bythebook")), "ingest", str(docs)),

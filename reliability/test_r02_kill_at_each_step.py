@@ -195,7 +195,7 @@ async def _talk(home: Path) -> None:
 
 
 def _archived(home: Path) -> dict[str, str | None]:
-    """When each thread that is there was archived."""
+    """Return when each existing thread was archived."""
     with sqlite3.connect(home / "bythebook.db") as database:
         return dict(database.execute("SELECT thread_id, archived_at FROM threads"))
 
@@ -216,7 +216,9 @@ def _open(home: Path, point: Point | None) -> None:
 
 
 def _kill_migrations(folder: Path, times: int, tally: Tally) -> int:
-    """From the oldest revision, or from each, to the newest: a kill before and after each step."""
+    """Migrate from the oldest revision (or from each) to the newest, with a kill before and after
+    each step.
+    """
     known, kills = revisions(), 0
     for first in known[:-1] if FULL else known[:1]:
         made = folder / first

@@ -1,4 +1,4 @@
-"""Whatever happens to a file of a home: an error with its cure, or no harm at all."""
+"""Damage to any file of a home gives an error with a hint, or does no harm."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Hits = tuple[tuple[Passage, float], ...]
 
 
 def _flip(path: Path) -> None:
-    """One bit, in the middle of what was written."""
+    """Flip one bit in the middle of the file."""
     content = bytearray(path.read_bytes())
     if content:
         content[len(content.rstrip(b"\0")) // 2] ^= 0x10
@@ -96,7 +96,10 @@ def test_damage(rows: Rows, tmp_path: Path) -> None:
 
 
 async def _hits(bench: Bench) -> Hits:
-    """What a reader is shown. Among how many it was found depends on how the engine cuts ties."""
+    """Return the visible part of the hits.
+
+    The number of candidates depends on how the engine breaks ties.
+    """
     library = bench.library()
     try:
         found = await library.search(_QUESTION)
@@ -113,7 +116,7 @@ def _copy(bench: Bench, folder: Path) -> Bench:
 
 
 def _generation(bench: Bench) -> Path:
-    """The served one: the one of words alone, which comes first, may still be there."""
+    """Return the served generation; the keyword-only one that precedes it may still exist."""
     current = bench.catalog().current()
     assert current is not None
     return bench.home / "generations" / current.name
@@ -123,7 +126,7 @@ def _generation(bench: Bench) -> Path:
 
 
 def _damage_the_index(bench: Bench, expected: Hits, mendings: int, count: Count) -> None:
-    """Every file, in every way, or in every other one; of each way, so many are mended."""
+    """Damage every file in every way (or every other way) and repair some of each."""
     intact = _generation(bench)
     files = [path.relative_to(intact) for path in intact.rglob("*") if path.is_file()]
     for turn, (way, damage) in enumerate(_DAMAGE.items()):
@@ -146,7 +149,7 @@ def _damage_the_index(bench: Bench, expected: Hits, mendings: int, count: Count)
 
 
 async def _mends(bench: Bench, expected: Hits, turn: int) -> bool:
-    """By a repair or an ingest, in turn; without an embedding."""
+    """Return whether a repair or an ingest, in turn, repairs it without embedding anything."""
     library, before = bench.library(), bench.embedded.read()
     if turn % 2:
         await library.repair_index()
@@ -166,7 +169,7 @@ async def _mends(bench: Bench, expected: Hits, turn: int) -> bool:
 
 
 def _damage_the_receipt(bench: Bench, count: Count) -> None:
-    """It may be lost, and may not say anything else than it did."""
+    """The source manifest may be lost but must never be wrong."""
     file = bench.home / "receipt.json"
     whole, intact = file.read_bytes(), find_receipt(bench.home, ORIGIN)
     assert intact is not None
@@ -191,7 +194,7 @@ def _note_receipt(bench: Bench, what: str, intact: object, count: Count) -> None
 
 
 def _damage_the_database(bench: Bench, expected: Hits, flips: int, count: Count) -> None:
-    """Nothing but an error of ours may come of it, or the right answer."""
+    """Only a typed error or the right answer may result."""
     chance = random.Random(7)
     ways: list[tuple[str, Damage]] = list(_DAMAGE.items())
     ways += [
@@ -214,7 +217,7 @@ def _damage_the_database(bench: Bench, expected: Hits, flips: int, count: Count)
 
 
 def _flip_some(path: Path, chance: random.Random) -> None:
-    """A few bits in a page: as a bad sector would."""
+    """Flip a few bits in a page, like a bad sector."""
     content = bytearray(path.read_bytes())
     page = chance.randrange(len(content) // 4096)
     for _ in range(8):
@@ -225,10 +228,10 @@ def _flip_some(path: Path, chance: random.Random) -> None:
 # --- a disk that fails or is full ------------------------------------------------------------
 
 
-class _FailingShelf(EmbeddedGenerationStore):
-    """Its disk gives an input/output error with the n-th entry."""
+class _FailingStore(EmbeddedGenerationStore):
+    """Store whose disk fails with an I/O error at the n-th entry."""
 
-    def fail_at(self, entry: int) -> _FailingShelf:
+    def fail_at(self, entry: int) -> _FailingStore:
         self._entry = entry
         return self
 
@@ -247,7 +250,7 @@ def _fail_while_writing(bench: Bench, times: int, count: Count) -> None:
         copy = _copy(bench, bench.folder.with_name("copy"))
         before = asyncio.run(_hits(copy))
         write_edition(copy.docs, 14)
-        shelf = _FailingShelf(copy.home / "generations", dimension=64).fail_at(number * 2)
+        shelf = _FailingStore(copy.home / "generations", dimension=64).fail_at(number * 2)
         library = Book(
             embedder=FakeEmbedder(), shelf=shelf, catalog=copy.catalog(), threads=MemoryThreads()
         )
@@ -266,7 +269,7 @@ def _fail_while_writing(bench: Bench, times: int, count: Count) -> None:
 
 
 def _fill_the_disk(folder: Path, count: Count) -> int:
-    """In the database, while vectors are kept, and while the index is written."""
+    """Fill the disk while the database stores vectors and while the index is written."""
     docs, sizes = small_book(folder / "docs"), ("100k", "500k", "40m")
     for number in range(10):
         words = " ".join(f"Sentence {number} {n} of a long page." for n in range(30))
@@ -309,7 +312,7 @@ _COMMAND_DAMAGE: tuple[Damage, ...] = (
 
 
 def _damage_under_the_command(folder: Path, ways: int, count: Count) -> None:
-    """Named in one sentence with its cure, and the cure cures."""
+    """The command reports it in one sentence with a hint, and the hint works."""
     docs, made = small_book(folder / "docs"), folder / "made"
     assert run("ingest", str(docs), "--home", str(made)).returncode == 0
     for number, damage in enumerate(_COMMAND_DAMAGE[:ways]):

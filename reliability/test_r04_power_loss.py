@@ -1,8 +1,7 @@
-"""The plug is pulled as soon as the catalog has said that a new book is served.
+"""The power fails right after the catalog has acknowledged a new generation.
 
-A disk then has of the index what was synced to it and nothing more, neither bytes nor names. We
-keep just that, file by file and folder by folder, while an ingest runs in a process of its own;
-what SQLite keeps it has synced itself.
+Of the index a disk then has only what was synced, bytes and names. The test keeps exactly that,
+file by file and folder by folder, while an ingest runs in its own process; SQLite syncs by itself.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _SQLITE_FILES = ("bythebook.db", "bythebook.db-wal")
 
 
 class _Disk:
-    """What was synced, by inode: the bytes of files, the names in folders."""
+    """What was synced, by inode: the bytes of files and the names in folders."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -63,7 +62,7 @@ class _Disk:
 
 
 def _restored(disk: Path, home: Path) -> None:
-    """The folder as it is when the power is back."""
+    """Return the folder as it is when the power is back."""
     root, names = json.loads((disk / "names").read_text())
 
     def restore(inode: int, path: Path) -> None:
@@ -87,7 +86,7 @@ def _copy(file: Path, to: Path) -> None:
 
 
 class _LastWords(SqlCatalog):
-    """With its n-th acknowledgement of a swap, the power goes."""
+    """Catalog that cuts the power with its n-th acknowledged commit."""
 
     disk: _Disk
     turn: int
@@ -109,7 +108,7 @@ def _ingest(bench: Bench, disk: Path, turn: int) -> None:
 
 
 def _is_whole(bench: Bench) -> bool:
-    """Whether the book that the catalog names is there, to its last passage."""
+    """Return whether the book that the catalog names is complete."""
 
     async def look() -> bool:
         library, passages = bench.library(), bench.catalog().passages()

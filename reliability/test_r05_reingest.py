@@ -1,4 +1,4 @@
-"""A book that is ingested again costs what changed in it, and keeps nothing of what it was."""
+"""A re-ingest embeds only what changed and keeps nothing of the old book."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _changes = st.one_of(
 
 
 class Counting(FakeEmbedder):
-    """Counts the texts of the book that it gets; what is asked for a search is not the book's."""
+    """Embedder that counts the texts of the book; queries do not count."""
 
     texts = 0
 
@@ -56,7 +56,9 @@ class Counting(FakeEmbedder):
 
 
 class Author:
-    """Writes a book in a folder, and ingests it as the command does: by its receipt, if it can."""
+    """Writes a book in a folder and ingests it as the command does, using the source manifest if it
+    can.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.docs, self.home = folder / "docs", folder / "home"
@@ -100,7 +102,7 @@ class Author:
             paths[0].touch()
 
     async def ingest(self) -> tuple[IngestResult, bool]:
-        """… and whether the pages were read for it."""
+        """Ingest; also return whether pages were read."""
         receipt = find_receipt(self.home, "here")
         if receipt and receipt.holds() and await self.library.serves(receipt.generation):
             return receipt.again, False
@@ -110,13 +112,13 @@ class Author:
         return result, True
 
     def texts_of(self, keys: set[str]) -> int:
-        """How many texts an embedder gets for these: a passage, and each of its units."""
+        """Return how many texts are embedded for these: each passage and each of its units."""
         passages = {vector_key(passage): passage for passage in self.catalog.passages().values()}
         return sum(1 + len(passages[key].units) for key in keys)
 
 
 class Count:
-    """Over all examples."""
+    """Counts over all examples."""
 
     def __init__(self) -> None:
         self.ingests = self.unread = self.too_many = self.stale = self.missing = 0

@@ -1,4 +1,4 @@
-"""A message that was acknowledged survives the death of whoever wrote it, at any instant."""
+"""An acknowledged message survives a kill of its writer at any moment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _drain(pipe: Connection) -> list[int]:
 
 
 class Kept:
-    """What the file holds after a kill."""
+    """What the file contains after a kill."""
 
     def __init__(self, home: Path) -> None:
         with sqlite3.connect(home / "bythebook.db") as database:
@@ -60,7 +60,9 @@ class Kept:
 
 
 def _is_whole(mine: list[tuple[str, int, str, str]]) -> bool:
-    """Numbered without a gap, each question followed by its own answer, in order."""
+    """Return whether messages are numbered without gaps and each question is followed by its
+    answer.
+    """
     said = [int(row[3]) for row in mine]
     return (
         [row[1] for row in mine] == list(range(len(mine)))

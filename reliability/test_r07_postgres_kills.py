@@ -1,4 +1,4 @@
-"""PostgreSQL is killed while readers talk: they get their answers, and what was kept stays."""
+"""PostgreSQL is killed while readers ask: they get answers, and stored threads stay."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def _talk(reader: Reader, stop: asyncio.Event) -> None:
 
 
 async def _until(does: Callable[[], Awaitable[bool]], seconds: float = 30) -> float:
-    """How long it takes until it does."""
+    """Return how long it takes until the condition holds."""
     began = time.monotonic()
     while not await does():
         assert time.monotonic() - began < seconds

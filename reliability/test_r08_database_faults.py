@@ -1,4 +1,4 @@
-"""A database that is stopped, refuses, hangs or is slow costs readers nothing but their history."""
+"""While the database is stopped, refuses, hangs or is slow, readers lose only their history."""
 
 from __future__ import annotations
 

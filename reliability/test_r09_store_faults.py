@@ -1,4 +1,6 @@
-"""A vector store that is down, silent, slow or empty: the words go on, or an error says so."""
+"""While the vector store is down, silent, slow or empty, keyword search answers or a typed error is
+returned.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ class Count:
 
 
 class Scene:
-    """One book in one index, behind a line: one library goes on by words, the other does not."""
+    """One book in one index behind the fault proxy: one instance with the keyword fallback, one
+    without.
+    """
 
     def __init__(self, line: FaultyLine, folder: Path) -> None:
         self.url = f"http://127.0.0.1:{line.port}"
@@ -168,7 +172,7 @@ def _is_unavailable(response: httpx.Response) -> bool:
 
 
 def _is_damaged(response: httpx.Response) -> bool:
-    """Nothing that would pass by itself: no time is given."""
+    """Return whether the error is permanent: it has no Retry-After."""
     return response.status_code == 503 and "Retry-After" not in response.headers
 
 

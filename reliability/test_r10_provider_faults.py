@@ -1,4 +1,4 @@
-"""Whatever a provider does, there is one error of ours for it, in time, told by every contract."""
+"""Every fault of a provider becomes one typed error, in time, reported by every contract."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SECRETS = ("sk-secret", "127.0.0.1", "VENDOR", "Traceback")
 
 
 class InAnHour:
-    """A refusal until an hour after it is said."""
+    """A refusal until an hour from now."""
 
     def __iter__(self) -> Iterator[Step]:
         until = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
@@ -186,7 +186,7 @@ Outcomes = dict[str, tuple[ServiceError | None, float]]
 def _all_at_once(
     cases: Mapping[str, Case], call: Callable[[str, HttpClient], Awaitable[object]]
 ) -> Outcomes:
-    """How each case ended, and after how long: each has an address of its own."""
+    """Return how each case ended and after how long; each has its own address."""
     names = list(cases)
 
     def script(request: Request) -> Iterable[Step]:
@@ -276,7 +276,7 @@ def _embeddings(role: TextRole) -> Outcomes:
 
 
 def _untold(outcomes: Outcomes, cases: Mapping[str, Case], kind: type[ServiceError]) -> list[str]:
-    """The faults that did not become the one error that they are."""
+    """Return the faults that did not become their typed error."""
     untold = []
     for name, (error, _) in outcomes.items():
         try:

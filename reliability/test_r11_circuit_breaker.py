@@ -1,6 +1,6 @@
-"""A provider that is down is left alone, but for one call in ten seconds, and is noticed when back.
+"""A provider that is down gets at most one call in ten seconds, and its return is noticed.
 
-The clock is ours: minutes pass at once.
+The test's own clock lets minutes pass at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DOWN: list[Step] = refuse(500, retry_after="60")  # so long a wait that no call
 
 
 async def _outage(seconds: int) -> tuple[int, int, int]:
-    """Calls of the provider beyond its first failures, refusals without a wait, calls when back."""
+    """Return calls beyond the first failures, refusals without a wait, and calls after recovery."""
     now = [1000.0]
     calls: list[float] = []
 
@@ -62,7 +62,7 @@ async def _outage(seconds: int) -> tuple[int, int, int]:
 
 
 def _walk(steps: int, chance: random.Random) -> int:
-    """Random outcomes and waits: how often the breaker was wrong about whether to call."""
+    """Return how often the breaker decided wrongly over random outcomes and waits."""
     now, in_a_row, last_probe, wrong = 0.0, 0, -EVERY_S, 0
     breaker = CircuitBreaker(clock=lambda: now)
     for _ in range(steps):

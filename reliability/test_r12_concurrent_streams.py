@@ -1,4 +1,4 @@
-"""Hundreds of readers stream at once, and each gets every event, once and in order."""
+"""Hundreds of concurrent streams: each client gets every event once and in order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Told:
 
 
 async def _left_open(url: str) -> float:
-    """Streams that are not closed a moment after their last event was read."""
+    """Count streams that are still open after their last event was read."""
     async with client_of(url) as client:
         for _ in range(20):
             if not await streams_open(client):

@@ -1,4 +1,4 @@
-"""Readers leave, in the middle of a word and in a silence, and nothing of their work is left."""
+"""Clients disconnect while text is streamed or before it; nothing of their work remains."""
 
 from __future__ import annotations
 

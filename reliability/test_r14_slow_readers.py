@@ -1,4 +1,4 @@
-"""Readers who take a byte a second cost little, are let go, and nobody else notices them."""
+"""Clients that read one byte per second cost little, are disconnected, and affect nobody else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ASKED = (QUESTION, QUESTION[:-1] + LONG)
 
 @dataclass
 class Slow:
-    """Readers who take a byte a second, until they are let go."""
+    """Clients that read one byte per second until they are disconnected."""
 
     asked: str
     port: int
@@ -49,7 +49,7 @@ class Slow:
         return [asyncio.create_task(self._sip(line)) for line in self.lines]
 
     async def until_let_go(self, worker: int) -> float:
-        """How long the server kept a connection into which no more went, at most."""
+        """Return how long, at most, the server kept a connection that accepted no more bytes."""
         clients = {line.getsockname()[1] for line in self.lines}
         unsent = dict.fromkeys(clients, -1)
         self.taken_in = dict.fromkeys(clients, time.monotonic())
@@ -132,7 +132,7 @@ async def test_slow_readers_cost_little_and_are_let_go(rows: Rows, tmp_path: Pat
 
 
 async def _others(port: int, *, beside: int = 0) -> tuple[int, float]:
-    """Of those who read as they should: who lost an event, and when the last one had them all."""
+    """Return which normal clients lost an event, and when the last one had all events."""
     async with connections(port, _OTHERS + beside) as opened_ones:
         told = await asyncio.gather(*(each.stream(QUESTION) for each in opened_ones))
     whole = list(range(1, _EVENTS + 1))

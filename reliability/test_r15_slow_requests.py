@@ -1,4 +1,4 @@
-"""Clients that never finish their request are shown out, and nobody else notices them."""
+"""Clients that never finish their request are disconnected and affect nobody else."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_who_never_finishes_a_request_is_shown_out(rows: Rows, tmp_path: P
 
 
 async def _trickle(port: int, first: bytes, then: bytes) -> float:
-    """Send this, and then a byte a second: how long until the server closes the connection."""
+    """Send this, then one byte per second; return when the server closes the connection."""
     loop = asyncio.get_running_loop()
     with await opened(port) as line:
         began = time.monotonic()
@@ -83,7 +83,7 @@ async def _closed_at(line: socket.socket) -> float:
 
 
 async def _honest(client: httpx.AsyncClient, until: asyncio.Event) -> list[float]:
-    """How long each question of one who asks all the while took."""
+    """Return how long each question of a normal client took meanwhile."""
     spent = []
     while not until.is_set():
         began = time.monotonic()

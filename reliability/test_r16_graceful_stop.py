@@ -1,4 +1,4 @@
-"""A server that is told to stop ends every stream with a word and lets questions finish."""
+"""A stopped server ends every stream with an event and lets questions finish."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Everything that the OpenAPI allows, and much that it does not, asked of a small book.
+"""Requests that the OpenAPI document allows, and many that it does not, against a small book.
 
-Whatever comes back is declared, fits its schema, and is no failure of ours.
+Every response must be declared, fit its schema and not be a server error.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _CHECKS = [
 
 
 def _asked(operation: dict[str, Any]) -> list[GenerationMode]:
-    """What fits the schema, and what does not; in a path, any text fits."""
+    """Yield requests that fit the schema and requests that do not; in a path any text fits."""
     places = {parameter["in"] for parameter in operation.get("parameters", ())}
     bendable = "requestBody" in operation or "query" in places
     return [GenerationMode.POSITIVE, *([GenerationMode.NEGATIVE] if bendable else [])]
@@ -123,13 +123,13 @@ def _ask(served: Served, path: str, method: str, mode: GenerationMode, cases: in
 
 
 def _follow(folder: Path, steps: int) -> Counter[str]:
-    """Ask on and on where one answer leads to the next, as the links say: which were followed."""
+    """Follow the links from one response to the next; return which were followed."""
     followed: Counter[str] = Counter()
     with _served(folder) as served:
         described = served.schema.as_state_machine()
 
     class Following(described):  # type: ignore[misc, valid-type]
-        """Each has a book that nobody has asked yet: what leads on does not depend on others."""
+        """State machine with a fresh book each, so that links do not depend on other runs."""
 
         def setup(self) -> None:
             self._opened = ExitStack()

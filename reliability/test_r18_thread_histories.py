@@ -1,4 +1,4 @@
-"""Whatever is done to threads, by two clients with restarts between, a dict says the same."""
+"""Random operations of two clients on threads, with restarts, give the same result as a dict."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _clients = st.integers(0, 1)
 
 @dataclass
 class Known:
-    """What the model knows of one thread."""
+    """What the model knows about one thread."""
 
     owner: str | None
     created: datetime
@@ -188,7 +188,7 @@ class Threads(RuleBasedStateMachine):
 
 
 def _taken(machine: type[Threads], steps: int) -> int:
-    """So many random steps at least, each compared with the model; a difference is an error."""
+    """Take at least this many random steps, each compared with the model."""
     while machine.steps < steps:
         many = settings(
             max_examples=max(1, (steps - machine.steps) // _AT_A_TIME),

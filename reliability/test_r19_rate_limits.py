@@ -1,4 +1,4 @@
-"""A thousand questions at once under one key: exactly a hundred are allowed in any minute."""
+"""Of a thousand questions at once with one key, exactly a hundred are allowed in any minute."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def _allowed(home: Path, workers: int, counts: str, url: str | None) -> in
 
 
 async def _ask(address: str, text: str) -> tuple[int, dict[str, object]]:
-    """A connection of its own, opened by hand: a client's pool would let them in one by one."""
+    """Ask on a raw connection of its own: a client's pool would serialise the requests."""
     host, port = address.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     lines = ["POST /chat/run HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {text}"]
@@ -84,7 +84,7 @@ async def _ask(address: str, text: str) -> tuple[int, dict[str, object]]:
 
 
 async def _most_in_a_minute(folder: Path, minutes: int) -> int:
-    """The most hits that were allowed in any 60 s, by a clock of our own."""
+    """Return the most hits allowed in any 60 s, by the test's own clock."""
     chance, now = random.Random(19), 0.0
     counter = SqlCounter(open_access_database(None, folder), clock=lambda: now)
     allowed: list[float] = []

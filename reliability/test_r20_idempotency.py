@@ -1,4 +1,4 @@
-"""A question that is sent again and again under one Idempotency-Key is answered once."""
+"""A request repeated with one Idempotency-Key is answered once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idle conversations are archived once, whatever happens meanwhile, and nobody waits for it."""
+"""Idle threads are archived exactly once, whatever happens, and nobody waits for it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Crash(Exception):
 
 
 class CrashingThreads(SqlThreads):
-    """Dies in the middle of the n-th batch, before or after its commit."""
+    """Store that crashes in the n-th batch, before or after its commit."""
 
     def __init__(self, engine: sa.Engine, *, at: int, committed: bool) -> None:
         super().__init__(engine, deadline_s=60)
@@ -58,7 +58,7 @@ def _fill(engine: sa.Engine, count: int) -> None:
 
 
 async def _not_once(engine: sa.Engine, count: int, *, committed: bool) -> int:
-    """A crash in the middle, and the next round: threads not archived by exactly one of them."""
+    """Crash, then sweep again; return threads not archived by exactly one of the two."""
     log = SqlQueryLog(engine, deadline_s=60)
     crashing = CrashingThreads(engine, at=count // BATCH // 2, committed=committed)
     with pytest.raises(Crash):
@@ -73,7 +73,7 @@ async def _not_once(engine: sa.Engine, count: int, *, committed: bool) -> int:
 
 
 async def _not_resumed(engine: sa.Engine) -> int:
-    """Of the archived threads of a page, those that a message does not bring back."""
+    """Return archived threads that a new message does not restore."""
     store = SqlThreads(engine, deadline_s=60)
     said = Message(Role.ASSISTANT, "So.", _SECOND, 0.5)
     page = await store.list(owner=None, limit=20)
@@ -88,7 +88,7 @@ async def _not_resumed(engine: sa.Engine) -> int:
 
 
 async def _batches(engine: sa.Engine) -> list[float]:
-    """How long each batch held its lock, at most: until we heard that it was done."""
+    """Return how long each batch held its lock at most."""
     store = SqlThreads(engine, deadline_s=60)
     taken, done = [], 1
     while done:

@@ -1,4 +1,4 @@
-"""Mixed readers for ten minutes, while the book changes and its servers are restarted."""
+"""Mixed readers for ten minutes while the book changes and its servers restart."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ _RECOVERY_S = 10.0  # until every worker has found the store again
 
 @dataclass(frozen=True)
 class Plan:
-    """While it warms up, what is kept for a time or up to a number fills up, and each of the
-    servers behind it is restarted once."""
+    """Durations. During warm-up, caches fill and each server is restarted once."""
 
     rounds: int
     round_s: float
@@ -41,7 +40,7 @@ class Plan:
 
 @dataclass
 class Author:
-    """Publishes one edition of the book, and then the other, again and again."""
+    """Publishes two editions of the book in turn."""
 
     docs: Path
     home: Path
@@ -60,7 +59,7 @@ class Author:
 
 @dataclass
 class Gauge:
-    """Memory and files of the server's processes, second by second."""
+    """Memory and open files of the server's processes, once per second."""
 
     process: int
     moments: list[float] = field(default_factory=list)
@@ -78,7 +77,7 @@ class Gauge:
             await asyncio.sleep(1)
 
     def growth(self, *, since: float) -> tuple[float, float]:
-        """Bytes a minute, by the line that fits best; files, in all."""
+        """Return bytes per minute by linear regression, and the growth of open files."""
         first = bisect(self.moments, since)
         fit = statistics.linear_regression(self.moments[first:], self.memory[first:])
         rest = self.files[first:]
@@ -98,7 +97,7 @@ async def _alone(server: Running, all_asked: list[Asked], seen: Seen) -> None:
 async def _run_background(
     author: Author, seen: Seen, database: Postgres, store: Node, plan: Plan
 ) -> None:
-    """In one round the database is restarted, in one the store; in the others the book changes."""
+    """Restart the database in one round and the store in another; change the book in the others."""
     began = time.monotonic()
     for number in range(plan.rounds):
         await asyncio.sleep(max(0.0, began + plan.round_s * number - time.monotonic()))

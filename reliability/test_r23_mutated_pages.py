@@ -1,4 +1,4 @@
-"""Any text at all can be read: no exception, nothing lost, and time in proportion to size."""
+"""Any text can be read: no exception, no lost words, time proportional to size."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _is_slow(text: str, reading: ParseOptions) -> bool:
 
 
 def _grows_evenly(pattern: str, reading: ParseOptions) -> bool:
-    """In the calmest of four moments."""
+    """Measure the best of four runs."""
     for _ in range(4):
         small, large = (_seconds(pattern, size, reading) for size in (_SMALL, _LARGE))
         if large <= max(12 * small, 0.4) and large < 0.05 * _LARGE / 1024:

@@ -1,4 +1,4 @@
-"""The same bytes make the same passages, on every machine."""
+"""The same bytes give the same passages on every machine."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The schema goes up, down and up again, from every revision, with data in it: nothing is lost."""
+"""Migrations up, down and up again from every revision, with data, lose nothing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_revision_with_data(rows: Rows, tmp_path: Path, postgres: Postgres
 
 
 def _differences(engine: sa.Engine) -> int:
-    """Between where the migrations end and the schema that the code uses."""
+    """Return differences between the migrated schema and the schema in the code."""
     with engine.connect() as connection:
         found = compare_metadata(MigrationContext.configure(connection), metadata)
     # Alembic cannot read back a descending index of SQLite; PostgreSQL's say whether it is there.
@@ -63,7 +63,7 @@ def _differences(engine: sa.Engine) -> int:
 
 
 def _started_together(address: str | None, home: Path) -> int:
-    """One of them migrates, the others wait: how many failed."""
+    """Start workers at once; one migrates, the others wait. Return how many failed."""
     failed: list[Exception] = []
 
     def start() -> None:

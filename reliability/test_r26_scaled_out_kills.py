@@ -1,4 +1,4 @@
-"""Two servers, PostgreSQL, Redis, three Qdrant nodes and nginx: any one of them may go."""
+"""Two servers, PostgreSQL, Redis, three Qdrant nodes and nginx: any one may be killed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LONGEST_WAIT_S = 5.0
 
 @dataclass
 class OneProcess:
-    """Of a server not everything, but its first process alone, or the one that answers."""
+    """The first process of a server, or one of its workers."""
 
     server: Service
     first: bool
@@ -51,7 +51,7 @@ class OneProcess:
             os.kill(int(children[0]), signal.SIGKILL)
 
     def restart(self) -> None:
-        """The first process starts another worker; itself, it is started by its host."""
+        """Wait for the first process to start another worker, or restart the first process."""
         if self.first:
             self.server.start()
         self.server.wait()
@@ -106,7 +106,7 @@ def _parts(deployment: Deployment) -> Mapping[str, Part]:
 async def _kill_while_reading(
     readers: Sequence[Reader], kills: Sequence[tuple[str, Part]]
 ) -> Mapping[str, float]:
-    """The longest that anyone waited for an answer, for each of what was killed."""
+    """Return the longest wait of any reader for each killed process."""
     stop, waits = asyncio.Event(), dict.fromkeys((name for name, _ in kills), 0.0)
     async with asyncio.TaskGroup() as group:
         for reader in readers:
@@ -131,7 +131,7 @@ def _questions() -> list[str]:
 
 
 async def _reader(deployment: Deployment, questions: Sequence[str], number: int) -> Reader:
-    """Half of them stream, and no two ask the same thing at the same time."""
+    """Half of the readers stream, and no two ask the same question at the same time."""
     order = [*questions[number:], *questions[:number]]
     return Reader(
         deployment.url, await deployment.new_key(), itertools.cycle(order), streams=number % 2 == 1
@@ -146,7 +146,7 @@ async def _asked_alone(deployment: Deployment, questions: Sequence[str]) -> Mapp
 
 
 async def _asked_by_words(deployment: Deployment, questions: Sequence[str]) -> Mapping[str, Told]:
-    """What the book says while no index answers."""
+    """Return the answers of the book without an index."""
     (closed,) = free_ports(1)
     nowhere = {**deployment.environment, "QDRANT_URL": f"http://127.0.0.1:{closed}"}
     library = open_book(load_settings(environ=nowhere, directory=deployment.folder))

@@ -1,4 +1,4 @@
-"""Orders in the book, and a model that obeys them all: nothing of it comes out."""
+"""Instructions in the book and a model that obeys them all: nothing of it is shown."""
 
 from __future__ import annotations
 

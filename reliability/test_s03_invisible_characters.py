@@ -1,4 +1,4 @@
-"""Words that no reader sees reach no machine, and no script loses a letter by that."""
+"""Invisible characters are removed, and no script loses a letter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _tagged(text: str) -> str:
 
 
 def _bits(text: str) -> str:
-    """Written in zero-width signs, eight to a letter."""
+    """Encode text in zero-width characters, eight per letter."""
     signs = ("\u200b", "\u2060")
     return "".join(signs[int(bit)] for char in text for bit in f"{ord(char):08b}")
 

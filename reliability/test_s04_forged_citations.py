@@ -1,4 +1,4 @@
-"""Whatever a model writes, a citation leads to a passage of this very request, and nowhere else."""
+"""Every citation leads to a passage of the same request."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def _pieces(text: str, dice: random.Random) -> AsyncIterator[str]:
 
 
 async def _spoofed(text: str, found: Evidence, dice: random.Random) -> tuple[list[str], int]:
-    """What is wrong with what is shown of a text, and how many sentences are shown."""
+    """Return what is wrong with the shown text, and the number of shown sentences."""
     known = {hit.passage.id: hit.passage for hit in found.hits}
     citations, faults, shown = Citations(), [], 0
     async for verdict in check(_pieces(text, dice), found):

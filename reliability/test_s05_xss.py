@@ -1,4 +1,4 @@
-"""Two hundred payloads as book, question, selection and model: none runs, none calls out."""
+"""Two hundred payloads in book, question, selection and model: none runs or calls out."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def _citation(number: int, payload: str) -> dict[str, Any]:
 
 
 def _told(payloads: list[str], *, cleaned: bool) -> Iterator[Event]:
-    """What a server tells whose book and whose model consist of payloads.
+    """Return the replies of a server whose book and model consist of payloads.
 
-    Not ``cleaned``: as if the server had let everything through.
+    Unless ``cleaned``, as if the server had let everything through.
     """
     sentences = [Sentence(text, (at,), "\n\n") for at, text in enumerate(payloads, 1)]
     citations = [_citation(at, text) for at, text in enumerate(payloads, 1)]
@@ -115,7 +115,7 @@ def _refused(payloads: list[str]) -> Iterator[Event]:
 
 
 def _tell(body: dict[str, Any]) -> Iterator[Event]:
-    """The question's last words say which payloads, and how they are told."""
+    """Choose payloads and reply by the last words of the question."""
     how, _, at = body["message"].rpartition(" ")[2].partition("-")
     payloads = list(islice(PAYLOADS, int(at), int(at) + _BATCH))
     return _refused(payloads) if how == "refused" else _told(payloads, cleaned=how == "cleaned")
@@ -123,7 +123,7 @@ def _tell(body: dict[str, Any]) -> Iterator[Event]:
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
-    """No policy protects this page: what does not run, does not run by itself."""
+    """Page without a content security policy: nothing may rely on one."""
     port = free_port()
     script = widget_script()
 
@@ -163,7 +163,7 @@ def _ask(page: Page, question: str, selection: str) -> None:
 
 
 def _touch_everything(page: Page) -> None:
-    """Every link is pointed at and clicked, wherever it would lead."""
+    """Hover and click every link."""
     page.evaluate(
         """() => {
           const root = document.querySelector("by-the-book").shadowRoot;
@@ -185,7 +185,7 @@ _FORBIDDEN = """() =>
 
 
 def _tell_all(page: Page, how: str) -> list[str]:
-    """Every payload, told in one way; the elements of the chat that should not be there."""
+    """Show every payload in one way; return forbidden elements in the chat."""
     page.evaluate("() => document.querySelector('by-the-book').clear()")
     for at in range(0, len(PAYLOADS), _BATCH):
         _ask(page, f"{PAYLOADS[at]} {how}-{at}", PAYLOADS[at + 1] + "x" * 10)

@@ -1,4 +1,4 @@
-"""Scripts of other pages do not read the book's answers: an origin is allowed letter by letter."""
+"""Scripts of other sites cannot read answers: allowed origins are compared exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A key opens the door for its holder alone, and nothing that is kept tells it."""
+"""A key works only for its holder, and nothing stored reveals it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TRIALS = 10_000
 
 
 def _told_by_a_dump(home: Path) -> int:
-    """How many of the keys and of the pepper stand in the database, as text or as bytes."""
+    """Count keys and pepper in the database, as text or bytes."""
     command = ["keys", "create", "--home", str(home)]
     texts = [CliRunner().invoke(app, command).stdout.strip() for _ in range(_KEYS)]
     with sqlite3.connect(home / "bythebook.db") as connection:
@@ -46,7 +46,9 @@ def _told_by_a_dump(home: Path) -> int:
 
 
 async def _apart_us() -> tuple[float, bool]:
-    """Between the medians of refusals of better and worse guesses; and whether that is noise."""
+    """Return the distance between the medians of refusals of better and worse guesses, and whether
+    it is noise.
+    """
     store = MemoryKeys()
     text, key = make_key(PEPPER)
     await store.add(key)

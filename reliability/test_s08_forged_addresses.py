@@ -1,4 +1,4 @@
-"""Nobody buys another count by writing headers: only proxies of ours are believed."""
+"""Headers do not change a client's address unless a trusted proxy sent them."""
 
 from __future__ import annotations
 

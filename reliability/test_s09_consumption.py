@@ -1,4 +1,4 @@
-"""One key cannot use up the model: so many at once, so many a minute, so many tokens a day."""
+"""One key cannot use up the model: concurrency, requests a minute and tokens a day are limited."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WAYS = (
 
 
 class Slow:
-    """A model that counts how many wait for it."""
+    """Model that counts concurrent calls."""
 
     name = "fake:slow"
 

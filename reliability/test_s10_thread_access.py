@@ -1,4 +1,4 @@
-"""A conversation is there for its owner alone: its name is not a permission."""
+"""A thread is accessible to its owner only; knowing its id is not a permission."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _serving(folder: Path, threads: ThreadStore) -> Iterator[TestClient]:
 
 
 def _talk(client: TestClient, session: str) -> str:
-    """A conversation of Ann's; the name of the last event of its stream."""
+    """Create a thread of one owner; return the id of the last event of its stream."""
     body = {"message": _QUESTION, "session_id": session}
     assert client.post("/chat/run", json=body, headers=_of("ann")).status_code == 200
     told = client.post("/chat/stream", json=body, headers=_of("ann")).text
@@ -67,7 +67,7 @@ def _talk(client: TestClient, session: str) -> str:
 
 
 def _tried_by(client: TestClient, who: str, session: str, event: str) -> list[str]:
-    """Every way to another's conversation; what came back that should not have."""
+    """Try every way to another owner's thread; return what should not have come back."""
     headers, faults, messages = _of(who), [], set()
     for name in (session, str(uuid.uuid4())):
         for method, path in _BY_NAME:

@@ -1,7 +1,6 @@
-"""Nothing in the product fetches an address that somebody gives it: there is no such door.
+"""The product never fetches an address that it is given.
 
-A book is read from a folder. Addresses stand in its pages, in questions, and beside selections;
-they are words there.
+A book is read from a folder. Addresses in pages, questions and selections are plain text.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ ADDRESSES = (
 
 
 def _page(address: str, number: int) -> str:
-    """An address in every place where a site's builder would fetch or follow one."""
+    """Return a page with the address in every place where a site builder would fetch it."""
     return (
         f"---\ntitle: Page {number}\nimage: {address!r}\nslug: /p{number}\n---\n\n"
         f"import A from '{address}';\nimport b from '!!raw-loader!{address}';\n\n# Page\n\n"
@@ -75,7 +74,7 @@ async def _asked_with(client: httpx.AsyncClient, address: str) -> int:
 
 
 def _given_as_docs(home: Path) -> list[str]:
-    """The addresses that ``ingest`` takes for a book."""
+    """Return the addresses that ``ingest`` accepts as a book."""
     taken = []
     for address in ADDRESSES:
         command = ["ingest", address, "--home", str(home)]

@@ -1,8 +1,8 @@
-"""A book is read from its own folder: nothing leads out of it, however it is planted.
+"""A book is read from its own folder; nothing leads out of it.
 
-A hard link leads nowhere: it is a second name of the same file, and nobody can tell which was the
-first. Whoever can make one could copy the file as well (Linux asks for that: protected_hardlinks).
-To refuse files of several names would refuse the books in hard-linked snapshots and backups.
+A hard link is a second name of the same file and cannot be told from the first. Whoever can create
+one could copy the file as well (Linux: protected_hardlinks), and refusing files with several names
+would refuse books in hard-linked snapshots and backups.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _IMPORTS = (
 
 
 def _site(folder: Path) -> Path:
-    """A site beside a secret, with every kind of file that could lead to it."""
+    """Write a site next to a secret, with every kind of file that could lead to it."""
     (folder / "outside").mkdir()
     secret = folder / "outside" / "secret.md"
     for place in (secret, folder / "secret.md"):
@@ -102,7 +102,7 @@ def _leaks(docs: Path) -> list[str]:
 
 
 def _raced(docs: Path, looks: int) -> tuple[int, int]:
-    """A folder and a file that turn into links and back while they are read: looks, leaks."""
+    """Read while a folder and a file turn into links and back; return reads and leaks."""
     outside = docs.parent.parent / "outside"
     for name in ("inner", "kept"):
         (docs / name).mkdir()
@@ -140,7 +140,7 @@ def _raced(docs: Path, looks: int) -> tuple[int, int]:
 
 
 def _hard_link_is_read(folder: Path) -> bool:
-    """Whether a file that has a name elsewhere too is a page of the book like any other."""
+    """Return whether a hard-linked file is read like any other page."""
     docs = folder / "snapshot"
     docs.mkdir()
     (folder / "first-name.md").write_text("# Kettles\n\nA kettle boils water.\n")

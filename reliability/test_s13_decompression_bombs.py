@@ -1,4 +1,4 @@
-"""A small file cannot cost much: what would explode is a named problem of that file alone."""
+"""A small file cannot cost much: a bomb is a reported problem of that file alone."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _HEAVY = {
 
 
 def _page(folder: Path, text: str) -> Path:
-    """The book that this page alone is, beside a good one."""
+    """Return a book of this page next to a good one."""
     folder.mkdir()
     (folder / "good.md").write_text("# Good\n\nA page of the book.\n")
     (folder / "bomb.mdx").write_text(text)
@@ -85,7 +85,7 @@ def test_bombs_do_not_go_off(rows: Rows, tmp_path: Path) -> None:
 
 
 def _sizes(docs: Path) -> list[str]:
-    """A file too large, one that is nothing but holes, and archives, which are not opened."""
+    """Write a file that is too large, a sparse file, and archives, which are not opened."""
     _page(docs, "text")
     (docs / "large.md").write_bytes(b"word " * (MAX_BYTES // 2))
     with (docs / "holes.md").open("wb") as file:

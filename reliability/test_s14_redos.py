@@ -1,7 +1,7 @@
-"""Every regular expression of the package takes time in proportion to what it reads.
+"""Every regular expression of the package takes linear time.
 
-They are listed from the code itself: one that the list cannot see is a failure, so a new one is
-tried with its first run. Each is driven by texts made of its own parts, in the ways it is used.
+The patterns are listed from the code; one that the list cannot see is a failure. Each is tested
+with texts made of its own parts, in the ways it is used.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def test_a_pattern_that_cannot_be_seen_is_told(
 
 
 def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
-    """By the function that makes them: patterns that are known only when it runs."""
+    """Return patterns that are only known at run time, by the function that makes them."""
     globs = [site._glob(glob) for glob in ("**/*.test.{js,ts}", "**/_*/**")]
     return {
         "bythebook.grounding.verifier._in_a_row": ("finditer", [check._in_a_row(["a", "b", "a"])]),
@@ -163,7 +163,7 @@ def _work(pattern: re.Pattern[str], use: str) -> Callable[[str], object]:
 
 
 def _steepness(work: Callable[[str], object], attack: Attack) -> float:
-    """The power of the size that the time grows with, in the calmest of a few moments."""
+    """Return the exponent of time over size, the best of a few runs."""
     for size in _SMALL + _LARGE:
         took = _seconds(work, attack.text(size))
         if took > _TOO_LONG_S:
@@ -181,8 +181,11 @@ def _steepness(work: Callable[[str], object], attack: Attack) -> float:
 
 
 def _seconds(work: Callable[[str], object], text: str, runs: int = 1) -> float:
-    """The processor's, of the calmest run. Not `tests.clock`'s: of the thousands here, each would
-    wait for the collector, and a pattern leaves nothing to it."""
+    """Return the CPU time of the best run.
+
+    `tests.clock` would run the garbage collector for each of thousands of calls; a pattern leaves
+    nothing to collect.
+    """
     best = math.inf
     for _ in range(runs):
         start = time.process_time()

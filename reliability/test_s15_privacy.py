@@ -1,7 +1,7 @@
-"""What readers write and who they are is kept only where it is meant to be, and secrets nowhere.
+"""Questions and identities are stored only where intended, and secrets nowhere.
 
-Canaries go into every field of every contract, into headers and into the configuration; then
-everything that is left of the run is searched for them: files, tables, log lines, metrics, errors.
+Canaries go into every field of every contract, into headers and configuration; then all files,
+tables, log lines, metrics and errors are searched for them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ANSWERS = {"thread_messages.content", "thread_messages.citations", "kept_replie
 
 @dataclass
 class Told:
-    """Everything that is left of a run."""
+    """Everything that remains of a run."""
 
     columns: dict[str, str] = field(default_factory=dict)
     files: bytes = b""
@@ -58,7 +58,7 @@ class Told:
 
 @contextmanager
 def _logged() -> Iterator[io.StringIO]:
-    """Every line of every logger, from the lowest level on, as the server writes it."""
+    """Capture every line of every logger from the lowest level, as the server writes it."""
     stream, root = io.StringIO(), logging.getLogger()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(configuration()["formatters"]["json"]["()"]())
@@ -74,7 +74,7 @@ def _logged() -> Iterator[io.StringIO]:
 
 
 def _bodies(question: str, selection: str) -> list[tuple[str, dict[str, Any]]]:
-    """One question and one selection in the words of every contract."""
+    """Return one question and one selection as bodies of every contract."""
     session = str(uuid.uuid4())
     words = f"{question} At how many degrees does a kettle boil water?"
     chosen = f"{selection} A kettle boils water at 100 degrees."
@@ -95,7 +95,7 @@ def _bodies(question: str, selection: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _broken(canary: str) -> list[tuple[str, Any]]:
-    """Requests that are refused; what they say must not come back from the log."""
+    """Yield invalid requests; their content must not appear in the log."""
     return [
         ("/query", {"text": canary * 1000}),
         ("/ask", {"text": 7, canary: canary}),
@@ -161,7 +161,7 @@ async def _ask_everything(
 
 
 def _columns(database: Path) -> dict[str, str]:
-    """All the text of each column of each table."""
+    """Return all text of each column of each table."""
     with sqlite3.connect(database) as connection:
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         found = {}
@@ -177,7 +177,7 @@ def _columns(database: Path) -> dict[str, str]:
 
 
 def _allowed(with_text: bool) -> dict[str, set[str]]:
-    """Each canary, and the columns in which it may stand."""
+    """Return each canary with the columns that may contain it."""
     asked = _CONVERSATIONS | ({"queries.query_text"} if with_text else set()) | _ANSWERS
     nowhere = (
         *("wrong-canary", "cookie-canary", "referer-canary", "once-canary", "broken-canary"),

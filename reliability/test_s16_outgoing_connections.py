@@ -1,6 +1,6 @@
 """Only configured hosts are called: no telemetry, no price list, no redirect, no proxy.
 
-Both writers that ask a model run through the whole product, with keys and traces to steal.
+Both language model writers run through the whole product.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REDIRECT = b"HTTP/1.1 307 Go\r\nLocation: http://127.0.0.2:9/\r\nConnection: cl
 
 
 class Provider:
-    """Embeds always; leads elsewhere, fails and repeats what it was sent, answers, in turn."""
+    """Provider that embeds, and in turn redirects, fails, echoes the request and answers."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -61,7 +61,7 @@ def _logged() -> Iterator[io.StringIO]:
 
 
 async def _ask(writer: str, url: str, folder: Path, questions: int) -> int:
-    """So many questions of one library; how many were answered."""
+    """Ask this many questions; return how many were answered."""
     settings = load_settings(
         {
             "home": folder / "home",

@@ -62,7 +62,7 @@ def _numbers(told: Any) -> Iterator[float]:
 
 
 def _raw(hits: tuple[Hit, ...]) -> set[float]:
-    """Similarities and other signals behind the scores, to six digits."""
+    """Return the similarities and other signals behind the scores, to six digits."""
     raw: set[float] = set()
     for hit in hits:
         seen = hit.signals

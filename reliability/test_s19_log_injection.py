@@ -1,4 +1,4 @@
-"""A log has one line for each record, and no secret: whoever logs, whatever was sent."""
+"""The log has one line per record and no secrets, whatever is logged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _secret(dice: random.Random, *, signs: str = "-_") -> str:
 
 
 def _header(dice: random.Random) -> tuple[str, str]:
-    """A secret, and how it is written somewhere, among line ends that forge records."""
+    """Return a secret in one notation, among line ends that forge records."""
     token, key = _secret(dice, signs="-_.~+/"), _secret(dice)
     password = _secret(dice, signs="-_.~+!$")
     ways = (
@@ -91,7 +91,7 @@ def test_one_line_each_and_no_secret(rows: Rows) -> None:
 
 
 def test_every_logger_writes_through_it() -> None:
-    """No handler of its own, no propagation cut off: the root's handler is the only one."""
+    """No logger has its own handler or stops propagation: only the root handler writes."""
     set_up = configuration()
     assert set_up["root"]["handlers"] == ["lines"]
     assert not any("handlers" in logger for logger in set_up["loggers"].values())

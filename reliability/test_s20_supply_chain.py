@@ -1,4 +1,4 @@
-"""What runs is what was locked, and it needs no network: not to import, to ingest, or to answer."""
+"""What runs is locked, and needs no network to import, ingest or answer."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _LOCKS = ("run.txt", "dev.txt")
 
 
 def _unlocked(lock: Path) -> list[str]:
-    """Requirements without an exact version or without a hash."""
+    """Return requirements without an exact version or a hash."""
     text = lock.read_text("utf-8").replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return [
