@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from bythebook import validation
-from bythebook.config.renamed import rename_settings, rename_variables
+from bythebook.config.names import read_table, rename_settings, rename_variables
 from bythebook.config.sections import (
     AccessSettings,
     Accounts,
@@ -31,26 +31,8 @@ from bythebook.config.sections import (
     Server,
     SettingsSection,
     Site,
-    is_origin,
 )
 from bythebook.errors import ConfigurationError
-
-__all__ = [
-    "AUTO",
-    "ENVIRONMENT",
-    "PRESETS",
-    "AccessSettings",
-    "Accounts",
-    "Embedding",
-    "Limits",
-    "Model",
-    "Server",
-    "Settings",
-    "is_origin",
-    "limits_of",
-    "load_settings",
-    "read_preset",
-]
 
 AUTO = "auto"  # the embedder that the book was ingested with, else by its language
 
@@ -63,42 +45,7 @@ PRESETS = {
 }
 
 ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
-    "BYTHEBOOK_HOME": ("home",),
-    "BYTHEBOOK_PRESET": ("preset",),
-    "BYTHEBOOK_EMBEDDER": ("embedder",),
-    "BYTHEBOOK_STORE": ("store",),
-    "BYTHEBOOK_WRITER": ("writer",),
-    "DATABASE_URL": ("database_url",),
-    "QDRANT_URL": ("qdrant", "url"),
-    "QDRANT_API_KEY": ("qdrant", "api_key"),
-    "BYTHEBOOK_TOP_K": ("limits", "top_k"),
-    "BYTHEBOOK_MIN_SCORE": ("limits", "min_score"),
-    "BYTHEBOOK_SITE_URL": ("site", "url"),
-    "BYTHEBOOK_BASE_URL": ("site", "base_url"),
-    "BYTHEBOOK_HOST": ("server", "host"),
-    "BYTHEBOOK_PORT": ("server", "port"),
-    "BYTHEBOOK_WORKERS": ("server", "workers"),
-    "BYTHEBOOK_PAGE_KEY": ("server", "page_key"),
-    "BYTHEBOOK_API_QUERY": ("server", "api_query"),
-    "BYTHEBOOK_LOG_QUESTIONS": ("log", "questions"),
-    "BYTHEBOOK_KEYS": ("access", "keys"),
-    "BYTHEBOOK_PEPPER": ("access", "pepper"),
-    "BYTHEBOOK_ORIGINS": ("access", "origins"),
-    "BYTHEBOOK_TRUSTED_PROXIES": ("access", "trusted_proxies"),
-    "BYTHEBOOK_RATE_LIMIT_STORE": ("access", "rate_limit_store"),
-    "BYTHEBOOK_MODEL_URL": ("model", "base_url"),
-    "BYTHEBOOK_MODEL_KEY": ("model", "api_key"),
-    "BYTHEBOOK_DAILY_TOKENS": ("model", "daily_tokens"),
-    "BYTHEBOOK_EMBEDDING_URL": ("embedding", "base_url"),
-    "BYTHEBOOK_EMBEDDING_KEY": ("embedding", "api_key"),
-    "OPENAI_API_KEY": ("accounts", "openai_key"),
-    "OPENAI_BASE_URL": ("accounts", "openai_url"),
-    "OPENROUTER_API_KEY": ("accounts", "openrouter_key"),
-    "GOOGLE_API_KEY": ("accounts", "gemini_key"),
-    "GEMINI_API_KEY": ("accounts", "gemini_key"),
-    "CO_API_KEY": ("accounts", "cohere_key"),
-    "COHERE_API_KEY": ("accounts", "cohere_key"),
-    "OLLAMA_HOST": ("accounts", "ollama_host"),
+    variable: tuple(path.split(".")) for variable, path in read_table("environment").items()
 }
 
 

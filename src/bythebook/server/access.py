@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 
-from bythebook.config.settings import AccessSettings
+from bythebook.config.sections import AccessSettings
 from bythebook.errors import ConfigurationError, ServiceError
 from bythebook.server.middleware.addresses import is_loopback
 from bythebook.server.middleware.api_keys import KeyRing, pepper_of

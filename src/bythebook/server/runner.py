@@ -16,7 +16,8 @@ from granian.log import LogLevels
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bythebook.book import Book
-from bythebook.config.settings import Server, Settings
+from bythebook.config.sections import Server
+from bythebook.config.settings import Settings
 from bythebook.errors import ConfigurationError
 from bythebook.server.access import open_access
 from bythebook.server.app import create_app

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bythebook.providers.embeddings.hosted import HostedEmbedder, ModelSpec, known_model
 
 if TYPE_CHECKING:
-    from bythebook.config.settings import Embedding
+    from bythebook.config.sections import Embedding
     from bythebook.interfaces.embedding import TextRole
     from bythebook.providers.http.client import HttpClient
     from bythebook.providers.http.credentials import Account

@@ -16,7 +16,8 @@ from bythebook.providers.http.errors import ErrorCode, ProviderError, ServiceNam
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
-    from bythebook.config.settings import Accounts, Embedding, Model, Settings
+    from bythebook.config.sections import Accounts, Embedding, Model
+    from bythebook.config.settings import Settings
 
 _CHAT = {
     "openai": "https://api.openai.com/v1",

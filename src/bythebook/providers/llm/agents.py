@@ -63,7 +63,7 @@ from bythebook.types import Evidence, Hit, Question, Usage
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem, TResponseStreamEvent
 
-    from bythebook.config.settings import Model as Settings
+    from bythebook.config.sections import Model as Settings
     from bythebook.interfaces.embedding import Embedder
     from bythebook.interfaces.writer import DraftPiece, Prompt
     from bythebook.providers.http.credentials import Account

@@ -11,7 +11,7 @@ from bythebook.providers.http.errors import ErrorCode, ProviderError
 from bythebook.types import Usage
 
 if TYPE_CHECKING:
-    from bythebook.config.settings import Model
+    from bythebook.config.sections import Model
     from bythebook.interfaces.writer import Prompt
 
 _PER_MESSAGE = 8  # overhead tokens, at most

@@ -31,7 +31,7 @@ from bythebook.providers.llm.draft import Draft, prompt_tokens
 from bythebook.types import Role
 
 if TYPE_CHECKING:
-    from bythebook.config.settings import Model
+    from bythebook.config.sections import Model
     from bythebook.interfaces.writer import Compose, DraftPiece
     from bythebook.providers.http.credentials import Account
     from bythebook.providers.llm.budget import Budget

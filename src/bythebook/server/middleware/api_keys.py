@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bythebook.config.settings import is_origin
+from bythebook.config.sections import is_origin
 from bythebook.errors import ConfigurationError, InvalidInput, ServiceError
 from bythebook.interfaces.access import ApiKey, KeyStore
 

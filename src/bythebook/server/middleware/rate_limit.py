@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from bythebook.config.settings import AccessSettings
+from bythebook.config.sections import AccessSettings
 from bythebook.errors import RateLimited
 from bythebook.interfaces.access import RateCount, RateCounter
 from bythebook.server.middleware import addresses

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from bythebook.config.renamed import SETTINGS, VALUES, VARIABLES
+from bythebook.config.names import read_table
 from bythebook.config.settings import ENVIRONMENT, PRESETS, Settings, load_settings
 
+_TABLES = read_table("renamed")
 _RENAMED = [
     ({"door": {"keys": "open"}}, {"access": {"keys": "open"}}),
     ({"spare": "none"}, {"index_fallback": "none"}),
@@ -44,8 +45,9 @@ def test_old_and_new_names_are_equal(
 
 def test_every_rename_of_the_tables_is_tried() -> None:
     tried = str([old for old, _ in _RENAMED])
-    names = {old for (_, old), new in SETTINGS.items() if new} | {old for _, old in VALUES}
-    assert all(repr(name) in tried for name in names)
+    names = {old.rpartition(".")[2] for old, new in _TABLES["settings"].items() if new}
+    values = {old for values in _TABLES["values"].values() for old in values}
+    assert all(repr(name) in tried for name in names | values)
 
 
 def test_an_old_name_in_the_file_is_equal_and_warned_about_once(
@@ -67,12 +69,13 @@ def test_an_old_name_in_the_file_is_equal_and_warned_about_once(
 def test_an_old_variable_is_equal_and_warned_about_once(
     variable: str, value: str, section: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    old, new = _load(**{variable: value}), _load(**{VARIABLES[variable]: value})
+    new_variable = _TABLES["variables"][variable]
+    old, new = _load(**{variable: value}), _load(**{new_variable: value})
     assert old == new
     assert str(getattr(getattr(old, section), name)) == value
     assert caplog.messages == [
-        f"The environment variable {variable} is now called {VARIABLES[variable]}; "
-        "the old name works in this release only."
+        f"The environment variable {variable} is now called {new_variable}; the old one still "
+        "works."
     ]
 
 
@@ -109,10 +112,11 @@ def test_a_removed_setting_is_ignored_with_a_warning(caplog: pytest.LogCaptureFi
 
 
 def test_the_tables_lead_to_current_names() -> None:
-    for (section, old), new in SETTINGS.items():
+    for old, new in _TABLES["settings"].items():
+        section, _, name = old.rpartition(".")
         model: Any = Settings.model_fields[section].annotation if section else Settings
-        assert old not in model.model_fields
-        assert new is None or new in model.model_fields
-    assert {new for (name, _), new in VALUES.items() if name == "preset"} <= set(PRESETS)
-    assert set(VARIABLES.values()) <= set(ENVIRONMENT)
-    assert set(VARIABLES).isdisjoint(ENVIRONMENT)
+        assert name not in model.model_fields
+        assert not new or new.rpartition(".")[2] in model.model_fields
+    assert set(_TABLES["values"]["preset"].values()) <= set(PRESETS)
+    assert set(_TABLES["variables"].values()) <= set(ENVIRONMENT)
+    assert set(_TABLES["variables"]).isdisjoint(ENVIRONMENT)
