@@ -6,43 +6,53 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from bythebook.cli.output import print_json
 from bythebook.errors import BookError, InvalidInput
 
-Answer = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+if TYPE_CHECKING:
+    from bythebook.book import Book
+    from bythebook.config.settings import Settings
+
+AnswerRow = Callable[["Book", dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
-async def run_batch(path: Path, answer: Answer) -> int:
+def run_batch(path: Path, settings: Settings, answer: AnswerRow) -> int:
     """Write one line per line read; return the last error's exit code, or 0."""
-    code = 0
-    for number, line in lines_of(path):
-        identity: object = None
-        try:
-            row = parse_line(line, number)
-            identity = row.get("id")
-            result = await answer(row)
-        except BookError as error:
-            code = error.exit_code
-            result = {"error": str(error)}
-        print(json.dumps({"id": identity, **result}, ensure_ascii=False), flush=True)
-    return code
+    from bythebook.api import use_library
+
+    async def answer_lines(book: Book) -> int:
+        code = 0
+        for number, line in lines_of(path):
+            row_id: object = None
+            try:
+                row = parse_line(line, number)
+                row_id = row.get("id")
+                result = await answer(book, row)
+            except BookError as error:
+                code = error.exit_code
+                result = {"error": str(error)}
+            print_json({"id": row_id, **result}, indent=None)
+            sys.stdout.flush()
+        return code
+
+    return use_library(settings, answer_lines)
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield number and text of each line that is not blank."""
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, error) from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InvalidInput(
+            f"{path} cannot be read: {reason}.", hint="Give a file of JSON lines."
+        ) from None
     # Not splitlines(): JSON strings may contain U+2028 and similar line separators.
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield number, line
-
-
-def _unreadable(path: Path, error: Exception) -> BookError:
-    reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-    return InvalidInput(f"{path} cannot be read: {reason}.", hint="Give a file of JSON lines.")
 
 
 def parse_line(line: str, number: int) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Options shared by several commands, and their conversion to settings."""
+"""Options shared by several commands, and their conversion to settings and questions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,32 +13,35 @@ from bythebook.types import FILTERS, FilterValue
 
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings
+    from bythebook.types import Question
 
 Home = Annotated[
     Path | None,
     typer.Option(
-        "--home", help="Folder that holds the book. [env: BYTHEBOOK_HOME; default: .bythebook]"
+        "--home", help="Folder of the ingested book. [env: BYTHEBOOK_HOME; default: .bythebook]"
     ),
 ]
 Preset = Annotated[
     str | None,
-    typer.Option(
-        "--preset", help="Contract whose constants apply: query, ask, envelope, plain, chat."
-    ),
+    typer.Option("--preset", help="Contract to use: query, ask, envelope, plain, chat."),
 ]
 Embedder = Annotated[
     str | None, typer.Option("--embedder", help='Embedding model, as "provider:model", or "auto".')
 ]
 Writer = Annotated[
     str | None,
-    typer.Option("--writer", help='Who writes: extractive, or a model as "provider:model".'),
+    typer.Option("--writer", help='Writer: extractive, or a model as "provider:model".'),
 ]
 TopK = Annotated[int | None, typer.Option("--top-k", help="Passages to retrieve.")]
 RelevanceThreshold = Annotated[
     float | None,
     typer.Option(
-        "--relevance-threshold", help="Least score of a passage, 0 to 1. [default: the preset's]"
+        "--relevance-threshold", help="Minimum score of a passage, 0 to 1. [default: the preset's]"
     ),
+]
+SelectedText = Annotated[
+    str | None,
+    typer.Option("--selected-text", help="Answer only from this text of the book."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Batch = Annotated[
@@ -46,24 +50,44 @@ Batch = Annotated[
         "--batch", help='Read JSON lines (id, question, selected_text) from a file, "-" is stdin.'
     ),
 ]
-
-
 Filters = Annotated[
     list[str] | None,
     typer.Option(
         "--filter",
         metavar="NAME=VALUE",
-        help=f"Look only there; repeatable. Names: {', '.join(FILTERS)}.",
+        help=f"Search only there; repeatable. Names: {', '.join(FILTERS)}.",
     ),
 ]
 
 
-def read_filters(given: list[str] | None) -> dict[str, FilterValue]:
-    """Convert ``["week=2", "hasCode=yes"]`` to ``{"week": 2, "hasCode": True}``."""
-    return dict(_read_filter(each) for each in given or ())
+def load(**flags: Any) -> Settings:
+    from bythebook.config.settings import load_settings
+
+    return load_settings(flags)
+
+
+def question_maker(
+    settings: Settings,
+    top_k: int | None,
+    relevance_threshold: float | None,
+    filters: list[str] | None = None,
+) -> Callable[..., Question]:
+    """Return a function that builds a question from its text and an optional selection."""
+    from functools import partial
+
+    from bythebook.api import question_for
+
+    return partial(
+        question_for,
+        settings=settings,
+        filters=dict(map(_read_filter, filters or ())),
+        top_k=top_k,
+        relevance_threshold=relevance_threshold,
+    )
 
 
 def _read_filter(given: str) -> tuple[str, FilterValue]:
+    """Convert ``week=2`` to ``("week", 2)``, and ``hasCode=yes`` to ``("hasCode", True)``."""
     name, _, value = given.partition("=")
     kind = FILTERS.get(name)
     if kind is None or not value:
@@ -73,16 +97,12 @@ def _read_filter(given: str) -> tuple[str, FilterValue]:
         )
     if kind is str:
         return name, value
-    known = {"yes": True, "true": True, "no": False, "false": False} if kind is bool else {}
     if kind is int and value.isdecimal():
         return name, int(value)
-    if value.lower() not in known:
-        wanted = "yes or no" if kind is bool else "a number"
-        raise InvalidInput(f"The filter {name} is not {value!r}.", hint=f"Give it {wanted}.")
-    return name, known[value.lower()]
-
-
-def load(**flags: Any) -> Settings:
-    from bythebook.config.settings import load_settings
-
-    return load_settings(flags)
+    words = {"yes": True, "true": True, "no": False, "false": False} if kind is bool else {}
+    if value.lower() not in words:
+        expected = "yes or no" if kind is bool else "a number"
+        raise InvalidInput(
+            f"The filter {name} cannot be {value!r}.", hint=f"Its value is {expected}."
+        )
+    return name, words[value.lower()]

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.explain import found as found_by
-from bythebook.cli.explain import why_found
-from bythebook.cli.terminal_text import shortened
+from bythebook.cli.output import explain_hit, hit_record, keyword_notice, print_json, shortened
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -25,7 +19,9 @@ _LONGEST_EXCERPT = 200
 
 
 def search(
-    query: Annotated[str | None, typer.Argument(help="What to look for.", metavar="QUERY")] = None,
+    query: Annotated[
+        str | None, typer.Argument(help="What to search for.", metavar="QUERY")
+    ] = None,
     home: options.Home = None,
     top_k: options.TopK = None,
     relevance_threshold: options.RelevanceThreshold = None,
@@ -34,52 +30,37 @@ def search(
     embedder: options.Embedder = None,
     batch: options.Batch = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Also say why each passage was found.")
+        bool, typer.Option("--explain", help="Explain the score of each passage.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Find passages without writing an answer. Exit code 1: nothing was found."""
-    from bythebook.api import question_for, use_library
-
     settings = options.load(home=home, preset=preset, embedder=embedder)
-    narrowed = options.read_filters(filters)
-
-    read = partial(
-        question_for,
-        settings=settings,
-        filters=narrowed,
-        top_k=top_k,
-        relevance_threshold=relevance_threshold,
-    )
+    make_question = options.question_maker(settings, top_k, relevance_threshold, filters)
     if batch is not None:
+        from bythebook.cli.batch import run_batch
+
         if query is not None:
-            raise InvalidInput("--batch brings its own questions.", hint="Leave QUERY out.")
-        batched = partial(_search_batch, batch, read, explain=explain)
-        raise typer.Exit(use_library(settings, batched))
+            raise InvalidInput("--batch reads the queries from a file.", hint="Leave QUERY out.")
+
+        async def answer(book: Book, row: dict[str, Any]) -> dict[str, Any]:
+            question = make_question(row["question"])
+            findings = (await book.search(question)).at_least(question.min_score)
+            return _document(question, findings, explain=explain)
+
+        raise typer.Exit(run_batch(batch, settings, answer))
     if query is None:
         raise InvalidInput("There is no query.", hint='Run: bythebook search "…"')
-    question = read(query)
-    found = use_library(settings, lambda library: library.search(question))
-    findings = found.at_least(question.min_score)
+    from bythebook.api import use_library
+
+    question = make_question(query)
+    everything = use_library(settings, lambda book: book.search(question))
+    findings = everything.at_least(question.min_score)
     if as_json:
-        document = _document(question, findings, explain=explain)
-        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        print_json(_document(question, findings, explain=explain))
     else:
-        _print(findings, explain=explain, below=len(found.hits) - len(findings.hits))
+        _print(findings, explain=explain, below=len(everything.hits) - len(findings.hits))
     raise typer.Exit(0 if findings.hits else 1)
-
-
-async def _search_batch(
-    path: Path, read: Callable[[str], Question], library: Book, *, explain: bool
-) -> int:
-    from bythebook.cli.batch import run_batch
-
-    async def answer(row: dict[str, Any]) -> dict[str, Any]:
-        question = read(row["question"])
-        findings = (await library.search(question)).at_least(question.min_score)
-        return _document(question, findings, explain=explain)
-
-    return await run_batch(path, answer)
 
 
 def _document(question: Question, findings: Findings, *, explain: bool) -> dict[str, Any]:
@@ -88,27 +69,21 @@ def _document(question: Question, findings: Findings, *, explain: bool) -> dict[
     document = show_results(question, findings).model_dump(mode="json")
     if explain:
         for result, hit in zip(document["results"], findings.hits, strict=True):
-            result["why"] = found_by(hit)
+            result["why"] = hit_record(hit)
     return document
 
 
 def _print(findings: Findings, *, explain: bool, below: int) -> None:
-    from bythebook.types import VectorState
-
     for hit in findings.hits:
         place = hit.passage.place
-        excerpt = shortened(hit.passage.text, _LONGEST_EXCERPT)
         typer.secho(f"\n{hit.rank}. {place.path}  ({hit.score:.2f})", fg="cyan")
         typer.echo(f"   {place.url}")
-        typer.secho(f"   {excerpt}", dim=True)
+        typer.secho(f"   {shortened(hit.passage.text, _LONGEST_EXCERPT)}", dim=True)
         if explain:
-            typer.secho(f"   {why_found(hit)}", fg="yellow")
+            typer.secho(f"   {explain_hit(hit)}", fg="yellow")
     milliseconds = findings.query_ms + findings.search_ms
-    typer.secho(f"\nfound {len(findings.hits)} in {milliseconds:.0f} ms", dim=True)
+    typer.secho(f"\n{len(findings.hits)} passages in {milliseconds:.0f} ms", dim=True)
     if below:
-        less = f"{below} less relevant: --relevance-threshold 0 lists them too"
-        typer.secho(less, dim=True)
-    if findings.vectors is VectorState.PENDING:
-        typer.secho("by words alone: the vectors are still being made", dim=True)
-    elif findings.vectors is VectorState.AWAY:
-        typer.secho("by words alone: the index or the embedder does not answer", dim=True)
+        typer.secho(f"{below} below the threshold: --relevance-threshold 0 shows them", dim=True)
+    if notice := keyword_notice(findings.vectors):
+        typer.secho(notice, dim=True)

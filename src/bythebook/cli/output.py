@@ -1,0 +1,127 @@
+"""Text and JSON output shared by the commands: safe text, warnings and explanations."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from bythebook.types import Hit, Reply, VectorState
+
+LONGEST_QUOTE = 160
+_LONGEST_SENTENCE = 90
+# Names of signals in the JSON output that differ from those of the fields.
+_JSON_NAMES = {
+    "missing_rare_term": "missing",
+    "negation_mismatch": "denied",
+    "unmatched_entities": "strange",
+    "echo": "hollow",
+}
+
+
+def printable(text: str) -> str:
+    """Remove what would control the terminal: escape sequences, bells, backspaces."""
+    return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) != "Cc")
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the text on one line, shortened to at most ``most`` characters."""
+    line = " ".join(printable(text).split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
+
+
+def print_json(document: object, *, indent: int | None = 2) -> None:
+    """Print JSON; dates are written in ISO 8601."""
+    text = json.dumps(document, ensure_ascii=False, indent=indent, default=_isoformat)
+    typer.echo(text)
+
+
+def _isoformat(value: Any) -> str:
+    text: str = value.isoformat()
+    return text
+
+
+# --- warnings and explanations -------------------------------------------------------------------
+
+
+def warnings_of(reply: Reply) -> Iterator[str]:
+    """Yield what a reader should know about a reply besides its text."""
+    disclaimer: str | None = getattr(reply.outcome, "disclaimer", None)
+    if disclaimer:
+        yield disclaimer
+    if reply.fallback:
+        yield reply.fallback
+    if reply.withheld:
+        sentences = "1 sentence" if reply.withheld == 1 else f"{reply.withheld} sentences"
+        yield f"{sentences} withheld: not supported by the book."
+    if notice := keyword_notice(reply.vectors):
+        yield f"{notice}."
+    if not reply.persisted:
+        yield "This exchange was not saved: the database is unavailable."
+
+
+def keyword_notice(vectors: VectorState) -> str:
+    """Return why only keywords were searched; empty if the vectors were searched, too."""
+    reasons = {
+        "pending": "the vectors of the book are still being computed",
+        "away": "the index or the embedder is unavailable",
+    }
+    reason = reasons.get(vectors.value)
+    return f"Keyword search only: {reason}" if reason else ""
+
+
+def explain_hit(hit: Hit) -> str:
+    signals, ranks = hit.signals, hit.ranks
+    return (
+        f"similarity of the passage {signals.passage_cosine:.2f} (#{ranks.passage}), "
+        f"of its best sentence {signals.unit_cosine:.2f} (#{ranks.unit}); "
+        f"keywords {signals.term_weight:.2f} (#{ranks.words}), "
+        f"{signals.coverage:.0%} of the question's; {ranks.among} candidates"
+        f"{'; only repeats the question' if signals.echo else ''}"
+    )
+
+
+def hit_record(hit: Hit) -> dict[str, Any]:
+    signals = {_JSON_NAMES.get(name, name): value for name, value in asdict(hit.signals).items()}
+    return {**signals, "ranks": asdict(hit.ranks)}
+
+
+def explain_reply(reply: Reply) -> Iterator[str]:
+    """Yield lines about the passages found, the gate's reasons and the check of each sentence."""
+    from bythebook.answering.gate import reasons
+
+    yield "Found"
+    for hit in reply.evidence.considered:
+        yield f"  {hit.score:.2f}  {hit.passage.place.path}"
+        yield f"        {explain_hit(hit)}"
+    yield "Gate"
+    for reason in reasons(reply.question, reply.evidence):
+        yield f"  {reason}"
+    if reply.verdicts:
+        yield "Check"
+    for verdict in reply.verdicts:
+        state = "supported" if verdict.holds else "withheld"
+        sentence = shortened(verdict.text, _LONGEST_SENTENCE)
+        details = "; ".join(verdict.reasons) or ("verbatim" if verdict.odds == 1 else "")
+        yield f"  {state} ({verdict.odds:.2f}) “{sentence}” {details}".rstrip()
+        if verdict.markers or verdict.addresses:
+            yield f"        removed: {verdict.markers} markers, {verdict.addresses} URLs"
+
+
+def reply_record(reply: Reply) -> dict[str, Any]:
+    """Return the explanation of a reply as JSON data."""
+    from bythebook.answering.gate import reasons
+
+    return {
+        "found": [
+            {"chunk_id": hit.passage.id, "score": hit.score, **hit_record(hit)}
+            for hit in reply.evidence.considered
+        ],
+        "gate": list(reasons(reply.question, reply.evidence)),
+        "check": [asdict(verdict) for verdict in reply.verdicts],
+    }
