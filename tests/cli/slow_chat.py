@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bythebook.api import question_for
 from bythebook.book import Book
-from bythebook.cli.chat import Opening, hold
+from bythebook.cli.chat import converse
 from bythebook.config.settings import load_settings
 from bythebook.errors import WriterFailed
 from bythebook.providers.testing import (
@@ -48,7 +48,7 @@ def main() -> None:
     )
     asyncio.run(library.ingest(read(Path(sys.argv[1]))))
     settings = load_settings({"limits": {"min_score": 0.0}}, environ={})
-    sys.exit(hold(library, partial(question_for, settings=settings), Opening()))
+    sys.exit(converse(library, partial(question_for, settings=settings)))
 
 
 if __name__ == "__main__":

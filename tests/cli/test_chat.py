@@ -13,8 +13,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from bythebook.cli.main import app
+from bythebook.cli.output import printable, shortened
 from bythebook.cli.printer import Page
-from bythebook.cli.terminal_text import printable, shortened
 from bythebook.errors import NotFound, NotIngested
 from bythebook.types import (
     Answer,
@@ -65,11 +65,11 @@ def talked(small_home: Path) -> Iterator[Terminal]:
         for line, answer in (
             (WHEN, "The selected text does not contain this information."),
             ("What makes a kite fly?", "confidence"),
-            ("/select off", "Asking the whole book."),
+            ("/select off", "Questions are now about the whole book."),
             ("How do I train GPT-4?", "does not contain sufficient information"),
             ("/history", "› How do I train GPT-4?"),
             ("/nonsense", "There is no command /nonsense. /help lists them."),
-            ("/help", "leave, as Ctrl+D does"),
+            ("/help", "leave (also Ctrl+D)"),
         ):
             screen.line(line)
             screen.wait_for(answer)
@@ -101,7 +101,7 @@ def test_what_is_told_when_leaving_goes_on_with_the_thread(
 ) -> None:
     thread = THREAD.findall(talked.text)[-1]
     with terminal([PROGRAM, "chat", "--home", str(small_home), "--thread", thread]) as screen:
-        screen.wait_for("Last you asked: How do I train GPT-4?")
+        screen.wait_for("Last question: How do I train GPT-4?")
         screen.wait_for("› ")
         screen.type("\x1b[A")  # the arrow brings the last question back, as if typed here
         screen.wait_for("How do I train GPT-4?")
@@ -122,7 +122,7 @@ def test_ctrl_c_stops_an_answer_and_not_the_chat(tmp_path: Path) -> None:
         screen.line("What makes a kite fly?")
         screen.wait_for("the wind pushes it upwards.")  # before the draft has ended
         screen.type("\x03")
-        screen.wait_for("Stopped; nothing of it is kept.")
+        screen.wait_for("Stopped; nothing was saved.")
         screen.wait_for("› ")
         screen.line("When does a kettle boil water?")
         screen.wait_for("The model did not answer. Ask again in a minute.")
@@ -131,9 +131,9 @@ def test_ctrl_c_stops_an_answer_and_not_the_chat(tmp_path: Path) -> None:
         screen.wait_for("half a line")
         screen.insist("\x03", "› ")
         screen.line("/history")
-        screen.wait_for("Nothing has been said yet.")
+        screen.wait_for("This thread has no messages yet.")
         assert screen.leave() == 0
-        assert "To go on" not in screen.text
+        assert "To continue" not in screen.text
 
 
 # --- from a pipe ----------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def test_the_worst_line_decides_the_exit_code(small_home: Path) -> None:
     done = pipe(small_home, "/nonsense", "\udcff kettle", WHEN)
     assert done.exit_code == 2
     assert "There is no command /nonsense." in done.stdout
-    assert "holds characters that are no text" in done.stdout
+    assert "contains invalid characters" in done.stdout
     assert BOILS in done.stdout  # an error is a line, not the end
 
 
@@ -167,7 +167,7 @@ def test_json_is_one_reply_on_each_line_of_one_thread(small_home: Path) -> None:
     assert error == {"error": "There is no command /bogus. /help lists them."}
     assert last["has_relevant_context"] is False
     assert first["thread"] != last["thread"]
-    assert done.stderr == "A new thread.\n"
+    assert done.stderr == "Started a new thread.\n"
     follow_up = "And what keeps it from drifting away?"
     again = pipe(small_home, follow_up, options=("--thread", first["thread"]))
     assert "The string keeps it from drifting away." in again.stdout

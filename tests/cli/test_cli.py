@@ -242,8 +242,8 @@ def test_an_answer_explains_itself(sample_home: Path) -> None:
     found, gate, check = (told.index(f"\n{part}\n") for part in ("Found", "Gate", "Check"))
     assert found < gate < check
     assert "passages score at least 0.50" in told
-    assert "holds (1.00)" in told
-    assert "word for word" in told
+    assert "supported (1.00)" in told
+    assert "verbatim" in told
     why = json.loads(ask(sample_home, question, "--explain", "--json").stdout)["why"]
     assert why["found"][0]["score"] >= 0.5
     assert all(verdict["holds"] for verdict in why["check"])

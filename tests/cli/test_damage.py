@@ -67,7 +67,7 @@ def test_bytes_that_are_no_text_are_named(home: Path) -> None:
         [*command, b"--home", os.fsencode(home)], capture_output=True, check=False
     )
     assert done.returncode == 2
-    assert b"no text" in done.stderr
+    assert b"invalid characters" in done.stderr
 
 
 def test_one_bad_line_does_not_end_a_batch(home: Path, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_a_key_is_made_listed_and_revoked(tmp_path: Path) -> None:
     made = json.loads(run(tmp_path, "create", "--label", "the reading room", "--json"))
     assert made["key"].startswith(f"btk_{made['id']}_")
     listed = run(tmp_path, "list")
-    assert made["id"] in listed and "the reading room" in listed and "holds" in listed
+    assert made["id"] in listed and "the reading room" in listed and "active" in listed
     assert made["key"] not in listed + run(tmp_path, "list", "--json")
     assert json.loads(run(tmp_path, "revoke", made["id"], "--json")) == {"revoked": made["id"]}
     (key,) = json.loads(run(tmp_path, "list", "--json"))

@@ -8,15 +8,13 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.terminal_text import shortened
+from bythebook.cli.output import shortened
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,12 +31,9 @@ def chat(
     home: options.Home = None,
     thread: Annotated[
         str | None,
-        typer.Option("--thread", metavar="ID", help='Go on with this thread, or with the "last".'),
+        typer.Option("--thread", metavar="ID", help='Continue this thread, or the "last".'),
     ] = None,
-    selected_text: Annotated[
-        str | None,
-        typer.Option("--selected-text", help="Answer from this text of the book alone."),
-    ] = None,
+    selected_text: options.SelectedText = None,
     top_k: options.TopK = None,
     relevance_threshold: options.RelevanceThreshold = None,
     filters: options.Filters = None,
@@ -52,50 +47,41 @@ def chat(
     With piped input the exit code is 0 if all were answered, 1 if the book has no answer, as for
     ask.
     """
-    from bythebook.api import question_for
     from bythebook.wiring import open_book
 
     settings = options.load(home=home, preset=preset, embedder=embedder, writer=writer)
-    narrowed = options.read_filters(filters)
-    make_question = partial(
-        question_for,
-        settings=settings,
-        filters=narrowed,
-        top_k=top_k,
-        relevance_threshold=relevance_threshold,
-    )
-    opening = Opening(thread=thread, selection=selected_text, as_json=as_json)
-    raise typer.Exit(hold(open_book(settings), make_question, opening))
+    make_question = options.question_maker(settings, top_k, relevance_threshold, filters)
+    book = open_book(settings)
+    code = converse(book, make_question, thread=thread, selection=selected_text, as_json=as_json)
+    raise typer.Exit(code)
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """Start parameters of a conversation."""
-
-    thread: str | None = None
-    selection: str | None = None
-    as_json: bool = False
-
-
-def hold(library: Book, make_question: MakeQuestion, opening: Opening) -> int:
+def converse(
+    book: Book,
+    make_question: MakeQuestion,
+    *,
+    thread: str | None = None,
+    selection: str | None = None,
+    as_json: bool = False,
+) -> int:
     """Run a conversation over standard input and output and return its exit code."""
     from bythebook.cli.conversation import Conversation
     from bythebook.cli.printer import Lines, Page
 
     console = _console()
-    printer: Printer = Lines() if opening.as_json else Page(console)
+    printer: Printer = Lines() if as_json else Page(console)
     with asyncio.Runner() as runner:
         try:
-            runner.run(library.context())  # fail early if the book cannot be opened
-            conversation = Conversation(library, runner.run, printer, make_question)
-            conversation.select(opening.selection)
-            conversation.resume(opening.thread)
-            if opening.as_json or not (sys.stdin.isatty() and console.is_terminal):
-                return _from_a_pipe(conversation)
-            _greet(conversation, runner, library, console)
-            return _at_a_terminal(conversation, console)
+            runner.run(book.context())  # fail early if the book cannot be opened
+            conversation = Conversation(book, runner.run, printer, make_question)
+            conversation.select(selection)
+            conversation.resume(thread)
+            if as_json or not (sys.stdin.isatty() and console.is_terminal):
+                return _run_piped(conversation)
+            _greet(conversation, runner, book, console)
+            return _run_interactive(conversation, console)
         finally:
-            runner.run(library.close())
+            runner.run(book.close())
 
 
 def _console() -> Console:
@@ -105,23 +91,22 @@ def _console() -> Console:
 
 
 def _greet(
-    conversation: Conversation, runner: asyncio.Runner, library: Book, console: Console
+    conversation: Conversation, runner: asyncio.Runner, book: Book, console: Console
 ) -> None:
-    async def of_the_book() -> str:
-        async with library.reading() as context:
-            return (
-                f"{await context.index.store.count():,} passages, answers by {context.writer.name}"
-            )
+    async def describe() -> str:
+        async with book.reading() as context:
+            count = await context.index.store.count()
+            return f"{count:,} passages, answers by {context.writer.name}"
 
     console.print()
     console.print("  By the Book", style="bold cyan", end="")
-    console.print(f"  {runner.run(of_the_book())}", style="dim")
+    console.print(f"  {runner.run(describe())}", style="dim")
     console.print(f"  {_HINT}", style="dim")
     console.print()
-    conversation.recall()
+    conversation.show_last_question()
 
 
-def _at_a_terminal(conversation: Conversation, console: Console) -> int:
+def _run_interactive(conversation: Conversation, console: Console) -> int:
     read = _line_editor(conversation, console)
     while True:
         try:
@@ -135,19 +120,19 @@ def _at_a_terminal(conversation: Conversation, console: Console) -> int:
         try:
             if line.strip() == "/select":
                 line = f"/select {_pasted(read, console)}"
-            if not conversation.hear(line):
+            if not conversation.handle_line(line):
                 break
         except (KeyboardInterrupt, EOFError):
             conversation.interrupt()
-    conversation.part()
+    conversation.show_resume_command()
     return 0
 
 
-def _from_a_pipe(conversation: Conversation) -> int:
+def _run_piped(conversation: Conversation) -> int:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # invalid text is reported line by line
     for line in sys.stdin:
-        if not conversation.hear(line):
+        if not conversation.handle_line(line):
             break
     return conversation.exit_code
 

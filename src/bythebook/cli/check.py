@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.terminal_text import printable
+from bythebook.cli.output import print_json, printable
 from bythebook.errors import BookError, InvalidInput
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bythebook.wiring import Probe
 
 app = typer.Typer(
-    help="Check that the providers work, and that what was ingested is still true.",
+    help="Check the providers, the stored URLs and the index.",
     invoke_without_command=True,
     rich_markup_mode=None,
 )
@@ -38,13 +38,13 @@ def check(context: typer.Context, home: options.Home = None, as_json: options.Js
         providers(home, as_json)
     elif home is not None or as_json:
         raise InvalidInput(
-            f"Options of {context.invoked_subcommand} stand before it.",
+            f"Options of {context.invoked_subcommand} belong after it.",
             hint=f"Write: bythebook check {context.invoked_subcommand} …",
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ProbeResult:
     """Result of the check of one provider or store."""
 
     name: str
@@ -70,18 +70,16 @@ class Finding:
 def providers(home: options.Home = None, as_json: options.Json = False) -> None:
     """Check each configured provider and store. Exit code 2: wrong setting; 3: unavailable."""
     settings = options.load(home=home)
-    findings = []
+    results = []
     with asyncio.Runner() as runner:
         for name, probe in _probes(settings).items():
-            finding = runner.run(_try(name, probe))
-            findings.append(finding)
+            result = runner.run(_run_probe(name, probe))
+            results.append(result)
             if not as_json:
-                color = None if finding.error is None else "red"
-                typer.secho(printable(finding.line), fg=color)
+                typer.secho(printable(result.line), fg="red" if result.error else None)
     if as_json:
-        records = [finding.record for finding in findings]
-        typer.echo(json.dumps({"checks": records}, ensure_ascii=False, indent=2))
-    raise typer.Exit(max(each.error.exit_code if each.error else 0 for each in findings))
+        print_json({"checks": [result.record for result in results]})
+    raise typer.Exit(max(result.error.exit_code if result.error else 0 for result in results))
 
 
 def _probes(settings: Settings) -> dict[str, Probe]:
@@ -99,20 +97,20 @@ def _probes(settings: Settings) -> dict[str, Probe]:
     return {**open_store_probes(settings), **probes}
 
 
-async def _try(name: str, probe: Probe) -> Finding:
+async def _run_probe(name: str, probe: Probe) -> ProbeResult:
     began, error = time.perf_counter(), None
     try:
         await probe()
     except BookError as raised:
         error = raised
-    return Finding(name, error, time.perf_counter() - began)
+    return ProbeResult(name, error, time.perf_counter() - began)
 
 
 @app.command("links")
 def links(
     home: options.Home = None,
     build: Annotated[
-        Path | None, typer.Option("--build", help="Also look into this built Docusaurus site.")
+        Path | None, typer.Option("--build", help="Also check this built Docusaurus site.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -130,13 +128,13 @@ def links(
     if build is not None:
         lost["build"] = lost_in_build(urls, build)
     if as_json:
-        typer.echo(json.dumps({"checked": len(urls), **lost}, ensure_ascii=False, indent=2))
+        print_json({"checked": len(urls), **lost})
     else:
         for where, missing in lost.items():
             for url in missing:
                 typer.echo(f"not in the {where}: {url}")
         total = sum(map(len, lost.values()))
-        typer.echo(f"{len(urls)} addresses checked against {' and '.join(lost)}: {total} lost.")
+        typer.echo(f"{len(urls)} URLs checked against {' and '.join(lost)}: {total} lost.")
     raise typer.Exit(1 if any(lost.values()) else 0)
 
 
@@ -144,15 +142,14 @@ def links(
 def index(
     home: options.Home = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Make the index again from the catalog.")
+        bool, typer.Option("--repair", help="Rebuild the index from the catalog.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Compare catalog, index and sources. Exit code 1: they differ."""
     report, repaired, sources = asyncio.run(_compare(options.load(home=home), repair=repair))
     if as_json:
-        document = {**asdict(report), "repaired": repaired, "sources_read": sources is not None}
-        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        print_json({**asdict(report), "repaired": repaired, "sources_read": sources is not None})
     else:
         _print(report, repaired=repaired, sources_read=sources is not None)
     raise typer.Exit(0 if report.index_is_right and report.is_current else 1)
@@ -164,19 +161,19 @@ async def _compare(
     """Return the report, whether the index was repaired, and the sources if they exist."""
     from bythebook.wiring import open_book
 
-    async with open_book(settings) as library:
-        sources = _sources_if_there(await library.origin())
-        report = await library.check_index(sources)
+    async with open_book(settings) as book:
+        sources = _sources_if_there(await book.origin())
+        report = await book.check_index(sources)
         repaired = repair and not report.index_is_right
         if repaired:
-            await library.repair_index()
-            report = await library.check_index(sources)
+            await book.repair_index()
+            report = await book.check_index(sources)
         return report, repaired, sources
 
 
 def _print(report: IndexReport, *, repaired: bool, sources_read: bool) -> None:
     if repaired:
-        typer.echo("The index was made again from the catalog.")
+        typer.echo("The index was rebuilt from the catalog.")
     if report.unreadable:
         typer.echo(f"The index cannot be read: {report.unreadable}")
     counts = {
@@ -191,11 +188,11 @@ def _print(report: IndexReport, *, repaired: bool, sources_read: bool) -> None:
         if count:
             typer.echo(f"{count} passages are {what}.")
     if not sources_read:
-        typer.echo("The sources are not where they were; catalog and index were compared.")
+        typer.echo("The sources were not found; only catalog and index were compared.")
     if not report.index_is_right:
         typer.echo("Run: bythebook check index --repair")
     elif not report.is_current:
-        typer.echo("Run the ingest again.")
+        typer.echo("Ingest the book again.")
     else:
         compared = "catalog, index and sources" if sources_read else "catalog and index"
         typer.echo(f"{report.passages} passages: {compared} agree.")
@@ -213,6 +210,6 @@ def _sources_if_there(origin: str) -> ParsedBook | None:
 def _sources(origin: str) -> ParsedBook:
     from bythebook.chunking.read_book import SiteOptions, read_book
 
-    known = json.loads(origin)
-    site = {**known["site"], "exclude": tuple(known["site"]["exclude"])}
-    return read_book(Path(known["docs"]), SiteOptions(**site))
+    stored = json.loads(origin)
+    site = {**stored["site"], "exclude": tuple(stored["site"]["exclude"])}
+    return read_book(Path(stored["docs"]), SiteOptions(**site))

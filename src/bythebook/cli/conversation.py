@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from bythebook.cli.terminal_text import shortened
+from bythebook.cli.output import shortened
 from bythebook.errors import BookError, InvalidInput
 from bythebook.interfaces.thread_rules import no_such_thread
 from bythebook.types import Answer, Citation, Question, Reply, Role, Thread
@@ -46,40 +46,38 @@ class Command:
 class Conversation:
     """State of a chat: current thread, selection and the last reply's citations."""
 
-    def __init__(
-        self, library: Book, run: Run, printer: Printer, make_question: MakeQuestion
-    ) -> None:
-        self._library = library
+    def __init__(self, book: Book, run: Run, printer: Printer, make_question: MakeQuestion) -> None:
+        self._book = book
         self._run = run
         self._printer = printer
         self._make_question = make_question
         self._thread_id = str(uuid.uuid4())
-        self._said: Thread | None = None  # messages from before this conversation
-        self._kept = False
+        self._earlier: Thread | None = None  # messages from before this conversation
+        self._is_stored = False
         self._listed: Sequence[ThreadSummary] = ()
         self._citations: tuple[Citation, ...] = ()
         self.selection: str | None = None
         self.exit_code = 0
         self.commands: Mapping[str, Command] = {
-            "/sources": Command(self._sources, "[N]", "the sources in full, with their links"),
+            "/sources": Command(self._sources, "[N]", "show the last sources in full, with links"),
             "/select": Command(
-                self._select, "[TEXT | off]", "ask about a passage alone; off: the whole book"
+                self._select, "[TEXT | off]", "ask only about a passage; off: the whole book"
             ),
-            "/new": Command(self._new, "", "begin a new thread"),
-            "/history": Command(self._history, "", "what was said in this thread"),
-            "/threads": Command(self._threads, "", "the latest threads"),
-            "/resume": Command(self._resume, "N | ID | last", "go on with one of them"),
-            "/help": Command(self._help, "", "this list"),
-            "/quit": Command(self._help, "", "leave, as Ctrl+D does"),
+            "/new": Command(self._new, "", "start a new thread"),
+            "/history": Command(self._history, "", "show this thread"),
+            "/threads": Command(self._threads, "", "list the latest threads"),
+            "/resume": Command(self._resume, "N | ID | last", "continue a thread"),
+            "/help": Command(self._help, "", "show this list"),
+            "/quit": Command(self._help, "", "leave (also Ctrl+D)"),
         }
 
     @property
     def questions(self) -> list[str]:
         """Return the earlier questions of the resumed thread, one line each."""
-        said = self._said.messages if self._said else ()
-        return [" ".join(each.content.split()) for each in said if each.role is Role.USER]
+        messages = self._earlier.messages if self._earlier else ()
+        return [" ".join(one.content.split()) for one in messages if one.role is Role.USER]
 
-    def hear(self, line: str) -> bool:
+    def handle_line(self, line: str) -> bool:
         """Handle a line; return False if the conversation ends. Errors do not end it."""
         word, _, rest = line.strip().partition(" ")
         if not word:
@@ -98,59 +96,65 @@ class Conversation:
 
     def interrupt(self) -> None:
         self._printer.stop()
-        self._printer.note("Stopped; nothing of it is kept.", style="yellow")
-        self._printer.note()
+        self._say("Stopped; nothing was saved.", style="yellow")
 
     def select(self, text: str | None) -> None:
         """Restrict further questions to this text; None: the whole book."""
         # Building a question validates the selection.
         self.selection = self._make_question("?", selection=text).selection
 
-    def resume(self, name: str | None) -> None:
+    def resume(self, thread_id: str | None) -> None:
         """Continue a thread, given by its id or "last". None: a new one."""
-        if name is None:
+        if thread_id is None:
             return
-        if name == "last":
-            listed = self._run(self._library.threads.list(owner=None, limit=1))
+        if thread_id == "last":
+            listed = self._run(self._book.threads.list(owner=None, limit=1))
             if not listed:
                 raise no_such_thread()
-            name = listed[0].id
-        found = self._run(self._library.threads.read(name, owner=None))
-        if found is None:
+            thread_id = listed[0].id
+        thread = self._run(self._book.threads.read(thread_id, owner=None))
+        if thread is None:
             raise no_such_thread()
-        self._said, self._thread_id, self._kept = found, found.id, True
-        self._citations = found.messages[-1].citations if found.messages else ()
+        self._earlier, self._thread_id, self._is_stored = thread, thread.id, True
+        self._citations = thread.messages[-1].citations if thread.messages else ()
 
-    def recall(self) -> None:
+    def show_last_question(self) -> None:
         """Print the last question of a resumed thread."""
         if not self.questions:
             return
-        self._printer.note(f"Last you asked: {shortened(self.questions[-1], _LONGEST_TOPIC)}")
-        self._printer.note("/history shows the whole thread.")
-        self._printer.note()
+        self._printer.note(f"Last question: {shortened(self.questions[-1], _LONGEST_TOPIC)}")
+        self._say("/history shows the whole thread.")
 
-    def part(self) -> None:
-        if self._kept:
-            self._printer.note(f"To go on: bythebook chat --thread {self._thread_id}")
+    def show_resume_command(self) -> None:
+        if self._is_stored:
+            self._printer.note(f"To continue: bythebook chat --thread {self._thread_id}")
+
+    def _say(self, text: str, *, style: str = "dim") -> None:
+        """Print a note and an empty line."""
+        self._printer.note(text, style=style)
+        self._printer.note()
 
     # --- questions ------------------------------------------------------------------------------
 
     def _ask(self, text: str) -> None:
         question = self._make_question(text, selection=self.selection)
         self._printer.begin(question)
-        reply = self._run(self._journey(replace(question, thread=self._thread_id)))
-        self._kept = self._kept or reply.persisted
-        answered = isinstance(reply.outcome, Answer)
-        self._citations = reply.outcome.citations if isinstance(reply.outcome, Answer) else ()
-        self.exit_code = max(self.exit_code, 0 if answered else 1)
+        reply = self._run(self._stream(replace(question, thread=self._thread_id)))
+        self._is_stored = self._is_stored or reply.persisted
+        if isinstance(reply.outcome, Answer):
+            self._citations = reply.outcome.citations
+        else:
+            self._citations = ()
+            self.exit_code = max(self.exit_code, 1)
 
-    async def _journey(self, question: Question) -> Reply:
-        async with aclosing(self._library.ask(question)) as journey:
-            async for event in journey:
+    async def _stream(self, question: Question) -> Reply:
+        """Print the events of a question as they arrive, and return the reply."""
+        async with aclosing(self._book.ask(question)) as events:
+            async for event in events:
                 self._printer.show(event)
                 if isinstance(event, Reply):
                     return event
-        raise AssertionError("a journey ends with its reply")
+        raise AssertionError("the last event is the reply")
 
     # --- commands -------------------------------------------------------------------------------
 
@@ -162,8 +166,7 @@ class Conversation:
 
     def _sources(self, number: str) -> None:
         if not self._citations:
-            self._printer.note("The last reply has no sources.")
-            self._printer.note()
+            self._say("The last reply has no sources.")
             return
         wanted = [one for one in self._citations if not number or str(one.number) == number]
         if not wanted:
@@ -175,24 +178,21 @@ class Conversation:
     def _select(self, text: str) -> None:
         if text in ("", "off"):
             self.select(None)
-            self._printer.note("Asking the whole book.")
+            self._say("Questions are now about the whole book.")
         else:
             self.select(text)
-            self._printer.note("Asking about this passage alone; /select off ends that.")
-        self._printer.note()
+            self._say("Questions are now about this passage; /select off ends that.")
 
     def _new(self, _: str) -> None:
-        self._thread_id, self._said, self._kept = str(uuid.uuid4()), None, False
+        self._thread_id, self._earlier, self._is_stored = str(uuid.uuid4()), None, False
         self._citations = ()
         self.select(None)
-        self._printer.note("A new thread.")
-        self._printer.note()
+        self._say("Started a new thread.")
 
     def _history(self, _: str) -> None:
-        thread = self._run(self._library.threads.read(self._thread_id, owner=None))
+        thread = self._run(self._book.threads.read(self._thread_id, owner=None))
         if thread is None:
-            self._printer.note("Nothing has been said yet.")
-            self._printer.note()
+            self._say("This thread has no messages yet.")
             return
         if thread.earlier:
             self._printer.note(f"({thread.earlier} earlier messages)")
@@ -200,11 +200,10 @@ class Conversation:
             if message.role is Role.USER:
                 self._printer.note(f"› {message.content}", style="bold cyan")
             else:
-                self._printer.note(message.content, style="")
-                self._printer.note()
+                self._say(message.content, style="")
 
     def _threads(self, _: str) -> None:
-        self._listed = self._run(self._library.threads.list(owner=None, limit=_LISTED))
+        self._listed = self._run(self._book.threads.list(owner=None, limit=_LISTED))
         if not self._listed:
             self._printer.note("There are no threads yet.")
         for number, thread in enumerate(self._listed, 1):
@@ -217,16 +216,16 @@ class Conversation:
     def _topic(self, summary: ThreadSummary) -> str:
         if summary.topic_summary:
             return summary.topic_summary
-        thread = self._run(self._library.threads.read(summary.id, owner=None))
+        thread = self._run(self._book.threads.read(summary.id, owner=None))
         return thread.messages[0].content if thread and thread.messages else ""
 
     def _resume(self, which: str) -> None:
         if not which:
-            raise InvalidInput("Which thread?", hint="/threads numbers them: /resume 1")
+            raise InvalidInput("No thread was given.", hint="/threads lists them. Use: /resume 1")
         if which.isdecimal() and 1 <= int(which) <= len(self._listed):
             which = self._listed[int(which) - 1].id
         self.resume(which)
-        self.recall()
+        self.show_last_question()
 
     def _help(self, _: str) -> None:
         width = max(len(f"{name} {one.argument}") for name, one in self.commands.items())

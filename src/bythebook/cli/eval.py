@@ -12,6 +12,7 @@ import typer
 
 from bythebook.cli import options
 from bythebook.cli.batch import lines_of, parse_line
+from bythebook.cli.output import print_json
 from bythebook.cli.progress import Progress
 from bythebook.errors import InvalidInput
 
@@ -32,7 +33,7 @@ FIGURES = (
     "ms.search.p50 ms.search.p95 ms.writing.p50 ms.writing.p95 ms.total.p50 ms.total.p95 "
     "ms.refusal.p50 ms.refusal.p95"
 )
-EPILOG = f"Figures: {FIGURES}. Most also by kind, as in refused.off_book; auroc only so."
+EPILOG = f"Figures: {FIGURES}. Most exist by kind, as in refused.off_book; auroc only by kind."
 _BAR_MISSED = 4
 _WORST = 20
 
@@ -50,14 +51,14 @@ def evaluate(
     ] = None,
     floor: Annotated[float | None, typer.Option("--floor", hidden=True)] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="Ask only so many, of every kind.")
+        int | None, typer.Option("--limit", min=1, help="Ask only a sample of this size.")
     ] = None,
     bar: Annotated[
         list[str] | None,
         typer.Option(
             "--bar",
-            help="NAME=VALUE that a figure must reach, such as answered=.93 or "
-            "refused.off_book=.95; repeatable.",
+            help="Target NAME=VALUE of a figure, such as answered=.93 or refused.off_book=.95; "
+            "repeatable.",
         ),
     ] = None,
     as_json: options.Json = False,
@@ -66,24 +67,23 @@ def evaluate(
     ] = None,
     make: Annotated[
         int | None,
-        typer.Option("--make", min=1, help="Ask nothing: make so many questions from the book."),
+        typer.Option("--make", min=1, help="Generate this many questions from the book."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="With --make: which ones.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="With --make: where to write them.")
-    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="With --make: random seed.")] = 0,
+    out: Annotated[Path | None, typer.Option("--out", help="With --make: file to write.")] = None,
 ) -> None:
-    """Measure answers and refusals on a question set. Exit code 4: a --bar was missed."""
+    """Evaluate answers and refusals on a question set. Exit code 4: a --bar was missed."""
     chosen = {"home": home, "preset": preset, "embedder": embedder, "writer": writer}
     settings = options.load(**chosen, limits={"min_score": min_score, "floor": floor})
     if make is not None:
         if files or bar or html:
-            raise InvalidInput("--make only makes questions.", hint="Evaluate them afterwards.")
+            raise InvalidInput("--make only generates questions.", hint="Evaluate them afterwards.")
         _make(settings, make, seed, out)
         return
     if not files:
         raise InvalidInput(
-            "There is no question set.", hint="Name one, or make one: bythebook eval --make 60"
+            "There is no question set.",
+            hint="Give a file, or make one: bythebook eval --make 60",
         )
     from bythebook.evaluation.targets import compare, read_bar
 
@@ -94,7 +94,9 @@ def evaluate(
     _show(evaluation, verdicts, settings, as_json=as_json, html=html)
     missed = [verdict for verdict in verdicts if not verdict.met]
     for verdict in missed:
-        typer.echo(f"bythebook: {_sentence(verdict)}", err=True)
+        value = "not measured" if verdict.value is None else f"{verdict.value:.4g}"
+        target = f"{verdict.bar.name} {verdict.bar.sign} {verdict.bar.limit:g}"
+        typer.echo(f"bythebook: the bar {target} was missed: {value}.", err=True)
     raise typer.Exit(_BAR_MISSED if missed else 0)
 
 
@@ -123,10 +125,10 @@ def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> Evaluation:
     asked = [(row, _question(row, settings)) for row in rows]
 
     async def ask() -> Sequence[Case]:
-        async with open_book(settings) as library:
+        async with open_book(settings) as book:
             return await ask_all(
                 asked,
-                library,
+                book,
                 open_catalog(settings).passages(),
                 on_progress=lambda done, total: progress.show("Asking questions", done, total),
             )
@@ -163,8 +165,7 @@ def _show(
     if as_json:
         from bythebook.evaluation.json_report import document
 
-        found = document(evaluation, setup, verdicts, failures)
-        typer.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        print_json(document(evaluation, setup, verdicts, failures))
         return
     from rich.console import Console
 
@@ -184,13 +185,6 @@ def _setup(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _sentence(verdict: Verdict) -> str:
-    bar = verdict.bar
-    if verdict.value is None:
-        return f"the bar {bar.name} {bar.sign} {bar.limit:g} was missed: nothing measures it."
-    return f"the bar {bar.name} {bar.sign} {bar.limit:g} was missed: it is {verdict.value:.4g}."
-
-
 def _make(settings: Settings, count: int, seed: int, out: Path | None) -> None:
     from bythebook.book import not_ingested
     from bythebook.evaluation.make_questions import make_questions
@@ -207,7 +201,7 @@ def _make(settings: Settings, count: int, seed: int, out: Path | None) -> None:
         _write(out, lines)
         typer.echo(f"{len(rows)} questions in {out}.", err=True)
     if len(rows) < count:
-        typer.echo(f"This book gave {len(rows)} of {count} questions.", err=True)
+        typer.echo(f"Only {len(rows)} of {count} questions could be generated.", err=True)
 
 
 def _write(path: Path, text: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import io
-import json
 import os
 import sys
 from itertools import takewhile
@@ -14,13 +13,14 @@ import typer
 
 from bythebook import __version__, validation
 from bythebook.cli import ask, chat, check, eval, ingest, keys, mcp, search, serve, threads
+from bythebook.cli.output import print_json
 from bythebook.errors import BookError, WriterFailed
 
 _BAD_INPUT = 2  # exit code for bad input and configuration; 3 is for service failures
 
 app = typer.Typer(
     name="bythebook",
-    help="A book you can ask: answers that stand in the book, or an honest no.",
+    help="Ask a book: answers from the book with sources, or a refusal.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -68,47 +68,36 @@ def run() -> None:
     except typer.Exit as done:
         code = done.exit_code
     except typer.Abort:
-        code = _say("stopped.", 130)
+        typer.echo("bythebook: stopped.", err=True)
+        code = 130
     except BookError as error:
         code = _fail(str(error), error.exit_code, generation=isinstance(error, WriterFailed))
     except BrokenPipeError:
         code = _leave_quietly()
     except Exception as error:
-        code = _last_resort(error)
+        code = _fail_unexpected(error)
     sys.exit(code)
 
 
-def _say(sentence: str, code: int) -> int:
-    typer.echo(f"bythebook: {sentence}", err=True)
-    return code
-
-
-def _fail(sentence: str, code: int, *, generation: bool = False) -> int:
+def _fail(message: str, code: int, *, generation: bool = False) -> int:
     """Print the error on stderr and, with --json, as JSON on stdout."""
-    _say(sentence, code)
-    _print_json(sentence, code, generation=generation)
+    typer.echo(f"bythebook: {message}", err=True)
+    _print_json_error(message, code, generation=generation)
     return code
 
 
-def _print_json(sentence: str, code: int, *, generation: bool = False) -> None:
+def _print_json_error(message: str, code: int, *, generation: bool = False) -> None:
     """Print plain's IngestResult for the command ``ingest``, ask's AgentError for all others."""
     arguments = list(takewhile(lambda argument: argument != "--", sys.argv[1:]))
     if "--json" not in arguments:
         return
     verb = next((argument for argument in arguments if not argument.startswith("-")), "")
-    document: dict[str, object]
     if verb == "ingest":
-        document = {
-            "files_processed": 0,
-            "chunks_created": 0,
-            "errors": [sentence],
-            "warnings": [],
-            "exit_code": code,
-        }
+        counts = {"files_processed": 0, "chunks_created": 0}
+        print_json({**counts, "errors": [message], "warnings": [], "exit_code": code})
     else:
         kind = "validation" if code == _BAD_INPUT else "generation" if generation else "retrieval"
-        document = {"error_type": kind, "message": sentence, "details": None}
-    typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        print_json({"error_type": kind, "message": message, "details": None})
 
 
 def _leave_quietly() -> int:
@@ -117,34 +106,28 @@ def _leave_quietly() -> int:
     return 0
 
 
-def _in_our_words(error: Any) -> None:
-    """Replace pydantic's message, which typer passes on when a value has the wrong type."""
+def _fail_usage(error: Any) -> int:
+    """Print typer's message about wrong options; its exit code is 0 for --help."""
     from pydantic_core import ValidationError
 
-    if isinstance(error.__cause__, ValidationError):
+    if isinstance(error.__cause__, ValidationError):  # a value of the wrong type
         error.message = validation.told(error.__cause__.errors()[0])
+    error.show()
+    if error.exit_code:
+        message = getattr(error, "format_message", error.__str__)()
+        _print_json_error(message or "Invalid usage. --help shows the options.", error.exit_code)
+    return int(error.exit_code)
 
 
-def _usage(error: Exception) -> str:
-    """Return typer's message about wrong options."""
-    told: str = getattr(error, "format_message", error.__str__)()
-    return told or "The command cannot be used like this. --help shows how."
-
-
-def _last_resort(error: Exception) -> int:
-    if hasattr(error, "exit_code") and hasattr(error, "show"):  # typer's own: a wrong option
-        _in_our_words(error)
-        error.show()
-        code = int(error.exit_code)
-        if code:  # 0: --help
-            _print_json(_usage(error), code)
-        return code
+def _fail_unexpected(error: Exception) -> int:
+    if hasattr(error, "exit_code") and hasattr(error, "show"):  # raised by typer
+        return _fail_usage(error)
     if os.environ.get("BYTHEBOOK_DEBUG"):
         raise error
     if isinstance(error, OSError):
-        return _fail(f"{error.strerror or error}. Check space and rights.", 3)
+        return _fail(f"{error.strerror or error}. Check disk space and permissions.", 3)
     return _fail(
-        f"something unexpected went wrong ({type(error).__name__}). "
-        "BYTHEBOOK_DEBUG=1 shows where; please report it.",
+        f"unexpected error ({type(error).__name__}). "
+        "BYTHEBOOK_DEBUG=1 shows the traceback; please report it.",
         3,
     )

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
 from bythebook.cli import options
+from bythebook.errors import UnknownProvider
+
+if TYPE_CHECKING:
+    from bythebook.book import Book
 
 
 def mcp(home: options.Home = None, embedder: options.Embedder = None) -> None:
     """Serve the book's tools over standard input and output (Model Context Protocol)."""
-    import asyncio
-    from importlib.util import find_spec
-
-    from bythebook.errors import UnknownProvider
-
     if find_spec("mcp") is None:
         raise UnknownProvider(
             "The MCP tools need the package mcp.", hint='Run: pip install "bythebook[mcp]"'
         )
+    from bythebook.api import use_library
     from bythebook.server.mcp import serve_stdio
-    from bythebook.wiring import open_book
 
-    settings = options.load(home=home, embedder=embedder)
+    async def serve(book: Book) -> None:
+        await book.context()  # fail early if the book cannot be opened
+        await serve_stdio(book)
 
-    async def serve() -> None:
-        async with open_book(settings) as library:
-            await library.context()  # fail early if the book cannot be opened
-            await serve_stdio(library)
-
-    asyncio.run(serve())
+    use_library(options.load(home=home, embedder=embedder), serve)

@@ -19,7 +19,7 @@ from rich.style import Style
 from rich.text import Text
 
 from bythebook.answering.pipeline import Event, State
-from bythebook.cli.terminal_text import printable, shortened
+from bythebook.cli.output import LONGEST_QUOTE, printable, shortened, warnings_of
 from bythebook.types import (
     Answer,
     Citation,
@@ -28,7 +28,6 @@ from bythebook.types import (
     Refusal,
     Reply,
     Sentence,
-    VectorState,
 )
 
 if TYPE_CHECKING:
@@ -36,11 +35,10 @@ if TYPE_CHECKING:
 
     from bythebook.errors import BookError
 
-_LONGEST_QUOTE = 160
 _WIDEST = 96  # longer lines are hard to read, however wide the window
 _FENCE = re.compile(r"(`{3,}+|~{3,}+)[ \t]*+([\w+-]*+)[^\n]*+\n")
 
-_WAITING = {State.RETRIEVING: "Looking in the book …", State.GENERATING: "Writing …"}
+_WAITING = {State.RETRIEVING: "Searching …", State.GENERATING: "Writing …"}
 
 
 class Printer(Protocol):
@@ -170,7 +168,7 @@ class Page:
             self._answered(reply.outcome)
         else:
             self._refused(reply.outcome)
-        remarks = [(warning, "yellow") for warning in _warnings(reply)]
+        remarks = [(warning, "yellow") for warning in warnings_of(reply)]
         if self._terminal and isinstance(reply.outcome, Answer):
             remarks.append((" · ".join(_figures(reply, reply.outcome)), "dim"))
         if remarks:
@@ -188,7 +186,7 @@ class Page:
             self.note()
             self._place(cited[0], cited[0].url)
             for citation in cited:
-                quote = shortened(citation.quote, _LONGEST_QUOTE)
+                quote = shortened(citation.quote, LONGEST_QUOTE)
                 self._quote(citation, quote, mark=answer.span)
 
     def _refused(self, refusal: Refusal) -> None:
@@ -233,20 +231,6 @@ class Page:
             self._console.print(Text(space) + line, soft_wrap=True)
 
 
-def _warnings(reply: Reply) -> Iterator[str]:
-    if isinstance(reply.outcome, Answer) and reply.outcome.disclaimer:
-        yield reply.outcome.disclaimer
-    if reply.fallback:
-        yield reply.fallback
-    if reply.withheld:
-        held = "1 sentence was" if reply.withheld == 1 else f"{reply.withheld} sentences were"
-        yield f"{held} withheld: the book does not say that."
-    if reply.vectors is VectorState.PENDING:
-        yield "Found by words alone: the book's vectors are still being made."
-    if not reply.persisted:
-        yield "This exchange could not be kept; the database did not take it."
-
-
 def _figures(reply: Reply, answer: Answer) -> Iterator[str]:
     yield f"{reply.evidence.confidence.level.value} confidence"
     yield printable(answer.writer)
@@ -256,7 +240,7 @@ def _figures(reply: Reply, answer: Answer) -> Iterator[str]:
     if usage.cost_usd is not None:
         yield f"${usage.cost_usd:.4f}"
     if reply.cached:
-        yield "asked before"
+        yield "cached"
     yield f"{reply.timings.total_ms:.0f} ms"
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bythebook.cli import options
-
-if TYPE_CHECKING:
-    from bythebook.config.settings import Settings
 
 
 def serve(
@@ -17,30 +14,22 @@ def serve(
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option("--port", help="Port to listen on.")] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", help="Processes that answer side by side.")
+        int | None, typer.Option("--workers", help="Number of worker processes.")
     ] = None,
     embedder: options.Embedder = None,
     writer: options.Writer = None,
 ) -> None:
-    """Serve the book over HTTP: a web page at / and the API (documented at /docs)."""
-    import asyncio
-
+    """Serve a web page at / and the HTTP API (docs/reference/api.md lists the routes)."""
+    from bythebook.api import use_library
     from bythebook.server.access import needs_keys
     from bythebook.server.runner import check_free, run
 
     server = {"host": host, "port": port, "workers": workers}
     settings = options.load(home=home, embedder=embedder, writer=writer, server=server)
-    asyncio.run(_look_into(settings))  # fail early if the book cannot be opened
+    use_library(settings, lambda book: book.context())  # fail early if it cannot be opened
     check_free(settings.server)
     address = f"http://{settings.server.host}:{settings.server.port}/"
-    typer.echo(f"The book is open at {address} (Ctrl+C closes it).", err=True)
+    typer.echo(f"Serving the book at {address} (Ctrl+C stops the server).", err=True)
     if needs_keys(settings):
-        typer.echo("Whoever asks needs an API key: bythebook keys create", err=True)
+        typer.echo("Requests need an API key. Create one: bythebook keys create", err=True)
     run(settings)
-
-
-async def _look_into(settings: Settings) -> None:
-    from bythebook.wiring import open_book
-
-    async with open_book(settings) as library:
-        await library.context()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from bythebook.cli import options
+from bythebook.cli.output import print_json
 
 if TYPE_CHECKING:
     from bythebook.conversations.retention import Archiver
@@ -22,35 +22,30 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 app = typer.Typer(
-    help="Look at, archive, delete and export conversations.",
+    help="View, archive, delete and export conversations.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 ThreadId = Annotated[str, typer.Argument(metavar="ID", help="The thread's id.")]
-_PAGE = 200  # threads that an export reads at once
-
-
-@app.callback()
-def threads() -> None:
-    """View, archive, delete and export conversations."""
+_PAGE = 200  # threads that an export lists at a time
 
 
 @app.command("list")
 def list_threads(
     home: options.Home = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many.")] = 20,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="How many to skip.")] = 0,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Threads to list.")] = 20,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="Threads to skip.")] = 0,
     as_json: options.Json = False,
 ) -> None:
     """List threads, most recently updated first."""
     from bythebook.interfaces.conversations import ANYONE
 
-    found = _run(home, lambda store, _: store.list(owner=ANYONE, limit=limit, offset=offset))
+    page = _run(home, lambda store, _: store.list(owner=ANYONE, limit=limit, offset=offset))
     if as_json:
-        _print_json([asdict(thread) for thread in found])
+        print_json([asdict(thread) for thread in page])
     else:
-        for thread in found:
+        for thread in page:
             typer.echo(_line(thread))
 
 
@@ -59,14 +54,14 @@ def show(
     thread_id: ThreadId,
     home: options.Home = None,
     whole: Annotated[
-        bool, typer.Option("--all", help="Also show what is older than the last 50 messages.")
+        bool, typer.Option("--all", help="Show all messages, not only the last 50.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Show a thread's messages with their citations."""
     thread = _run(home, lambda store, _: _read(store, thread_id, whole=whole))
     if as_json:
-        _print_json(asdict(thread))
+        print_json(asdict(thread))
     else:
         _print_thread(thread)
 
@@ -105,13 +100,12 @@ def archive(
 def purge(
     days: Annotated[
         float | None,
-        typer.Option("--days", min=0, help="Delete threads without a message for so many days."),
+        typer.Option("--days", min=0, help="Delete threads without a message in this many days."),
     ] = None,
     home: options.Home = None,
     as_json: options.Json = False,
 ) -> None:
-    """Delete logged questions and threads older than the settings' retention periods."""
-
+    """Delete threads and logged questions older than the retention settings."""
     age = None if days is None else timedelta(days=days)
     swept = _run(home, lambda _, archiver: archiver.purge(threads_older_than=age))
     counts = {"threads_purged": swept.threads_purged, "queries_purged": swept.queries_purged}
@@ -122,7 +116,7 @@ def purge(
 def export(
     thread_id: Annotated[
         str | None,
-        typer.Argument(metavar="ID", help="Only this thread.", show_default=False),
+        typer.Argument(metavar="ID", help="Export only this thread.", show_default=False),
     ] = None,
     home: options.Home = None,
     as_json: options.Json = False,
@@ -134,12 +128,12 @@ def export(
             return [asdict(await _read(store, thread_id, whole=True))]
         return [asdict(thread) async for thread in _all_threads(store)]
 
-    found = _run(home, work)
+    exported = _run(home, work)
     if as_json:
-        _print_json(found)
+        print_json(exported)
     else:
-        for thread in found:
-            typer.echo(json.dumps(thread, ensure_ascii=False, default=_plain))
+        for thread in exported:
+            print_json(thread, indent=None)
 
 
 def _run(home: Path | None, work: Callable[[ThreadStore, Archiver], Awaitable[T]]) -> T:
@@ -166,27 +160,18 @@ async def _read(store: ThreadStore, thread_id: str, *, whole: bool) -> Thread:
 
 
 async def _all_threads(store: ThreadStore) -> AsyncIterator[Thread]:
-    """Yield each thread once, even if readers keep writing: list the ids first, then read."""
+    """Yield each thread once, even if threads change meanwhile: list the ids first, then read."""
     from bythebook.interfaces.conversations import ANYONE
 
     ids: dict[str, None] = {}
     while page := await store.list(owner=ANYONE, limit=_PAGE, offset=len(ids)):
-        known = len(ids)
+        count = len(ids)
         ids.update(dict.fromkeys(thread.id for thread in page))
-        if len(ids) == known:
+        if len(ids) == count:
             break
-    for name in ids:
-        if (thread := await store.read(name, owner=ANYONE, whole=True)) is not None:
+    for thread_id in ids:
+        if (thread := await store.read(thread_id, owner=ANYONE, whole=True)) is not None:
             yield thread
-
-
-def _print_json(document: Any) -> None:
-    typer.echo(json.dumps(document, ensure_ascii=False, indent=2, default=_plain))
-
-
-def _plain(value: object) -> str:
-    assert isinstance(value, datetime)
-    return value.isoformat()
 
 
 _ONE = {"threads": "thread", "queries": "query"}
@@ -194,7 +179,7 @@ _ONE = {"threads": "thread", "queries": "query"}
 
 def _report(counts: dict[str, int], *, as_json: bool) -> None:
     if as_json:
-        _print_json(counts)
+        print_json(counts)
         return
     for what, count in counts.items():
         noun, _, done = what.partition("_")
