@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
-from bythebook.sources.slug_table import DELETED
+_RANGES = Path(__file__).with_name("slug_ranges.txt")
 
-_EDGES = [tuple(int(edge, 16) for edge in pair.split("-")) for pair in DELETED.split()]
-_FIRST = [edges[0] for edges in _EDGES]
-_LAST = [edges[-1] for edges in _EDGES]
+
+@cache
+def _ranges() -> tuple[list[int], list[int]]:
+    """Return the first and the last code points of the ranges that github-slugger deletes."""
+    lines = _RANGES.read_text("ascii").splitlines()
+    pairs = " ".join(line for line in lines if not line.startswith("#")).split()
+    edges = [[int(edge, 16) for edge in pair.split("-")] for pair in pairs]
+    return [pair[0] for pair in edges], [pair[-1] for pair in edges]
 
 
 class _Deletions(dict[int, int | None]):
     """Table for ``str.translate`` that caches the lookup of each character."""
 
     def __missing__(self, point: int) -> int | None:
-        place = bisect_right(_FIRST, point) - 1
-        deleted = place >= 0 and point <= _LAST[place]
+        first, last = _ranges()
+        index = bisect_right(first, point) - 1
+        deleted = index >= 0 and point <= last[index]
         self[point] = None if deleted else point
         return self[point]
 
