@@ -23,7 +23,7 @@ from Stemmer import Stemmer
 
 from bythebook.language.detection import likeliest
 from bythebook.language.stopwords import FUNCTION_WORDS
-from bythebook.language.text import words
+from bythebook.language.text import word_set, words
 from bythebook.types import Passage
 
 # BM25's usual saturation and length normalisation (Robertson and Zaragoza, 2009).
@@ -40,29 +40,8 @@ _WORD = re.compile(rf"[\w{_MARKS}]+(?:[+#]+(?![\w]))?")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-# Snowball stemmers by language code.
-_STEMMERS = {
-    "ar": "arabic",
-    "da": "danish",
-    "de": "german",
-    "el": "greek",
-    "en": "english",
-    "es": "spanish",
-    "fi": "finnish",
-    "fr": "french",
-    "hi": "hindi",
-    "hu": "hungarian",
-    "id": "indonesian",
-    "it": "italian",
-    "nl": "dutch",
-    "no": "norwegian",
-    "pt": "portuguese",
-    "ro": "romanian",
-    "ru": "russian",
-    "sv": "swedish",
-    "ta": "tamil",
-    "tr": "turkish",
-}
+# Languages with a Snowball stemmer.
+_STEMMED = word_set("ar da de el en es fi fr hi hu id it nl no pt ro ru sv ta tr")
 _ENGLISH = "en"
 _LONGEST_KEPT = 64  # characters: the terms of longer words are not cached, to save memory
 _OFTEN = 0.05  # of the passages: rarer languages are not considered for questions
@@ -139,7 +118,7 @@ def _is_common(word: str, language: str) -> bool:
 
 def _stem(word: str, language: str) -> str:
     lower = word.lower()
-    if language in _STEMMERS and language != _ENGLISH:
+    if language in _STEMMED and language != _ENGLISH:
         # Before accents are removed: the stemming rules of most languages use them.
         return _fold(_stemmed(lower, language))
     folded = _fold(lower)
@@ -157,7 +136,7 @@ def _is_accent(char: str) -> bool:
 
 @cache
 def _stemmer(language: str) -> Any:
-    return Stemmer(_STEMMERS[language])
+    return Stemmer(language)
 
 
 _stemming = threading.Lock()  # stemmers are not thread-safe: they keep the current word as state

@@ -17,16 +17,7 @@ _NUMBER = re.compile(r"-?(?:[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})(?![\w$]
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _TYPE_NOTE = re.compile(r"(?:satisfies|as)\s")
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\s\S])")
-_PLAIN_ESCAPES = {
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "b": "\b",
-    "f": "\f",
-    "v": "\v",
-    "0": "",
-    "\n": "",
-}
+_PLAIN_ESCAPES = {**dict(zip("ntrbfv", "\n\t\r\b\f\v", strict=True)), "0": "", "\n": ""}
 _OPENERS, _CLOSERS = "{([", "})]"
 _MAX_DEPTH = 30
 

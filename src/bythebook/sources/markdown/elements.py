@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bythebook.interfaces.blocks import (
@@ -27,7 +27,7 @@ BLOCK_NAMES = word_set(
 )
 HIDDEN_NAMES = word_set("head Head style script template title noscript")
 ADMONITIONS = word_set("note tip info warning danger caution important success secondary")
-_ROW_GROUPS = frozenset(("table", "thead", "tbody", "tfoot"))
+_ROW_GROUPS = frozenset(("thead", "tbody", "tfoot"))
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 
@@ -52,124 +52,77 @@ class Frame:
 
 def finish_element(frame: Frame, outer: Frame, span: Span) -> None:
     """Add the result of a closed element to the enclosing frame."""
-    finish = _FINISHERS.get(frame.name)
-    if frame.name in HIDDEN_NAMES:
-        return
-    if frame.name in _HEADINGS:
-        anchor = frame.attribute("id") or None
-        text = plain_text(frame.blocks).replace("\n", " ")
-        outer.blocks.append(Heading(_HEADINGS[frame.name], text, anchor, span))
-    elif frame.name == "TabItem":
-        outer.blocks.append(Box(frame.title, tuple(frame.blocks), span))
-    elif finish is not None:
-        finish(frame, outer, span)
-    else:
-        outer.blocks.extend(frame.blocks)
-        outer.rows.extend(frame.rows)
-        outer.header = outer.header or frame.header
+    blocks = tuple(frame.blocks)
+    match frame.name:
+        case name if name in HIDDEN_NAMES:
+            return
+        case "summary" if outer.name in ("details", "Details") and not outer.title:
+            outer.title = _one_line(blocks)
+        case "li" if outer.name in ("ul", "ol"):
+            outer.items.append(blocks)
+        case "td" | "th" if outer.name == "tr":
+            outer.items.append(blocks)
+            outer.header = outer.header or frame.name == "th"
+        case "tr":
+            outer.header = outer.header if outer.rows else frame.header
+            outer.rows.append(tuple(map(_one_line, frame.items)))
+            outer.blocks.extend(blocks)
+        case "thead" | "tbody" | "tfoot":
+            outer.header = outer.header or frame.header
+            outer.rows.extend(frame.rows)
+            outer.blocks.extend(blocks)
+        case _:
+            outer.blocks.extend(_blocks_of(frame, blocks, span))
 
 
-def _finish_details(frame: Frame, outer: Frame, span: Span) -> None:
-    outer.blocks.append(Box(frame.title or "Details", tuple(frame.blocks), span))
+def _blocks_of(frame: Frame, blocks: tuple[Block, ...], span: Span) -> tuple[Block, ...]:
+    """Return what an element makes of its content; most add nothing to it."""
+    made = blocks
+    match frame.name:
+        case name if name in _HEADINGS:
+            anchor = frame.attribute("id") or None
+            made = (Heading(_HEADINGS[name], _one_line(blocks), anchor, span),)
+        case "details" | "Details":
+            made = (Box(frame.title or "Details", blocks, span),)
+        case "TabItem":
+            made = (Box(frame.title, blocks, span),)
+        case "Admonition":
+            kind, title = frame.attribute("type") or "note", frame.attribute("title")
+            made = (Box(admonition_title(kind, title), blocks, span),)
+        case "CodeBlock" | "Code":
+            text = plain_text(blocks) or frame.attribute("children")
+            made = _code(_language(frame), frame.attribute("title"), text, span)
+        case "Mermaid":
+            made = _code("mermaid", "", frame.attribute("value"), span)
+        case "ul" | "ol" if frame.items:
+            made = (Listing(frame.name == "ol", 1, tuple(frame.items), span), *blocks)
+        case "blockquote":
+            made = (Quote(blocks, span),)
+    return made
 
 
-def _finish_summary(frame: Frame, outer: Frame, span: Span) -> None:
-    if outer.name in ("details", "Details") and not outer.title:
-        outer.title = plain_text(frame.blocks).replace("\n", " ")
-    else:
-        outer.blocks.extend(frame.blocks)
+def _one_line(blocks: Sequence[Block]) -> str:
+    return plain_text(blocks).replace("\n", " ")
 
 
-def _finish_admonition(frame: Frame, outer: Frame, span: Span) -> None:
-    title = admonition_title(frame.attribute("type") or "note", frame.attribute("title"))
-    outer.blocks.append(Box(title, tuple(frame.blocks), span))
+def _code(language: str, title: str, text: str, span: Span) -> tuple[Block, ...]:
+    return (Code(language, title, text, span),) if text else ()
 
 
-def _finish_code(frame: Frame, outer: Frame, span: Span) -> None:
-    language = frame.attribute("language")
-    for name in frame.attribute("className").split():
-        language = language or name.removeprefix("language-")
-    text = plain_text(frame.blocks) or frame.attribute("children")
-    if text:
-        outer.blocks.append(Code(language, frame.attribute("title"), text, span))
-
-
-def _finish_mermaid(frame: Frame, outer: Frame, span: Span) -> None:
-    if frame.attribute("value"):
-        outer.blocks.append(Code("mermaid", "", frame.attribute("value"), span))
-
-
-def _finish_list(frame: Frame, outer: Frame, span: Span) -> None:
-    if frame.items:
-        ordered = frame.name == "ol"
-        outer.blocks.append(Listing(ordered, 1, tuple(frame.items), span))
-    outer.blocks.extend(frame.blocks)
-
-
-def _finish_item(frame: Frame, outer: Frame, span: Span) -> None:
-    if outer.name in ("ul", "ol"):
-        outer.items.append(tuple(frame.blocks))
-    else:
-        outer.blocks.extend(frame.blocks)
-
-
-def _finish_table(frame: Frame, outer: Frame, span: Span) -> None:
-    _settle(frame, span)
-    outer.blocks.extend(frame.blocks)
+def _language(frame: Frame) -> str:
+    names = [name.removeprefix("language-") for name in frame.attribute("className").split()]
+    return next(filter(None, (frame.attribute("language"), *names)), "")
 
 
 def settle_rows(frame: Frame, span: Span) -> None:
-    """Convert rows outside any table to a table of their own."""
-    if frame.rows and frame.name not in _ROW_GROUPS:
-        _settle(frame, span)
-
-
-def _settle(frame: Frame, span: Span) -> None:
-    if not frame.rows:
+    """Convert the rows of an HTML table, or rows outside any table, to a table."""
+    if not frame.rows or frame.name in _ROW_GROUPS or (frame.name == "table" and not frame.tag):
         return
     width = max(len(row) for row in frame.rows)
     rows = [row + ("",) * (width - len(row)) for row in frame.rows]
     header = rows.pop(0) if frame.header else ("",) * width
     frame.rows = []
     frame.blocks.append(Table(header, tuple(rows), span))
-
-
-def _finish_row(frame: Frame, outer: Frame, span: Span) -> None:
-    if not outer.rows:
-        outer.header = frame.header
-    outer.rows.append(tuple(plain_text(item).replace("\n", " ") for item in frame.items))
-    outer.blocks.extend(frame.blocks)
-
-
-def _finish_cell(frame: Frame, outer: Frame, span: Span) -> None:
-    if outer.name == "tr":
-        outer.items.append(tuple(frame.blocks))
-        outer.header = outer.header or frame.name == "th"
-    else:
-        outer.blocks.extend(frame.blocks)
-
-
-def _finish_quote(frame: Frame, outer: Frame, span: Span) -> None:
-    outer.blocks.append(Quote(tuple(frame.blocks), span))
-
-
-_FINISHERS: Mapping[str, Callable[[Frame, Frame, Span], None]] = {
-    "details": _finish_details,
-    "Details": _finish_details,
-    "summary": _finish_summary,
-    "Admonition": _finish_admonition,
-    "CodeBlock": _finish_code,
-    "Code": _finish_code,
-    "Mermaid": _finish_mermaid,
-    "ul": _finish_list,
-    "ol": _finish_list,
-    "li": _finish_item,
-    "table": _finish_table,
-    "tr": _finish_row,
-    "td": _finish_cell,
-    "th": _finish_cell,
-    "blockquote": _finish_quote,
-}
 
 
 # --- Markdown containers --------------------------------------------------------------------------
@@ -193,12 +146,8 @@ def finish_container(frame: Frame, outer: Frame, span: Span) -> None:
 
 def _finish_directive(frame: Frame, outer: Frame, span: Span) -> None:
     kind, _, title = frame.title.partition("\n")
-    if kind in ADMONITIONS:
-        outer.blocks.append(Box(admonition_title(kind, title), tuple(frame.blocks), span))
-    elif title:
-        outer.blocks.append(Box(title, tuple(frame.blocks), span))
-    else:
-        outer.blocks.extend(frame.blocks)
+    label = admonition_title(kind, title) if kind in ADMONITIONS else title
+    outer.blocks += [Box(label, tuple(frame.blocks), span)] if label else frame.blocks
 
 
 def admonition_title(kind: str, title: str) -> str:
@@ -227,8 +176,8 @@ class TabLabels:
 
 
 def _labels(values: object) -> dict[str, str]:
-    entries = (
-        [entry for entry in values if isinstance(entry, dict)] if isinstance(values, list) else []
-    )
-    pairs = [(entry.get("value"), entry.get("label")) for entry in entries]
-    return {str(value): label for value, label in pairs if isinstance(label, str)}
+    return {
+        str(entry.get("value")): entry["label"]
+        for entry in (values if isinstance(values, list) else ())
+        if isinstance(entry, dict) and isinstance(entry.get("label"), str)
+    }

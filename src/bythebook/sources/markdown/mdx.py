@@ -39,15 +39,7 @@ _UNWRAPPED = {size: re.compile(rf" *`{{{size}}} *mdx-code-block\Z") for size in 
 OpenPartial = Callable[[str, Mapping[str, object], Span], Document | None]
 
 
-def _no_partial(path: str, properties: Mapping[str, object], span: Span) -> Document | None:
-    return None
-
-
 OpenText = Callable[[str], str | None]  # imported path -> the file's raw text
-
-
-def _no_text(path: str) -> str | None:
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +82,8 @@ class ParseOptions:
     maths: str = "guess"  # "on", "off" or "guess"
     comment_ids: bool = False  # <!-- #id --> sets a heading's id
     slug: Callable[[str], str] = slug  # heading text -> anchor
-    open_partial: OpenPartial = _no_partial
-    open_text: OpenText = _no_text
+    open_partial: OpenPartial = lambda path, properties, span: None
+    open_text: OpenText = lambda path: None
     values: Mapping[str, object] = field(default_factory=dict)
     place: Span | None = None  # for a partial: span of its use in the page
 

@@ -1,24 +1,28 @@
-"""Conversion of tokens to the block tree, with one handler per token type."""
+"""Conversion of tokens to the block tree."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from markdown_it.token import Token
 
-from bythebook.interfaces.blocks import (
-    Block,
-    Code,
-    Maths,
-    Paragraph,
-)
+from bythebook.interfaces.blocks import Block, Code, Maths, Paragraph
 from bythebook.sources.markdown.block_builder import Builder
 from bythebook.sources.markdown.elements import HIDDEN_NAMES, settle_rows
 from bythebook.sources.markdown.inline import tidy, visible
 from bythebook.sources.markdown.jsx import Expression, Tag
 
-Handler = Callable[[Builder, Token, Token], None]  # builder, token, previous token
+# Markdown containers: token type without "_open" or "_close" -> frame name.
+_CONTAINERS = {
+    "bullet_list": "list",
+    "ordered_list": "list",
+    "list_item": "item",
+    "blockquote": "quote",
+    "directive": "directive",
+    "table": "table",
+    "footnote_reference": "note",
+}
 
 
 def build(builder: Builder, tokens: Sequence[Token]) -> tuple[Block, ...]:
@@ -26,9 +30,7 @@ def build(builder: Builder, tokens: Sequence[Token]) -> tuple[Block, ...]:
     for token in tokens:
         if token.map:
             builder.line, builder.line_end = token.map
-        handle = _HANDLERS.get(token.type)
-        if handle is not None:
-            handle(builder, token, before)
+        _visit(builder, token, before)
         before = token
     while len(builder.frames) > 1:
         builder.close()
@@ -37,8 +39,40 @@ def build(builder: Builder, tokens: Sequence[Token]) -> tuple[Block, ...]:
     return tuple(builder.frames[0].blocks)
 
 
-def _on_inline(builder: Builder, token: Token, before: Token) -> None:
-    children = token.children or []
+def _visit(builder: Builder, token: Token, before: Token) -> None:
+    container, _, edge = token.type.rpartition("_")
+    if container in _CONTAINERS and edge == "open":
+        _open_container(builder, _CONTAINERS[container], token)
+    elif container in _CONTAINERS and edge == "close":
+        builder.close_markdown(_CONTAINERS[container])
+    else:
+        match token.type:
+            case "inline":
+                _add_inline(builder, token.children or [], before)
+            case "fence" | "code_block":
+                _add_code(builder, token)
+            case "maths_block":
+                builder.top.blocks.append(Maths(token.content.strip("\n"), builder.span))
+            case "flow":
+                _add_flow(builder, token)
+            case "tr_open":
+                builder.top.rows.append(())
+
+
+def _open_container(builder: Builder, name: str, token: Token) -> None:
+    frame = builder.open(name)
+    if name == "list":
+        frame.ordered = token.type == "ordered_list_open"
+        frame.first = int(token.attrs.get("start", 1))
+    elif name == "note":
+        frame.title = token.meta.get("label", "")
+    elif name == "directive":
+        frame.title = token.info + "\n"
+        if not token.meta["closed"]:
+            builder.remark(f":::{token.info} is never closed; it takes in all that follows")
+
+
+def _add_inline(builder: Builder, children: Sequence[Token], before: Token) -> None:
     if before.type == "heading_open":
         builder.add_heading(int(before.tag[1]), children, before.meta.get("id", ""))
     elif before.type == "directive_open":
@@ -57,27 +91,7 @@ def _add_cell(builder: Builder, children: Sequence[Token]) -> None:
     table.rows[-1] += (text,)
 
 
-def _on_row(builder: Builder, token: Token, before: Token) -> None:
-    builder.top.rows.append(())
-
-
-def _on_list(builder: Builder, token: Token, before: Token) -> None:
-    frame = builder.open("list")
-    frame.ordered = token.type == "ordered_list_open"
-    frame.first = int(token.attrs.get("start", 1))
-
-
-def _on_directive(builder: Builder, token: Token, before: Token) -> None:
-    builder.open("directive").title = token.info + "\n"
-    if not token.meta["closed"]:
-        builder.remark(f":::{token.info} is never closed; it takes in all that follows")
-
-
-def _on_note(builder: Builder, token: Token, before: Token) -> None:
-    builder.open("note").title = token.meta.get("label", "")
-
-
-def _on_code(builder: Builder, token: Token, before: Token) -> None:
+def _add_code(builder: Builder, token: Token) -> None:
     language, title = read_info(token.info)
     text = token.content.removesuffix("\n")
     if language == "math" and builder.around.maths:
@@ -97,11 +111,7 @@ def read_info(info: str) -> tuple[str, str]:
     return language.partition("{")[0], title
 
 
-def _on_maths(builder: Builder, token: Token, before: Token) -> None:
-    builder.top.blocks.append(Maths(token.content.strip("\n"), builder.span))
-
-
-def _on_flow(builder: Builder, token: Token, before: Token) -> None:
+def _add_flow(builder: Builder, token: Token) -> None:
     for part in token.meta["parts"]:
         if isinstance(part, Tag):
             builder.report_unclosed(part)
@@ -111,41 +121,3 @@ def _on_flow(builder: Builder, token: Token, before: Token) -> None:
             builder.add_expression(part)
         elif builder.top.name not in HIDDEN_NAMES and (text := tidy(part.replace("\n", " "))):
             builder.top.blocks.append(Paragraph(text, builder.span))
-
-
-def _opens(name: str) -> Handler:
-    def open_frame(builder: Builder, token: Token, before: Token) -> None:
-        builder.open(name)
-
-    return open_frame
-
-
-def _closes(name: str) -> Handler:
-    def close_frame(builder: Builder, token: Token, before: Token) -> None:
-        builder.close_markdown(name)
-
-    return close_frame
-
-
-_HANDLERS: Mapping[str, Handler] = {
-    "inline": _on_inline,
-    "fence": _on_code,
-    "code_block": _on_code,
-    "maths_block": _on_maths,
-    "flow": _on_flow,
-    "bullet_list_open": _on_list,
-    "ordered_list_open": _on_list,
-    "bullet_list_close": _closes("list"),
-    "ordered_list_close": _closes("list"),
-    "list_item_open": _opens("item"),
-    "list_item_close": _closes("item"),
-    "blockquote_open": _opens("quote"),
-    "blockquote_close": _closes("quote"),
-    "directive_open": _on_directive,
-    "directive_close": _closes("directive"),
-    "table_open": _opens("table"),
-    "table_close": _closes("table"),
-    "tr_open": _on_row,
-    "footnote_reference_open": _on_note,
-    "footnote_reference_close": _closes("note"),
-}
