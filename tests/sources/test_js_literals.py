@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.sources.js_literals import UNKNOWN, Budget, is_comment, read_literal, skip_expression
+from bythebook.sources.js_literals import (
+    UNKNOWN,
+    ScanBudget,
+    is_comment,
+    read_literal,
+    skip_expression,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,12 +31,12 @@ from bythebook.sources.js_literals import UNKNOWN, Budget, is_comment, read_lite
 )
 def test_an_expression_ends_at_its_own_brace(code: str) -> None:
     text = f"{code} and more }}"
-    assert skip_expression(text, 0, len(text), Budget(len(text))) == len(code)
+    assert skip_expression(text, 0, len(text), ScanBudget(len(text))) == len(code)
 
 
 @pytest.mark.parametrize("code", ["{", "{a", "{'", "{/* ", "{(}"])
 def test_an_open_expression_has_no_end(code: str) -> None:
-    assert skip_expression(code, 0, len(code), Budget(100)) in (-1, len(code))
+    assert skip_expression(code, 0, len(code), ScanBudget(100)) in (-1, len(code))
 
 
 @pytest.mark.parametrize(
@@ -74,5 +80,5 @@ def test_comments_say_nothing() -> None:
 def test_no_code_can_break_the_reader(code: str) -> None:
     read_literal(code)
     assert is_comment(code) in (True, False)
-    end = skip_expression("{" + code, 0, len(code) + 1, Budget(len(code)))
+    end = skip_expression("{" + code, 0, len(code) + 1, ScanBudget(len(code)))
     assert end == -1 or 0 < end <= len(code) + 1

@@ -19,7 +19,7 @@ _CHARS = 12  # code and maths: at least one token per 12 characters, for blocks 
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class TextChunk:
     text: str
     span: Span
     has_code: bool
@@ -35,9 +35,9 @@ def longest(limit: int) -> int:
     return limit * 8 // 5
 
 
-def pack(pieces: Sequence[TextPiece], limit: int) -> list[Chunk]:
+def pack(pieces: Sequence[TextPiece], limit: int) -> list[TextChunk]:
     """Fill chunks with whole pieces; split a piece only if it is too long by itself."""
-    chunks: list[Chunk] = []
+    chunks: list[TextChunk] = []
     pending: list[Sized] = []
     size = 0
     for piece, tokens in _cut_all(pieces, limit):
@@ -70,13 +70,13 @@ def _split_off_titles(pieces: list[Sized]) -> tuple[list[Sized], list[Sized]]:
     return (pieces[:end], pieces[end:]) if end else (pieces, [])
 
 
-def _chunk(sized: Sequence[Sized]) -> Chunk:
+def _chunk(sized: Sequence[Sized]) -> TextChunk:
     pieces = [piece for piece, _ in sized]
-    text = "".join((piece.gap if place else "") + piece.text for place, piece in enumerate(pieces))
+    text = "".join((piece.gap if index else "") + piece.text for index, piece in enumerate(pieces))
     span = min(piece.span[0] for piece in pieces), max(piece.span[1] for piece in pieces)
     has_code = any(piece.kind is PieceKind.CODE for piece in pieces)
     tokens = sum(size for _, size in sized)
-    return Chunk(text.strip("\n"), span, has_code, tokens, pieces[0].continues)
+    return TextChunk(text.strip("\n"), span, has_code, tokens, pieces[0].continues)
 
 
 def _cut_all(pieces: Sequence[TextPiece], limit: int) -> Iterator[Sized]:
@@ -118,8 +118,8 @@ def _short_sentences(text: str, limit: int) -> Iterator[tuple[int, int, int]]:
     """Yield (start, end, tokens) of each sentence; together they cover every word of the text."""
     spans = split_sentences(text) or [(0, len(text))]
     spans[0] = (0, spans[0][1])
-    for place, (start, _) in enumerate(spans):
-        end = spans[place + 1][0] if place + 1 < len(spans) else len(text)
+    for index, (start, _) in enumerate(spans):
+        end = spans[index + 1][0] if index + 1 < len(spans) else len(text)
         stop = start + len(text[start:end].rstrip())
         tokens = estimate_tokens(text[start:stop])
         if tokens <= limit:
@@ -142,10 +142,10 @@ def _word_border(text: str, least: int, most: int) -> int:
     space = text.rfind(" ", least, most)
     if space >= 0:
         return space
-    place = most
-    while place > least and text[place - 1].isalnum() and text[place].isalnum():
-        place -= 1
-    return place if place > least else most
+    index = most
+    while index > least and text[index - 1].isalnum() and text[index].isalnum():
+        index -= 1
+    return index if index > least else most
 
 
 def _cut_block(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
@@ -194,8 +194,8 @@ def _block_border(atoms: Sequence[Atom], sizes: Sequence[int], start: int, room:
         size += sizes[end]
         if size > room and end > start:
             later = range((start + end) // 2 + 1, end + 1)
-            blank = [place for place in later if not atoms[place - 1][0].strip()]
-            return min(blank, key=lambda place: (_indent(atoms[place][0]), -place), default=end)
+            blank = [index for index in later if not atoms[index - 1][0].strip()]
+            return min(blank, key=lambda index: (_indent(atoms[index][0]), -index), default=end)
     return len(atoms)
 
 
@@ -206,5 +206,5 @@ def _indent(line: str) -> int:
 def _block_lines(text: str) -> tuple[list[str], str, list[str], str]:
     lines = text.split("\n")
     mark = lines[-1]
-    opening = next(place for place, line in enumerate(lines) if line.startswith(mark))
+    opening = next(index for index, line in enumerate(lines) if line.startswith(mark))
     return lines[:opening], lines[opening], lines[opening + 1 : -1], mark

@@ -17,11 +17,11 @@ from bythebook.errors import SourceError
 
 def lost_in_sources(urls: Iterable[str], pages: Iterable[ParsedPage]) -> list[str]:
     """Return the URLs that match no page or heading of the sources."""
-    known: set[str] = set()
+    valid: set[str] = set()
     for page in pages:
-        known.add(page.url)
-        known.update(f"{page.url}#{anchor}" for _, anchor in page.headings if anchor)
-    return sorted(set(urls) - known)
+        valid.add(page.url)
+        valid.update(f"{page.url}#{anchor}" for _, anchor in page.headings if anchor)
+    return sorted(set(urls) - valid)
 
 
 def lost_in_build(urls: Iterable[str], build: Path) -> list[str]:

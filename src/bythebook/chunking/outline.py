@@ -9,7 +9,7 @@ from bythebook.types import Passage
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class OutlineSection:
     """Section of a page: heading path and URL."""
 
     path: tuple[str, ...]
@@ -25,7 +25,7 @@ class OutlineEntry:
     module: str
     chapter: str
     language: str
-    sections: tuple[Section, ...]
+    sections: tuple[OutlineSection, ...]
     passages: int
     words: int
 
@@ -33,7 +33,7 @@ class OutlineEntry:
 @dataclass(slots=True)
 class _Draft:
     first: Passage
-    sections: dict[Section, None] = field(default_factory=dict)
+    sections: dict[OutlineSection, None] = field(default_factory=dict)
     passages: int = 0
     words: int = 0
 
@@ -47,7 +47,7 @@ def outline(passages: Iterable[Passage]) -> tuple[OutlineEntry, ...]:
     for passage in passages:
         draft = drafts.setdefault(page_key(passage), _Draft(passage))
         if passage.place.section:
-            draft.sections.setdefault(Section(passage.place.section, passage.place.url))
+            draft.sections.setdefault(OutlineSection(passage.place.section, passage.place.url))
         draft.passages += 1
         draft.words += len(passage.text.split())
     return tuple(_leaf(url, draft) for url, draft in drafts.items())

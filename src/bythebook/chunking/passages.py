@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bythebook.chunking.chunker import Chunk, pack
+from bythebook.chunking.chunker import TextChunk, pack
 from bythebook.chunking.render import render
 from bythebook.chunking.text_fragments import with_fragments
 from bythebook.interfaces.blocks import Block, Box, Document, Heading, Paragraph
@@ -31,7 +31,7 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """Heading path and the blocks directly below its last heading."""
 
     path: tuple[Heading, ...]
@@ -51,7 +51,7 @@ def passages_of(
     sections = list(_with_words(sections_of(document.blocks, place.title)))
     if not sections and document.headings:
         heading = document.headings[0]  # a page with only a title still gets one passage
-        sections = [Section((), (Paragraph(heading.text, heading.span),))]
+        sections = [PageSection((), (Paragraph(heading.text, heading.span),))]
     for section in sections:
         path = tuple(heading.text for heading in section.path)
         url = f"{place.url}#{section.anchor}" if section.anchor else place.url
@@ -78,7 +78,9 @@ def _with_neighbours(passages: Sequence[Passage]) -> list[Passage]:
     ]
 
 
-def _passage(chunk: Chunk, place: Place, metadata: Metadata, position: int, copy: int) -> Passage:
+def _passage(
+    chunk: TextChunk, place: Place, metadata: Metadata, position: int, copy: int
+) -> Passage:
     return Passage(
         id=passage_id(place.file, place.section, chunk.text, copy),
         text=chunk.text,
@@ -129,12 +131,12 @@ def passage_of_selection(text: str, *, url: str | None) -> Passage:
 # --- sections -------------------------------------------------------------------------------------
 
 
-def sections_of(blocks: Sequence[Block], title: str) -> list[Section]:
+def sections_of(blocks: Sequence[Block], title: str) -> list[PageSection]:
     """Split a page at its headings. A leading H1 is the page title and starts no section."""
     collector = _Collector()
     title_at = _title_place(blocks)
-    for place, block in enumerate(blocks):
-        if place == title_at and isinstance(block, Heading):
+    for index, block in enumerate(blocks):
+        if index == title_at and isinstance(block, Heading):
             if " ".join(block.text.split()) != " ".join(title.split()):
                 collector.add(Paragraph(block.text, block.span))
         else:
@@ -143,9 +145,9 @@ def sections_of(blocks: Sequence[Block], title: str) -> list[Section]:
 
 
 def _title_place(blocks: Sequence[Block]) -> int | None:
-    for place, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         if isinstance(block, Heading):
-            return place if block.level == 1 else None
+            return index if block.level == 1 else None
     return None
 
 
@@ -175,8 +177,8 @@ class _Collector:
         else:
             self.add(block)
 
-    def sections(self) -> list[Section]:
-        return [Section(path, tuple(blocks)) for path, blocks in self._sections]
+    def sections(self) -> list[PageSection]:
+        return [PageSection(path, tuple(blocks)) for path, blocks in self._sections]
 
 
 def _has_heading(box: Box) -> bool:
@@ -187,13 +189,13 @@ def _has_heading(box: Box) -> bool:
     )
 
 
-def _with_words(sections: Sequence[Section]) -> Iterator[Section]:
+def _with_words(sections: Sequence[PageSection]) -> Iterator[PageSection]:
     """Drop empty sections that have subsections; give other empty ones their heading as text."""
-    for place, section in enumerate(sections):
+    for index, section in enumerate(sections):
         if plain_text(section.blocks):
             yield section
             continue
-        following = sections[place + 1].path if place + 1 < len(sections) else ()
+        following = sections[index + 1].path if index + 1 < len(sections) else ()
         depth = len(section.path)
         has_child = len(following) > depth and following[:depth] == section.path
         if section.path and not has_child:

@@ -35,16 +35,16 @@ _HAS_WORD = re.compile(r"\w|[^\s\w!-/:-@\[-`{-~—–…·•]")
 def split_sentences(text: str) -> list[tuple[int, int]]:
     """Return (start, end) of each sentence. A line end always ends a sentence."""
     spans: list[tuple[int, int]] = []
-    place = 0
+    offset = 0
     for line in text.splitlines(keepends=True):
-        end = place + len(line)
-        begin = place
-        for stop in _STOP.finditer(text, place, end):
+        end = offset + len(line)
+        begin = offset
+        for stop in _STOP.finditer(text, offset, end):
             if _ends_sentence(text, begin, stop, end):
                 _add_trimmed(spans, text, begin, stop.end())
                 begin = stop.end()
         _add_trimmed(spans, text, begin, end)
-        place = end
+        offset = end
     return spans
 
 
@@ -70,8 +70,8 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool
 
 def _is_abbreviation(before: str, after: str) -> bool:
     following = after[0]
-    found = _WORD_BEFORE.search(before)
-    word = found.group().lower() if found else ""
+    match = _WORD_BEFORE.search(before)
+    word = match.group().lower() if match else ""
     if word in _NEEDS_NUMBER:
         return following.isdigit() or word not in ("no", "p", "art", "ch", "tab", "ref")
     if word in _NEVER_LAST:
@@ -92,30 +92,30 @@ def split_units(text: str) -> tuple[Unit, ...]:
     """Return the smallest pieces of a passage that can be shown separately, in order."""
     units: list[Unit] = []
     lines = text.split("\n")
-    place = start = 0
-    while place < len(lines):
-        line = lines[place]
+    index = start = 0
+    while index < len(lines):
+        line = lines[index]
         indent = len(line) - len(line.lstrip())
-        last = _block_end(lines, place) if line[indent : indent + 1] in _BLOCK_SIGNS else None
+        last = _block_end(lines, index) if line[indent : indent + 1] in _BLOCK_SIGNS else None
         if last is None:
             units.extend(_line_units(line, start))
-            last = place
+            last = index
         else:
-            size = sum(map(len, lines[place : last + 1])) + last - place
+            size = sum(map(len, lines[index : last + 1])) + last - index
             kind = UnitKind.MATHS if line[indent] == "$" else UnitKind.CODE
             units.append(Unit(start + indent, start + size, kind))
-        start += sum(map(len, lines[place : last + 1])) + last + 1 - place
-        place = last + 1
+        start += sum(map(len, lines[index : last + 1])) + last + 1 - index
+        index = last + 1
     return tuple(units)
 
 
-def _block_end(lines: list[str], place: int) -> int | None:
+def _block_end(lines: list[str], index: int) -> int | None:
     """Return the last line of the code or maths block that starts here, or None."""
-    fence = _FENCE.match(lines[place])
-    if fence is None and lines[place].strip() != "$$":
+    fence = _FENCE.match(lines[index])
+    if fence is None and lines[index].strip() != "$$":
         return None
     mark = fence.group(1) if fence else "$$"
-    for later in range(place + 1, len(lines)):
+    for later in range(index + 1, len(lines)):
         if mark in lines[later]:
             closing = lines[later].strip()
             if closing.startswith(mark) and not closing.strip(mark[0]):

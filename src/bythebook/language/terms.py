@@ -54,8 +54,8 @@ def terms_of(text: str, language: str = _ENGLISH) -> list[str]:
     """Return the terms of a text in order, without stop words."""
     terms: list[str] = []
     for word in _WORD.findall(_normalise(text)):
-        known = _terms_of_word if len(word) <= _LONGEST_KEPT else _terms_of_word.__wrapped__
-        terms += known(word, language)
+        split = _terms_of_word if len(word) <= _LONGEST_KEPT else _terms_of_word.__wrapped__
+        terms += split(word, language)
     return terms
 
 

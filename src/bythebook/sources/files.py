@@ -257,18 +257,18 @@ def matches_glob(path: str, patterns: Iterable[str]) -> bool:
 def _glob(pattern: str) -> re.Pattern[str]:
     """Compile a glob with ``**``, ``*``, ``?`` and ``{a,b}``, as in Docusaurus."""
     parts: list[str] = []
-    for sign in re.findall(r"\*\*/|\*+|\?|\{[^{}]*\}|.", pattern.removeprefix("./"), re.S):
-        if sign == "**/":
+    for piece in re.findall(r"\*\*/|\*+|\?|\{[^{}]*\}|.", pattern.removeprefix("./"), re.S):
+        if piece == "**/":
             parts.append("(?:[^/]+/)*")
-        elif sign == "**":
+        elif piece == "**":
             parts.append(".*")
-        elif sign[0] == "*":
+        elif piece[0] == "*":
             parts.append("[^/]*")
-        elif sign == "?":
+        elif piece == "?":
             parts.append("[^/]")
-        elif sign[0] == "{" and len(sign) > 1:
-            choices = "|".join(re.escape(choice) for choice in sign[1:-1].split(","))
+        elif piece[0] == "{" and len(piece) > 1:
+            choices = "|".join(re.escape(choice) for choice in piece[1:-1].split(","))
             parts.append(f"(?:{choices})")
         else:
-            parts.append(re.escape(sign))
+            parts.append(re.escape(piece))
     return re.compile("".join(parts) + r"\Z", re.S)

@@ -31,8 +31,8 @@ class _Unknown:
 UNKNOWN = _Unknown()
 
 
-class Budget:
-    """Budget of characters for failed scans, which keeps malformed input in linear time."""
+class ScanBudget:
+    """ScanBudget of characters for failed scans, which keeps malformed input in linear time."""
 
     __slots__ = ("left",)
 
@@ -40,7 +40,7 @@ class Budget:
         self.left = 16 * size + 4096
 
 
-def skip_expression(source: str, start: int, end: int, budget: Budget) -> int:
+def skip_expression(source: str, start: int, end: int, budget: ScanBudget) -> int:
     """Return the offset after the ``}`` that closes the ``{`` at ``start``, or -1."""
     if budget.left <= 0:
         return -1
@@ -50,22 +50,22 @@ def skip_expression(source: str, start: int, end: int, budget: Budget) -> int:
 
 
 def skip_brackets(source: str, start: int, end: int) -> int:
-    depth, place = 0, start
+    depth, offset = 0, start
     unclosed: dict[str, int] = {}  # quote -> offset up to which it has no closing partner
     while True:
-        found = _BRACKETS.search(source, place, end)
-        if found is None:
+        match = _BRACKETS.search(source, offset, end)
+        if match is None:
             return -1
-        place, sign = found.end(), found.group()
-        if sign in _OPENERS:
+        offset, char = match.end(), match.group()
+        if char in _OPENERS:
             depth += 1
-        elif sign in _CLOSERS:
+        elif char in _CLOSERS:
             depth -= 1
             if depth <= 0:
-                return place
+                return offset
         else:
-            place = skip_quoted(source, found.start(), end, unclosed)
-            if place < 0:
+            offset = skip_quoted(source, match.start(), end, unclosed)
+            if offset < 0:
                 return -1
 
 
@@ -74,17 +74,17 @@ def skip_quoted(source: str, start: int, end: int, unclosed: dict[str, int]) -> 
 
     An unclosed quote is skipped as a single character.
     """
-    sign = source[start]
-    if sign == "/":
+    char = source[start]
+    if char == "/":
         return _skip_comment(source, start, end)
-    if unclosed.get(sign, -1) > start:
+    if unclosed.get(char, -1) > start:
         return start + 1
-    pattern = _TEMPLATE if sign == "`" else _STRING
-    found = pattern.match(source, start, end)
-    if found is not None:
-        return found.end()
-    line_end = end if sign == "`" else source.find("\n", start, end)
-    unclosed[sign] = end if line_end < 0 else line_end
+    pattern = _TEMPLATE if char == "`" else _STRING
+    match = pattern.match(source, start, end)
+    if match is not None:
+        return match.end()
+    line_end = end if char == "`" else source.find("\n", start, end)
+    unclosed[char] = end if line_end < 0 else line_end
     return start + 1
 
 
@@ -103,18 +103,18 @@ def is_comment(code: str) -> bool:
     return _skip_blank(code, 0) >= len(code)
 
 
-def _skip_blank(source: str, place: int) -> int:
-    while place < len(source):
-        if found := _SPACE.match(source, place):
-            place = found.end()
-        elif source.startswith(("/*", "//"), place):
-            after = _skip_comment(source, place, len(source))
-            if after <= place + 1:
-                return place
-            place = after
+def _skip_blank(source: str, offset: int) -> int:
+    while offset < len(source):
+        if match := _SPACE.match(source, offset):
+            offset = match.end()
+        elif source.startswith(("/*", "//"), offset):
+            after = _skip_comment(source, offset, len(source))
+            if after <= offset + 1:
+                return offset
+            offset = after
         else:
             break
-    return place
+    return offset
 
 
 def unquote(string: str) -> str:
@@ -122,122 +122,122 @@ def unquote(string: str) -> str:
     return _ESCAPE.sub(_unescape, string[1:-1])
 
 
-def _unescape(found: re.Match[str]) -> str:
-    sign = found.group(1)
-    if len(sign) > 1:
-        point = int(sign.strip("ux{}"), 16)
+def _unescape(match: re.Match[str]) -> str:
+    char = match.group(1)
+    if len(char) > 1:
+        point = int(char.strip("ux{}"), 16)
         return chr(point) if point < 0x110000 and not 0xD800 <= point < 0xE000 else "\ufffd"
-    return _PLAIN_ESCAPES.get(sign, sign)
+    return _PLAIN_ESCAPES.get(char, char)
 
 
 def read_literal(source: str) -> object:
     """Return the value of an expression, or UNKNOWN unless all of it is a literal."""
-    value, place = read_value(source, 0)
-    return value if _skip_blank(source, place) >= len(source) else UNKNOWN
+    value, offset = read_value(source, 0)
+    return value if _skip_blank(source, offset) >= len(source) else UNKNOWN
 
 
-def read_value(source: str, place: int, depth: int = 0) -> tuple[object, int]:
+def read_value(source: str, offset: int, depth: int = 0) -> tuple[object, int]:
     """Read one value; return it and the offset after it. Containers may hold UNKNOWN values."""
-    value, place = _read_term(source, _skip_blank(source, place), depth)
+    value, offset = _read_term(source, _skip_blank(source, offset), depth)
     while True:
-        place = _skip_blank(source, place)
-        if not source.startswith("+", place):
+        offset = _skip_blank(source, offset)
+        if not source.startswith("+", offset):
             break
-        more, place = _read_term(source, _skip_blank(source, place + 1), depth)
+        more, offset = _read_term(source, _skip_blank(source, offset + 1), depth)
         value = value + more if isinstance(value, str) and isinstance(more, str) else UNKNOWN
-    rest = source[place : place + 1]
-    if rest and rest not in ",;}])\n" and not _NAME.match(source, place):
+    rest = source[offset : offset + 1]
+    if rest and rest not in ",;}])\n" and not _NAME.match(source, offset):
         value = UNKNOWN  # `'a' ? b : c`, `'a'.repeat(3)`: not a plain literal
-    return value, place
+    return value, offset
 
 
-def _read_term(source: str, place: int, depth: int) -> tuple[object, int]:
-    if depth > _MAX_DEPTH or place >= len(source):
+def _read_term(source: str, offset: int, depth: int) -> tuple[object, int]:
+    if depth > _MAX_DEPTH or offset >= len(source):
         return UNKNOWN, len(source)
-    sign = source[place]
-    if sign in "{[(":
-        read = {"{": _read_object, "[": _read_list, "(": _read_group}[sign]
-        return read(source, place + 1, depth + 1)
-    if found := _STRING.match(source, place) or _TEMPLATE.match(source, place):
-        computed = sign == "`" and "${" in found.group()
-        return (UNKNOWN if computed else unquote(found.group())), found.end()
-    if found := _NUMBER.match(source, place):
-        return _number(found.group()), found.end()
-    if found := _NAME.match(source, place):
+    char = source[offset]
+    if char in "{[(":
+        read = {"{": _read_object, "[": _read_list, "(": _read_group}[char]
+        return read(source, offset + 1, depth + 1)
+    if match := _STRING.match(source, offset) or _TEMPLATE.match(source, offset):
+        computed = char == "`" and "${" in match.group()
+        return (UNKNOWN if computed else unquote(match.group())), match.end()
+    if match := _NUMBER.match(source, offset):
+        return _number(match.group()), match.end()
+    if match := _NAME.match(source, offset):
         names = {"true": True, "false": False, "null": None, "undefined": None}
-        if found.group() in names and not source.startswith((".", "("), found.end()):
-            return names[found.group()], found.end()
-    return UNKNOWN, _skip_value(source, place)
+        if match.group() in names and not source.startswith((".", "("), match.end()):
+            return names[match.group()], match.end()
+    return UNKNOWN, _skip_value(source, offset)
 
 
 def _number(text: str) -> int | float:
     return float(text) if "." in text else int(text)
 
 
-def _skip_value(source: str, place: int) -> int:
+def _skip_value(source: str, offset: int) -> int:
     """Skip any value, up to the comma or bracket that ends it."""
     end = len(source)
     unclosed: dict[str, int] = {}
-    while place < end and source[place] not in ",}])":
-        sign = source[place]
-        if sign in _OPENERS:
-            place = skip_brackets(source, place, end)
-        elif sign in "\"'`/":
-            place = skip_quoted(source, place, end, unclosed)
+    while offset < end and source[offset] not in ",}])":
+        char = source[offset]
+        if char in _OPENERS:
+            offset = skip_brackets(source, offset, end)
+        elif char in "\"'`/":
+            offset = skip_quoted(source, offset, end, unclosed)
         else:
-            found = _BRACKETS.search(source, place + 1, end)
-            stop = found.start() if found else end
-            comma = source.find(",", place + 1, stop)
-            place = comma if comma >= 0 else stop
-        if place < 0:
+            match = _BRACKETS.search(source, offset + 1, end)
+            stop = match.start() if match else end
+            comma = source.find(",", offset + 1, stop)
+            offset = comma if comma >= 0 else stop
+        if offset < 0:
             return end
-    return place
+    return offset
 
 
-def _read_group(source: str, place: int, depth: int) -> tuple[object, int]:
+def _read_group(source: str, offset: int, depth: int) -> tuple[object, int]:
     """Read ``({…})``, common in configurations: `/** @type … */ ({docs: …})`."""
-    value, after = read_value(source, place, depth)
+    value, after = read_value(source, offset, depth)
     after = _skip_blank(source, after)
     return (value, after + 1) if source.startswith(")", after) else (UNKNOWN, len(source))
 
 
-def _read_list(source: str, place: int, depth: int) -> tuple[object, int]:
+def _read_list(source: str, offset: int, depth: int) -> tuple[object, int]:
     values: list[object] = []
-    while (place := _skip_blank(source, place)) < len(source):
-        if source[place] == "]":
-            return values, place + 1
-        if source[place] == ",":
-            place += 1
+    while (offset := _skip_blank(source, offset)) < len(source):
+        if source[offset] == "]":
+            return values, offset + 1
+        if source[offset] == ",":
+            offset += 1
             continue
-        value, after = _read_member(source, place, depth)
+        value, after = _read_member(source, offset, depth)
         values.append(value)
-        if after <= place:
+        if after <= offset:
             break
-        place = after
+        offset = after
     return UNKNOWN, len(source)
 
 
-def _read_object(source: str, place: int, depth: int) -> tuple[object, int]:
+def _read_object(source: str, offset: int, depth: int) -> tuple[object, int]:
     values: dict[str, object] = {}
-    while (place := _skip_blank(source, place)) < len(source):
-        if source[place] == "}":
-            return values, place + 1
-        if source[place] == ",":
-            place += 1
+    while (offset := _skip_blank(source, offset)) < len(source):
+        if source[offset] == "}":
+            return values, offset + 1
+        if source[offset] == ",":
+            offset += 1
             continue
-        key, after = _read_key(source, place)
+        key, after = _read_key(source, offset)
         if key is None:
-            after = _skip_value(source, place)  # a spread, a method, a shorthand
+            after = _skip_value(source, offset)  # a spread, a method, a shorthand
         else:
             values[key], after = _read_member(source, after, depth)
-        if after <= place:
+        if after <= offset:
             break
-        place = after
+        offset = after
     return UNKNOWN, len(source)
 
 
-def _read_member(source: str, place: int, depth: int) -> tuple[object, int]:
-    value, after = read_value(source, place, depth)
+def _read_member(source: str, offset: int, depth: int) -> tuple[object, int]:
+    value, after = read_value(source, offset, depth)
     after = _skip_blank(source, after)
     if _TYPE_NOTE.match(source, after):  # TypeScript: `{…} satisfies Options`
         return value, _skip_value(source, after)
@@ -246,12 +246,12 @@ def _read_member(source: str, place: int, depth: int) -> tuple[object, int]:
     return value, after
 
 
-def _read_key(source: str, place: int) -> tuple[str | None, int]:
-    found = _STRING.match(source, place) or _NAME.match(source, place)
-    if found is None:
-        return None, place
-    after = _skip_blank(source, found.end())
+def _read_key(source: str, offset: int) -> tuple[str | None, int]:
+    match = _STRING.match(source, offset) or _NAME.match(source, offset)
+    if match is None:
+        return None, offset
+    after = _skip_blank(source, match.end())
     if not source.startswith(":", after):
-        return None, place
-    key = found.group()
+        return None, offset
+    key = match.group()
     return (unquote(key) if key[0] in "\"'" else key), after + 1

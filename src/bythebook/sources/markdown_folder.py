@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bythebook.interfaces.source import Report, SiteOptions, SourceFiles, SourcePage
-from bythebook.sources.docusaurus.page_tree import PageTree, Site, read_tree
+from bythebook.sources.docusaurus.page_tree import DocsSite, PageTree, read_tree
 from bythebook.sources.docusaurus.routes import Routes
 from bythebook.sources.markdown.mdx import ParseOptions
 
@@ -18,7 +18,7 @@ class MarkdownFolder:
     def read(
         self, path: Path, files: SourceFiles, options: SiteOptions, report: Report
     ) -> Iterator[SourcePage]:
-        site = Site(
+        site = DocsSite(
             files=files,
             root=path,
             format=options.markdown_format or "guess",

@@ -166,11 +166,11 @@ def with_includes(text: str, folder: PurePosixPath, open_text: OpenText) -> str:
     def put(directive: re.Match[str]) -> str:
         nonlocal left
         path = posixpath.normpath(posixpath.join(str(folder), directive.group(1)))
-        found = None if path.startswith(("..", "/")) else open_text(PurePosixPath(path))
-        if found is None or len(found) > left:
+        included = None if path.startswith(("..", "/")) else open_text(PurePosixPath(path))
+        if included is None or len(included) > left:
             return directive.group(0)
-        left -= len(found)
-        return _part_of(found, directive.group(2) or "")
+        left -= len(included)
+        return _part_of(included, directive.group(2) or "")
 
     return _INCLUDE.sub(put, text)
 

@@ -98,13 +98,13 @@ def read_config(files: SourceFiles, file: Path) -> SiteConfig:
 def _config_object(source: str) -> Mapping[str, object]:
     """Return the object in the file that looks most like a site configuration."""
     best: Mapping[str, object] = {}
-    place = 0
+    offset = 0
     source = source[:_MAX_CHARACTERS]
-    while (found := _OBJECT.search(source, place)) is not None:
-        value, after = read_value(source, found.end())
-        place = found.end()
+    while (match := _OBJECT.search(source, offset)) is not None:
+        value, after = read_value(source, match.end())
+        offset = match.end()
         if isinstance(value, dict):
-            place = max(place, after)
+            offset = max(offset, after)
             if _likeness(value) > _likeness(best):
                 best = value
     return best
@@ -128,13 +128,13 @@ def _docs_plugins(values: Mapping[str, object]) -> list[DocsPlugin]:
 
 def _entries(value: object) -> list[tuple[str, Mapping[str, object]]]:
     """Return name and options of presets or plugins: ``'name'`` or ``['name', options]``."""
-    found: list[tuple[str, Mapping[str, object]]] = []
+    match: list[tuple[str, Mapping[str, object]]] = []
     for entry in value if isinstance(value, list) else []:
         if isinstance(entry, str):
-            found.append((entry, {}))
+            match.append((entry, {}))
         elif isinstance(entry, list) and entry and isinstance(entry[0], str):
-            found.append((entry[0], _mapping(entry[1] if len(entry) > 1 else {})))
-    return found
+            match.append((entry[0], _mapping(entry[1] if len(entry) > 1 else {})))
+    return match
 
 
 def _docs_plugin(options: Mapping[str, object]) -> DocsPlugin:

@@ -27,7 +27,7 @@ _ROOT = PurePosixPath()
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class DocsSite:
     """Settings that all folder trees of a site share."""
 
     files: SourceFiles
@@ -51,7 +51,7 @@ class PageTree:
     within: PurePosixPath = _ROOT  # only pages below this subfolder are read
 
 
-def read_tree(site: Site, tree: PageTree) -> Iterator[SourcePage]:
+def read_tree(site: DocsSite, tree: PageTree) -> Iterator[SourcePage]:
     drafts = {draft.file: draft for draft in _drafts(site, tree)}
 
     def warn(file: str, line: int | None, reason: str) -> None:
@@ -64,7 +64,7 @@ def read_tree(site: Site, tree: PageTree) -> Iterator[SourcePage]:
         yield _read_page(site, tree, drafts.pop(file), order, imports)
 
 
-def _drafts(site: Site, tree: PageTree) -> Iterator[PageDraft]:
+def _drafts(site: DocsSite, tree: PageTree) -> Iterator[PageDraft]:
     def refuse(file: str, reason: str) -> None:
         site.report(Problem(tree.prefix + file, None, reason, fatal=True))
 
@@ -95,7 +95,7 @@ def _is_page(path: PurePosixPath, exclude: tuple[str, ...]) -> bool:
 
 
 def _read_page(
-    site: Site, tree: PageTree, draft: PageDraft, order: PageOrder, imports: Imports
+    site: DocsSite, tree: PageTree, draft: PageDraft, order: PageOrder, imports: Imports
 ) -> SourcePage:
     parsing = replace(site.parsing, mdx=_is_mdx(site.format, draft), loose=site.format == "guess")
     document = imports.document(draft, (tree.folder / draft.file).parent, parsing)

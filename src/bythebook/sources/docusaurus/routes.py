@@ -61,8 +61,8 @@ class Routes:
 
 
 def split_number(name: str) -> tuple[str, int | None]:
-    found = None if _DATE_OR_VERSION.match(name) else _NUMBER_PREFIX.match(name)
-    return (found.group(2), int(found.group(1)[:18])) if found else (name, None)
+    match = None if _DATE_OR_VERSION.match(name) else _NUMBER_PREFIX.match(name)
+    return (match.group(2), int(match.group(1)[:18])) if match else (name, None)
 
 
 def is_index(file: PurePosixPath) -> bool:

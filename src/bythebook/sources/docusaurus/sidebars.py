@@ -61,10 +61,10 @@ def read_sidebars(files: SourceFiles, root: Path, file: PurePosixPath) -> Sideba
         source = files.read(root, file)[:_MAX_CHARACTERS]
     except UnreadableFile as error:
         return Sidebars(note=f"{error.reason}; the pages stand in the order of their files")
-    found = _sidebars_object(source)
-    if found is None:
+    sidebars = _sidebars_object(source)
+    if sidebars is None:
         return Sidebars(note="not a plain literal; the pages stand in the order of their files")
-    steps = list(_steps(list(found.values())))
+    steps = list(_steps(list(sidebars.values())))
     if None in steps:
         note = "not all of it is plain literals; pages that the rest does not name come last"
         return Sidebars(tuple(step for step in steps if step is not None), note)
@@ -73,8 +73,8 @@ def read_sidebars(files: SourceFiles, root: Path, file: PurePosixPath) -> Sideba
 
 def _sidebars_object(source: str) -> Mapping[str, object] | None:
     """Return the first object of the file whose values can be sidebars, or None."""
-    for found in _OBJECT.finditer(source):
-        value, _ = read_value(source, found.end())
+    for opening in _OBJECT.finditer(source):
+        value, _ = read_value(source, opening.end())
         sidebars = value if isinstance(value, dict) else {}
         if sidebars and all(isinstance(items, (list, dict)) for items in sidebars.values()):
             return sidebars

@@ -23,7 +23,7 @@ from bythebook.sources.docusaurus.config import (
     read_config,
     read_versions,
 )
-from bythebook.sources.docusaurus.page_tree import PageTree, Site, read_tree
+from bythebook.sources.docusaurus.page_tree import DocsSite, PageTree, read_tree
 from bythebook.sources.docusaurus.routes import Routes
 from bythebook.sources.docusaurus.sidebars import Sidebars, find_sidebars, read_sidebars
 from bythebook.sources.markdown.mdx import ParseOptions
@@ -57,7 +57,7 @@ class DocusaurusSource:
                 trees.append(replace(tree, within=within))
         except UnreadableFile as error:
             report(Problem("i18n", None, error.reason, fatal=True))
-        site = Site(
+        site = DocsSite(
             files=files,
             root=config.root,
             format=options.markdown_format or config.format,

@@ -60,8 +60,8 @@ def _directive_title(rest: str) -> str:
     if not rest.startswith("["):
         return "" if rest.startswith("{") and rest.endswith("}") else rest
     depth = 0
-    for place, sign in enumerate(rest):
-        depth += (sign == "[") - (sign == "]")
+    for index, char in enumerate(rest):
+        depth += (char == "[") - (char == "]")
         if depth == 0:
-            return rest[1:place]
+            return rest[1:index]
     return rest

@@ -87,9 +87,9 @@ class Builder:
 
     def _keep_note(self, frame: Frame) -> None:
         """Store a footnote for the end of the page; a duplicate label keeps both texts."""
-        known = self.notes.setdefault(frame.title, frame)
-        if known is not frame:
-            known.blocks.extend(frame.blocks)
+        existing = self.notes.setdefault(frame.title, frame)
+        if existing is not frame:
+            existing.blocks.extend(frame.blocks)
 
     def close_markdown(self, name: str) -> None:
         """Close a Markdown container and any elements left open inside it."""
@@ -110,15 +110,15 @@ class Builder:
         """Add a paragraph, split where a block-level element begins or ends."""
         start = 0
         self.refer(children)
-        for place, child in enumerate(children):
+        for index, child in enumerate(children):
             if child.type == "expression":
                 self.report_expression(child.meta["expression"])
             elif child.type == "tag":
                 self.report_properties(child.meta["tag"])
                 if self.stands_alone(child.meta["tag"]):
-                    self.add_text(children[start:place])
+                    self.add_text(children[start:index])
                     self.add_tag(child.meta["tag"])
-                    start = place + 1
+                    start = index + 1
         self.add_text(children[start:])
 
     def stands_alone(self, tag: Tag) -> bool:

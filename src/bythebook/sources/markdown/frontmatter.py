@@ -88,16 +88,16 @@ def read_yaml(text: str, *, first_line: int = 1) -> object:
 def _refuse_open_brackets(text: str, first_line: int) -> None:
     """Reject texts with too many open brackets, before the parser's lookahead gets slow."""
     depth = 0
-    for found in _BRACKET.finditer(text):
-        depth = depth + 1 if found[0] in "[{" else max(depth - 1, 0)
+    for match in _BRACKET.finditer(text):
+        depth = depth + 1 if match[0] in "[{" else max(depth - 1, 0)
         if depth > _MOST_OPEN:
-            line = text.count("\n", 0, found.start()) + first_line
+            line = text.count("\n", 0, match.start()) + first_line
             raise UnreadableFrontMatter(_TOO_DEEP, line)
 
 
 def _split(text: str) -> tuple[str, int]:
     """Return the text between the fences, and the number of lines including the fences."""
-    lines = (clean(found.group(1)) for found in _LINE.finditer(text))
+    lines = (clean(match.group(1)) for match in _LINE.finditer(text))
     first = next(lines)
     if not first.startswith("---") or first.startswith("----"):
         return "", 0

@@ -151,38 +151,38 @@ def _underline(state: StateBlock, line: int) -> int:
     if state.sCount[line] < state.blkIndent:
         return 0
     text = line_text(state, line).rstrip(" \t")
-    sign = text[:1]
-    if sign not in ("=", "-") or text.strip(sign):
+    char = text[:1]
+    if char not in ("=", "-") or text.strip(char):
         return 0
-    return 1 if sign == "=" else 2
+    return 1 if char == "=" else 2
 
 
 # --- tags, expressions, comments, module code -----------------------------------------------------
 
 
 def _module_code(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    place = state.bMarks[start]
-    if state.level or state.tShift[start] or not starts_module_code(state.src, place):
+    offset = state.bMarks[start]
+    if state.level or state.tShift[start] or not starts_module_code(state.src, offset):
         return False
-    after = skip_module_code(state.src, place, state.eMarks[end - 1])
+    after = skip_module_code(state.src, offset, state.eMarks[end - 1])
     token = state.push("module_code", "", 0)
-    token.content = state.src[place:after]
+    token.content = state.src[offset:after]
     state.line = _line_after(state, start, end, after)
     token.map = [start, state.line]
     return True
 
 
-def _line_after(state: StateBlock, line: int, end: int, place: int) -> int:
-    while line < end and state.eMarks[line] < place:
+def _line_after(state: StateBlock, line: int, end: int, offset: int) -> int:
+    while line < end and state.eMarks[line] < offset:
         line += 1
     return line + 1
 
 
 def _flow_comment(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    place = state.bMarks[start] + state.tShift[start]
-    if not state.src.startswith("<!--", place):
+    offset = state.bMarks[start] + state.tShift[start]
+    if not state.src.startswith("<!--", offset):
         return False
-    close = state.src.find("-->", place + 4, state.eMarks[end - 1])
+    close = state.src.find("-->", offset + 4, state.eMarks[end - 1])
     if close < 0:
         return False
     line = _line_after(state, start, end, close + 3)
@@ -195,12 +195,12 @@ def _flow_comment(state: StateBlock, start: int, end: int, silent: bool) -> bool
 
 def _flow(state: StateBlock, start: int, end: int, silent: bool, *, signs: str) -> bool:
     """Parse a line of only tags and expressions, which may span several lines."""
-    place = state.bMarks[start] + state.tShift[start]
-    sign = state.src[place : place + 1]
-    if not sign or sign not in signs or state.is_code_block(start):
+    offset = state.bMarks[start] + state.tShift[start]
+    char = state.src[offset : offset + 1]
+    if not char or char not in signs or state.is_code_block(start):
         return False
     parts: list[Tag | Expression] = []
-    after = _scan_parts(state, place, state.eMarks[end - 1], parts, signs)
+    after = _scan_parts(state, offset, state.eMarks[end - 1], parts, signs)
     if after < 0:
         return False
     if silent:
@@ -213,28 +213,28 @@ def _flow(state: StateBlock, start: int, end: int, silent: bool, *, signs: str) 
 
 
 def _scan_parts(
-    state: StateBlock, place: int, end: int, parts: list[Tag | Expression], signs: str
+    state: StateBlock, offset: int, end: int, parts: list[Tag | Expression], signs: str
 ) -> int:
     source, budget = state.src, budget_of(state.env, len(state.src))
-    while place < end and source[place] != "\n":
-        sign = source[place]
-        if sign == "<":
-            scanned = scan_tag(source, place, end, budget)
+    while offset < end and source[offset] != "\n":
+        char = source[offset]
+        if char == "<":
+            scanned = scan_tag(source, offset, end, budget)
             if scanned is None:
                 return -1
             parts.append(scanned[0])
-            place = scanned[1]
-        elif sign == "{" and sign in signs:
-            after = skip_expression(source, place, end, budget)
+            offset = scanned[1]
+        elif char == "{" and char in signs:
+            after = skip_expression(source, offset, end, budget)
             if after < 0:
                 return -1
-            parts.append(Expression(source[place + 1 : after - 1]))
-            place = after
-        elif sign in " \t":
-            place += 1
+            parts.append(Expression(source[offset + 1 : after - 1]))
+            offset = after
+        elif char in " \t":
+            offset += 1
         else:
             return -1
-    return place
+    return offset
 
 
 def _inline_tag(state: StateInline, silent: bool) -> bool:
@@ -299,7 +299,7 @@ def split_heading_id(text: str, marks: Marks) -> tuple[str, str]:
             first = text[start + len(left) : -len(right)].split()[:1]
             if first and first[0].startswith("#") and len(first[0]) > 1:
                 return text[:start].rstrip(), first[0][1:]
-    found = _CLASSIC_ID.search(text, max(0, text.rfind("{#"))) if text.endswith("}") else None
-    if found is not None and found.group(1):
-        return text[: found.start()].rstrip(), found.group(1)
+    match = _CLASSIC_ID.search(text, max(0, text.rfind("{#"))) if text.endswith("}") else None
+    if match is not None and match.group(1):
+        return text[: match.start()].rstrip(), match.group(1)
     return text, ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from bythebook.language.text import word_set
 from bythebook.sources.js_literals import (
     UNKNOWN,
-    Budget,
+    ScanBudget,
     read_literal,
     read_value,
     skip_brackets,
@@ -70,20 +70,20 @@ class Tag:
         return read_literal(value.code) if isinstance(value, Expression) else value
 
 
-def scan_tag(source: str, start: int, end: int, budget: Budget) -> tuple[Tag, int] | None:
+def scan_tag(source: str, start: int, end: int, budget: ScanBudget) -> tuple[Tag, int] | None:
     """Return the tag at ``start`` and the offset after it, or None if it is not a tag."""
     if budget.left <= 0:
         return None
     end = min(end, start + _MAX_TAG)
-    place = start + 1
-    closing = source.startswith("/", place, end)
-    place += closing
-    found = _NAME.match(source, place, end)
-    name = found.group() if found else ""
-    place = found.end() if found else place
+    offset = start + 1
+    closing = source.startswith("/", offset, end)
+    offset += closing
+    match = _NAME.match(source, offset, end)
+    name = match.group() if match else ""
+    offset = match.end() if match else offset
     tag = Tag(name, "", closing)
-    after = _scan_attributes(source, place, end, tag, budget)
-    budget.left -= (after if after > 0 else place) - start
+    after = _scan_attributes(source, offset, end, tag, budget)
+    budget.left -= (after if after > 0 else offset) - start
     if after < 0 or (not name and tag.attributes):
         return None
     tag.raw = source[start:after]
@@ -91,44 +91,44 @@ def scan_tag(source: str, start: int, end: int, budget: Budget) -> tuple[Tag, in
     return tag, after
 
 
-def _scan_attributes(source: str, place: int, end: int, tag: Tag, budget: Budget) -> int:
-    start = place
+def _scan_attributes(source: str, offset: int, end: int, tag: Tag, budget: ScanBudget) -> int:
+    start = offset
     while True:
-        after = _skip_space(source, place, end)
+        after = _skip_space(source, offset, end)
         if after >= end:
             break
-        sign = source[after]
-        if sign == ">":
+        char = source[after]
+        if char == ">":
             return after + 1
-        if sign == "/" and source.startswith(">", _skip_space(source, after + 1, end)):
+        if char == "/" and source.startswith(">", _skip_space(source, after + 1, end)):
             tag.alone = True
             return _skip_space(source, after + 1, end) + 1
-        if after == place:  # attributes must be preceded by a space
+        if after == offset:  # attributes must be preceded by a space
             break
-        place = _scan_attribute(source, after, end, tag, budget)
-        if place < 0:
+        offset = _scan_attribute(source, after, end, tag, budget)
+        if offset < 0:
             break
-    budget.left -= max(after, place) - start
+    budget.left -= max(after, offset) - start
     return -1
 
 
-def _scan_attribute(source: str, place: int, end: int, tag: Tag, budget: Budget) -> int:
-    if source[place] == "{":  # {...spread} or a comment
-        return skip_expression(source, place, end, budget)
-    found = _ATTRIBUTE.match(source, place, end)
-    if found is None:
+def _scan_attribute(source: str, offset: int, end: int, tag: Tag, budget: ScanBudget) -> int:
+    if source[offset] == "{":  # {...spread} or a comment
+        return skip_expression(source, offset, end, budget)
+    match = _ATTRIBUTE.match(source, offset, end)
+    if match is None:
         return -1
-    name, place = found.group(), found.end()
-    equals = _skip_space(source, place, end)
+    name, offset = match.group(), match.end()
+    equals = _skip_space(source, offset, end)
     if not source.startswith("=", equals, end):
         tag.attributes[name] = ""
-        return place
-    place = _skip_space(source, equals + 1, end)
-    if source.startswith("{", place, end):
-        after = skip_expression(source, place, end, budget)
-        tag.attributes[name] = Expression(source[place + 1 : after - 1])
+        return offset
+    offset = _skip_space(source, equals + 1, end)
+    if source.startswith("{", offset, end):
+        after = skip_expression(source, offset, end, budget)
+        tag.attributes[name] = Expression(source[offset + 1 : after - 1])
         return after
-    value = _QUOTED.match(source, place, end) or _BARE_VALUE.match(source, place, end)
+    value = _QUOTED.match(source, offset, end) or _BARE_VALUE.match(source, offset, end)
     if value is None:
         return -1
     text = value.group()
@@ -136,9 +136,9 @@ def _scan_attribute(source: str, place: int, end: int, tag: Tag, budget: Budget)
     return value.end()
 
 
-def _skip_space(source: str, place: int, end: int) -> int:
-    found = _SPACE.match(source, place, end)
-    return found.end() if found else place
+def _skip_space(source: str, offset: int, end: int) -> int:
+    match = _SPACE.match(source, offset, end)
+    return match.end() if match else offset
 
 
 def pair_tags(tags: Sequence[Tag]) -> None:
@@ -180,19 +180,19 @@ def starts_module_code(source: str, start: int) -> bool:
 
 def skip_module_code(source: str, start: int, end: int) -> int:
     """Return the end of the last line of the ``import`` or ``export`` block at ``start``."""
-    place = start
+    offset = start
     unclosed: dict[str, int] = {}
-    while (found := _OPENING.search(source, place, end)) is not None:
-        sign = found.group()
-        if sign == "\n":
-            if _ends_at(source, start, found.start(), end):
-                return found.start()
-            place = found.end()
-        elif sign in "{([":
-            place = skip_brackets(source, found.start(), end)
+    while (match := _OPENING.search(source, offset, end)) is not None:
+        char = match.group()
+        if char == "\n":
+            if _ends_at(source, start, match.start(), end):
+                return match.start()
+            offset = match.end()
+        elif char in "{([":
+            offset = skip_brackets(source, match.start(), end)
         else:
-            place = skip_quoted(source, found.start(), end, unclosed)
-        if place < 0:
+            offset = skip_quoted(source, match.start(), end, unclosed)
+        if offset < 0:
             blank = source.find("\n\n", start, end)  # malformed code ends with its paragraph
             return end if blank < 0 else blank
     return end
@@ -211,13 +211,13 @@ def _ends_at(source: str, start: int, line_end: int, end: int) -> bool:
 
 def read_imports(code: str) -> dict[str, str]:
     """Return the default imports as name -> path."""
-    return {found.group(1): found.group(3) for found in _DEFAULT_IMPORT.finditer(code)}
+    return {match.group(1): match.group(3) for match in _DEFAULT_IMPORT.finditer(code)}
 
 
 def read_constants(code: str) -> dict[str, object]:
     """Return the exported constants as name -> value."""
     constants: dict[str, object] = {}
-    place = 0
-    while (found := _CONSTANT.search(code, place)) is not None:
-        constants[found.group(1)], place = read_value(code, found.end())
+    offset = 0
+    while (match := _CONSTANT.search(code, offset)) is not None:
+        constants[match.group(1)], offset = read_value(code, match.end())
     return constants

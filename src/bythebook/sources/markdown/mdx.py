@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from bythebook.interfaces.blocks import Document, Paragraph, Remark, Span
 from bythebook.language.text import clean
 from bythebook.sources.documents import document_of, headings_of
-from bythebook.sources.js_literals import Budget
+from bythebook.sources.js_literals import ScanBudget
 from bythebook.sources.markdown.block_builder import Builder, Surroundings
 from bythebook.sources.markdown.grammar import grammar
 from bythebook.sources.markdown.jsx import (
@@ -53,7 +53,7 @@ class MdxSource:
     @classmethod
     def of(cls, text: str, *, skip_lines: int = 0) -> MdxSource:
         if "\r" in text:
-            starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+            starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
             lines = clean(_LINE_END.sub("\n", text)).split("\n")
         else:
             starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))][:-1]
@@ -85,7 +85,7 @@ class ParseOptions:
     open_partial: OpenPartial = lambda path, properties, span: None
     open_text: OpenText = lambda path: None
     values: Mapping[str, object] = field(default_factory=dict)
-    place: Span | None = None  # for a partial: span of its use in the page
+    used_at: Span | None = None  # for a partial: span of its use in the page
 
 
 _AS_MDX = ParseOptions()
@@ -104,7 +104,7 @@ def _parse(source: MdxSource, reading: ParseOptions) -> Document:
     flavour = "mdx" if reading.mdx else "loose" if reading.loose else "md"
     parser = grammar(flavour, maths=reading.maths, comment_ids=reading.comment_ids)
     text = "\n".join(source.lines).replace("\0", "\ufffd")
-    tokens = parser.parse(text, {"budget": Budget(len(text))})
+    tokens = parser.parse(text, {"budget": ScanBudget(len(text))})
     pair_tags(list(_tags(tokens)))
     code = [token.content for token in tokens if token.type == "module_code"]
     imports = _merge(map(read_imports, code))
@@ -137,16 +137,16 @@ def _surroundings(
     imports: Mapping[str, str],
     values: Mapping[str, object],
 ) -> Surroundings:
-    place = reading.place
+    used_at = reading.used_at
 
     def partial(tag: Tag, span: Span) -> Document | None:
         if tag.name not in imports:
             return None
         properties = {f"props.{name}": tag.value_of(name) for name in tag.attributes}
-        return reading.open_partial(imports[tag.name], properties, place or span)
+        return reading.open_partial(imports[tag.name], properties, used_at or span)
 
     return Surroundings(
-        span_of=source.span if place is None else lambda first, last: place,
+        span_of=source.span if used_at is None else lambda first, last: used_at,
         line_of=source.number,
         partial=partial,
         values=values,
@@ -174,19 +174,19 @@ def _tags(tokens: Sequence[Token]) -> Iterator[Tag]:
 def _html_parts(content: str) -> list[Tag | Expression | str]:
     """Split a CommonMark HTML block into tags and text, which is not parsed as Markdown."""
     parts: list[Tag | Expression | str] = []
-    budget, place, text_start = Budget(len(content)), 0, 0
+    budget, offset, text_start = ScanBudget(len(content)), 0, 0
     last_comment_end = content.rfind("-->")
-    while (place := content.find("<", place)) >= 0:
-        is_comment = content.startswith("<!--", place) and place < last_comment_end
-        comment_end = content.find("-->", place + 4) if is_comment else -1
-        scanned = scan_tag(content, place, len(content), budget) if comment_end < 0 else None
+    while (offset := content.find("<", offset)) >= 0:
+        is_comment = content.startswith("<!--", offset) and offset < last_comment_end
+        comment_end = content.find("-->", offset + 4) if is_comment else -1
+        scanned = scan_tag(content, offset, len(content), budget) if comment_end < 0 else None
         if comment_end < 0 and scanned is None:
-            place += 1
+            offset += 1
             continue
-        parts.append(html.unescape(content[text_start:place]))
+        parts.append(html.unescape(content[text_start:offset]))
         if scanned is not None:
             parts.append(scanned[0])
-        place = text_start = scanned[1] if scanned is not None else comment_end + 3
+        offset = text_start = scanned[1] if scanned is not None else comment_end + 3
     parts.append(html.unescape(content[text_start:]))
     return parts
 
@@ -196,12 +196,12 @@ def unwrap(source: MdxSource) -> MdxSource:
     for size, opening in _UNWRAPPED.items():
         fences: set[int] = set()
         start: int | None = None
-        for place, line in enumerate(source.lines):
+        for index, line in enumerate(source.lines):
             if start is None:
                 if "mdx-code-block" in line and opening.match(line):
-                    start = place
-            elif place > start + 1 and line.strip(" ") == "`" * size and line.endswith("`"):
-                fences |= {start, place}
+                    start = index
+            elif index > start + 1 and line.strip(" ") == "`" * size and line.endswith("`"):
+                fences |= {start, index}
                 start = None
         if fences:
             source = _without_lines(source, fences)
@@ -209,11 +209,11 @@ def unwrap(source: MdxSource) -> MdxSource:
 
 
 def _without_lines(source: MdxSource, dropped: set[int]) -> MdxSource:
-    kept = [place for place in range(len(source.lines)) if place not in dropped]
+    kept = [index for index in range(len(source.lines)) if index not in dropped]
     return MdxSource(
-        tuple(source.lines[place] for place in kept),
-        (*(source.starts[place] for place in kept), source.starts[-1]),
-        tuple(source.numbers[place] for place in kept),
+        tuple(source.lines[index] for index in kept),
+        (*(source.starts[index] for index in kept), source.starts[-1]),
+        tuple(source.numbers[index] for index in kept),
     )
 
 

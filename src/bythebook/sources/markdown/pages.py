@@ -86,7 +86,7 @@ class Imports:
             return None
         self._inlined += len(draft.text)
         self._depth += 1
-        reading = replace(outer, mdx=True, values=properties, place=span)
+        reading = replace(outer, mdx=True, values=properties, used_at=span)
         document = self._parse(draft, file.parent, reading)
         self._depth -= 1
         return document

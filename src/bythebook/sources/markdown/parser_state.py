@@ -7,7 +7,7 @@ from typing import Any
 
 from markdown_it.rules_block import StateBlock
 
-from bythebook.sources.js_literals import Budget
+from bythebook.sources.js_literals import ScanBudget
 
 
 def line_text(state: StateBlock, line: int) -> str:
@@ -15,8 +15,8 @@ def line_text(state: StateBlock, line: int) -> str:
     return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
 
 
-def budget_of(env: MutableMapping[str, Any], size: int) -> Budget:
+def budget_of(env: MutableMapping[str, Any], size: int) -> ScanBudget:
     budget = env.get("budget")
-    if not isinstance(budget, Budget):
-        budget = env["budget"] = Budget(size)
+    if not isinstance(budget, ScanBudget):
+        budget = env["budget"] = ScanBudget(size)
     return budget

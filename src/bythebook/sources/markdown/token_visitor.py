@@ -104,9 +104,9 @@ def read_info(info: str) -> tuple[str, str]:
     """Return language and title from the info string of a fence: ``py title="a.py" {1}``."""
     info = html.unescape(info).strip()
     language = info.split(maxsplit=1)[0] if info and not info.startswith(("{", "title=")) else ""
-    _, found, rest = info.partition("title=")
+    _, has_title, rest = info.partition("title=")
     title = ""
-    if found and rest[:1] in ("'", '"'):
+    if has_title and rest[:1] in ("'", '"'):
         title = rest[1:].partition(rest[0])[0]
     return language.partition("{")[0], title
 

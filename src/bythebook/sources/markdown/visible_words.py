@@ -70,11 +70,11 @@ class _Counter:
 
     def _inline_words(self, children: list[Token]) -> None:
         start = 0
-        for place, child in enumerate(children):
+        for index, child in enumerate(children):
             if child.type == "tag" and self._cuts(child.meta["tag"]):
-                self._show(visible(children[start:place], self._values))
+                self._show(visible(children[start:index], self._values))
                 self._tag_words(child.meta["tag"])
-                start = place + 1
+                start = index + 1
         self._show(visible(children[start:], self._values))
 
     def _cuts(self, tag: Tag) -> bool:
