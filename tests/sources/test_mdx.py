@@ -258,7 +258,7 @@ def test_a_partial_is_read_where_it_is_used_with_its_own_anchors_and_properties(
         path: str, properties: Mapping[str, object], span: tuple[int, int]
     ) -> Document | None:
         text = "## Same\n\nHello {props.name}."
-        return parse(MdxSource.of(text), ParseOptions(values=properties, place=span))
+        return parse(MdxSource.of(text), ParseOptions(values=properties, used_at=span))
 
     page = "import P from './_p.mdx';\n\n## Same\n\n<P name='reader' />\n\nAfter."
     document = parse(MdxSource.of(page), ParseOptions(open_partial=open_partial))
