@@ -87,11 +87,11 @@ def _storable(text: str) -> str:
 
 def _network(address: str | None) -> str | None:
     try:
-        known = ipaddress.ip_address(address or "")
+        ip = ipaddress.ip_address(address or "")
     except ValueError:
         return None
-    known = getattr(known, "ipv4_mapped", None) or known
-    network = ipaddress.ip_network((known, _NETWORKS[known.version]), strict=False)
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    network = ipaddress.ip_network((ip, _NETWORKS[ip.version]), strict=False)
     return str(network.network_address)
 
 
@@ -99,8 +99,8 @@ class LogQueue:
     """Bounded queue that accepts rows immediately and writes them in the background."""
 
     def __init__(self, log: QueryLog, *, with_text: bool = True, capacity: int = _CAPACITY) -> None:
-        self._log = log
-        self._with_text = with_text
+        self.kept = log
+        self.with_text = with_text
         self._capacity = capacity
         self._waiting: deque[LoggedQuery] = deque()
         self._writing: asyncio.Task[None] | None = None
@@ -111,20 +111,11 @@ class LogQueue:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    @property
-    def kept(self) -> QueryLog:
-        """The underlying query log, for reading."""
-        return self._log
-
-    @property
-    def with_text(self) -> bool:
-        return self._with_text
-
     def put(self, query: LoggedQuery) -> None:
         if len(self._waiting) >= self._capacity:
             self.dropped += 1
             return
-        self._waiting.append(query if self._with_text else replace(query, text=""))
+        self._waiting.append(query if self.with_text else replace(query, text=""))
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_all())
 
@@ -138,10 +129,12 @@ class LogQueue:
     async def close(self) -> None:
         await self.flush()
         if self._waiting:
-            _log.warning("%d questions could not be logged", len(self._waiting))
+            _log.warning(
+                "%d queries were not logged: the database did not accept them", len(self._waiting)
+            )
             self.dropped += len(self._waiting)
             self._waiting.clear()
-        await self._log.close()
+        await self.kept.close()
 
     async def _write_all(self) -> None:
         pause = _FIRST_PAUSE_S
@@ -158,6 +151,6 @@ class LogQueue:
 
     async def _write_some(self) -> None:
         batch = [self._waiting[n] for n in range(min(_BATCH, len(self._waiting)))]
-        await self._log.record(batch)
+        await self.kept.record(batch)
         for _ in batch:
             self._waiting.popleft()

@@ -4,25 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    CHAR,
-    JSON,
-    CheckConstraint,
-    Column,
-    DateTime,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    Uuid,
-    func,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.types import TypeDecorator
 
 if TYPE_CHECKING:
@@ -31,208 +13,198 @@ if TYPE_CHECKING:
 
 HEAD = "0010"  # the newest migration
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
 
 class _Json(TypeDecorator[Any]):
     """JSON; JSONB on PostgreSQL, whose dialect is imported only when used."""
 
-    impl = JSON
+    impl = sa.JSON
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         if dialect.name != "postgresql":
-            return dialect.type_descriptor(JSON())
+            return dialect.type_descriptor(sa.JSON())
         from sqlalchemy.dialects.postgresql import JSONB
 
         return dialect.type_descriptor(JSONB())
 
 
 _JSON = _Json()
-_UUID = CHAR(36).with_variant(Uuid(as_uuid=False), "postgresql")  # text with dashes
+_TIME = sa.DateTime(timezone=True)
+_UUID = sa.CHAR(36).with_variant(sa.Uuid(as_uuid=False), "postgresql")  # text with dashes
 
-passages = Table(
+
+def _table(name: str, *columns: sa.schema.SchemaItem) -> sa.Table:
+    return sa.Table(name, metadata, *columns)
+
+
+def _partial_index(name: str, *columns: str, where: str, unique: bool = False) -> sa.Index:
+    condition = sa.text(where)
+    return sa.Index(
+        name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition
+    )
+
+
+passages = _table(
     "passages",
-    metadata,
-    Column("id", String(64), primary_key=True),
-    Column("file", Text, nullable=False),
-    Column("position", Integer, nullable=False),
-    Column("content_hash", String(64), nullable=False),
-    Column("record", _JSON, nullable=False),
-    Column("seq", Integer, nullable=False, server_default="0"),  # reading order
-    Index("idx_passages_file", "file", "position"),
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("file", sa.Text, nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("content_hash", sa.String(64), nullable=False),
+    sa.Column("record", _JSON, nullable=False),
+    sa.Column("seq", sa.Integer, nullable=False, server_default="0"),  # reading order
+    sa.Index("idx_passages_file", "file", "position"),
 )
 
-vectors = Table(
+vectors = _table(
     "vectors",
-    metadata,
-    Column("embedder", String(200), primary_key=True),
-    Column("key", String(64), primary_key=True),
-    Column("vector", LargeBinary, nullable=False),
-    Column("unit_vectors", LargeBinary, nullable=False),
+    sa.Column("embedder", sa.String(200), primary_key=True),
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("vector", sa.LargeBinary, nullable=False),
+    sa.Column("unit_vectors", sa.LargeBinary, nullable=False),
 )
 
 # One row, written once: identifies this book on a Qdrant server shared by several books.
-identity = Table(
+identity = _table(
     "identity",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", String(32), nullable=False),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(32), nullable=False),
 )
 
 # One row: the generation being served. Readers check it between two requests.
-served = Table(
+served = _table(
     "served",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("generation", String(64), nullable=False),
-    Column("embedder", String(200), nullable=False),
-    Column("dimension", Integer, nullable=False),
-    Column("passages", Integer, nullable=False),
-    Column("fingerprint", String(64), nullable=False),
-    Column("vocabulary", LargeBinary, nullable=False),
-    Column("origin", Text, nullable=False),
-    Column("published_at", DateTime(timezone=True), nullable=False),
-    Column("vectors", String(10), nullable=False, server_default="ready"),
-    Column("calibration", Text, nullable=False, server_default=""),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("generation", sa.String(64), nullable=False),
+    sa.Column("embedder", sa.String(200), nullable=False),
+    sa.Column("dimension", sa.Integer, nullable=False),
+    sa.Column("passages", sa.Integer, nullable=False),
+    sa.Column("fingerprint", sa.String(64), nullable=False),
+    sa.Column("vocabulary", sa.LargeBinary, nullable=False),
+    sa.Column("origin", sa.Text, nullable=False),
+    sa.Column("published_at", _TIME, nullable=False),
+    sa.Column("vectors", sa.String(10), nullable=False, server_default="ready"),
+    sa.Column("calibration", sa.Text, nullable=False, server_default=""),
 )
 
 # Columns and indexes of the chat contract, except `messages`, which has its own table below. The
 # view `conversation_threads` joins both, with the chat contract's columns.
-threads = Table(
+threads = _table(
     "threads",
-    metadata,
-    Column("thread_id", String(36), primary_key=True),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("updated_at", DateTime(timezone=True), nullable=False),
-    Column("topic_summary", Text),
-    Column("metadata", _JSON, nullable=False, server_default=text("'{}'")),
-    Column("owner", String(64)),
-    Column("archived_at", DateTime(timezone=True)),
-    Index("idx_threads_updated", text("updated_at DESC")),
-    Index("idx_threads_created", text("created_at DESC")),
-    Index("idx_threads_owner", "owner", text("updated_at DESC")),
-    Index(
-        "idx_threads_live",
-        "updated_at",
-        sqlite_where=text("archived_at IS NULL"),
-        postgresql_where=text("archived_at IS NULL"),
-    ),
+    sa.Column("thread_id", sa.String(36), primary_key=True),
+    sa.Column("created_at", _TIME, nullable=False),
+    sa.Column("updated_at", _TIME, nullable=False),
+    sa.Column("topic_summary", sa.Text),
+    sa.Column("metadata", _JSON, nullable=False, server_default=sa.text("'{}'")),
+    sa.Column("owner", sa.String(64)),
+    sa.Column("archived_at", _TIME),
+    sa.Index("idx_threads_updated", sa.text("updated_at DESC")),
+    sa.Index("idx_threads_created", sa.text("created_at DESC")),
+    sa.Index("idx_threads_owner", "owner", sa.text("updated_at DESC")),
+    _partial_index("idx_threads_live", "updated_at", where="archived_at IS NULL"),
 )
 
-messages = Table(
+messages = _table(
     "thread_messages",
-    metadata,
-    Column(
+    sa.Column(
         "thread_id",
-        String(36),
-        ForeignKey("threads.thread_id", ondelete="CASCADE"),
+        sa.String(36),
+        sa.ForeignKey("threads.thread_id", ondelete="CASCADE"),
         primary_key=True,
     ),
-    Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("role", String(9), nullable=False),
-    Column("content", Text, nullable=False),
-    Column("timestamp", DateTime(timezone=True), nullable=False),
-    Column("confidence", Float),
-    Column("citations", _JSON),
-    Column("request", String(64)),
-    Index(
-        "idx_messages_request",
-        "thread_id",
-        "request",
-        unique=True,
-        sqlite_where=text("request IS NOT NULL"),
-        postgresql_where=text("request IS NOT NULL"),
+    sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("role", sa.String(9), nullable=False),
+    sa.Column("content", sa.Text, nullable=False),
+    sa.Column("timestamp", _TIME, nullable=False),
+    sa.Column("confidence", sa.Float),
+    sa.Column("citations", _JSON),
+    sa.Column("request", sa.String(64)),
+    _partial_index(
+        "idx_messages_request", "thread_id", "request", where="request IS NOT NULL", unique=True
     ),
 )
 
 # Periodic maintenance tasks, each run by one worker, and when they are due again.
-chores = Table(
+chores = _table(
     "chores",
-    metadata,
-    Column("name", String(32), primary_key=True),
-    Column("due_at", DateTime(timezone=True), nullable=False),
+    sa.Column("name", sa.String(32), primary_key=True),
+    sa.Column("due_at", _TIME, nullable=False),
 )
 
 # The two tables of the envelope contract, column by column.
-query_sessions = Table(
+query_sessions = _table(
     "query_sessions",
-    metadata,
-    Column("session_id", _UUID, primary_key=True),
-    Column("created_at", DateTime(timezone=True), server_default=func.now()),
-    Column("user_ip", String(45)),
-    Column("query_count", Integer, server_default="0"),
-    Column("last_query_at", DateTime(timezone=True)),
-    Index("idx_sessions_ip_created", "user_ip", "created_at"),
+    sa.Column("session_id", _UUID, primary_key=True),
+    sa.Column("created_at", _TIME, server_default=sa.func.now()),
+    sa.Column("user_ip", sa.String(45)),
+    sa.Column("query_count", sa.Integer, server_default="0"),
+    sa.Column("last_query_at", _TIME),
+    sa.Index("idx_sessions_ip_created", "user_ip", "created_at"),
 )
 
-queries = Table(
+queries = _table(
     "queries",
-    metadata,
-    Column("query_id", _UUID, primary_key=True),
-    Column("session_id", _UUID, ForeignKey("query_sessions.session_id")),
-    Column("query_text", Text, nullable=False),
-    Column("selected_text_length", Integer),
-    Column("mode", String(20), nullable=False),
-    Column("status", String(20), nullable=False),
-    Column("refusal_reason", Text),
-    Column("chunks_retrieved", Integer),
-    Column("top_chunk_score", Float),
-    Column("processing_time_ms", Integer),
-    Column("created_at", DateTime(timezone=True), server_default=func.now()),
-    CheckConstraint("mode IN ('standard_rag', 'selected_text_only')", name="known_mode"),
-    CheckConstraint("status IN ('success', 'refused', 'error')", name="known_status"),
-    Index("idx_queries_status", "status", "created_at"),
-    Index("idx_queries_session", "session_id"),
-    Index("idx_queries_created", "created_at"),
+    sa.Column("query_id", _UUID, primary_key=True),
+    sa.Column("session_id", _UUID, sa.ForeignKey("query_sessions.session_id")),
+    sa.Column("query_text", sa.Text, nullable=False),
+    sa.Column("selected_text_length", sa.Integer),
+    sa.Column("mode", sa.String(20), nullable=False),
+    sa.Column("status", sa.String(20), nullable=False),
+    sa.Column("refusal_reason", sa.Text),
+    sa.Column("chunks_retrieved", sa.Integer),
+    sa.Column("top_chunk_score", sa.Float),
+    sa.Column("processing_time_ms", sa.Integer),
+    sa.Column("created_at", _TIME, server_default=sa.func.now()),
+    sa.CheckConstraint("mode IN ('standard_rag', 'selected_text_only')", name="known_mode"),
+    sa.CheckConstraint("status IN ('success', 'refused', 'error')", name="known_status"),
+    sa.Index("idx_queries_status", "status", "created_at"),
+    sa.Index("idx_queries_session", "session_id"),
+    sa.Index("idx_queries_created", "created_at"),
 )
 
 # Readers' feedback; no foreign key to ``queries``: the log may be disabled, or late.
-feedback = Table(
+feedback = _table(
     "feedback",
-    metadata,
-    Column("feedback_id", _UUID, primary_key=True),
-    Column("query_id", _UUID),
-    Column("verdict", String(4), nullable=False),
-    Column("reason", String(20)),
-    Column("comment", Text),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    CheckConstraint("verdict IN ('up', 'down')", name="known_verdict"),
-    Index("idx_feedback_created", "created_at"),
-    Index("idx_feedback_query", "query_id"),
+    sa.Column("feedback_id", _UUID, primary_key=True),
+    sa.Column("query_id", _UUID),
+    sa.Column("verdict", sa.String(4), nullable=False),
+    sa.Column("reason", sa.String(20)),
+    sa.Column("comment", sa.Text),
+    sa.Column("created_at", _TIME, nullable=False),
+    sa.CheckConstraint("verdict IN ('up', 'down')", name="known_verdict"),
+    sa.Index("idx_feedback_created", "created_at"),
+    sa.Index("idx_feedback_query", "query_id"),
 )
 
 # A dump of the next three tables reveals no key, address or question: only digests, and answers for
 # a day.
-api_keys = Table(
+api_keys = _table(
     "api_keys",
-    metadata,
-    Column("id", String(16), primary_key=True),
-    Column("digest", String(64), nullable=False),
-    Column("label", Text, nullable=False),
-    Column("origins", _JSON, nullable=False, server_default=text("'[]'")),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("revoked_at", DateTime(timezone=True)),
+    sa.Column("id", sa.String(16), primary_key=True),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("origins", _JSON, nullable=False, server_default=sa.text("'[]'")),
+    sa.Column("created_at", _TIME, nullable=False),
+    sa.Column("revoked_at", _TIME),
 )
 
-rate_windows = Table(
+rate_windows = _table(
     "rate_windows",
-    metadata,
-    Column("key", String(64), primary_key=True),
-    Column("hits", LargeBinary, nullable=False),
-    Column("expires_at", Float, nullable=False),
-    Index("idx_rate_windows_expires", "expires_at"),
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("hits", sa.LargeBinary, nullable=False),
+    sa.Column("expires_at", sa.Float, nullable=False),
+    sa.Index("idx_rate_windows_expires", "expires_at"),
 )
 
-kept_replies = Table(
+kept_replies = _table(
     "kept_replies",
-    metadata,
-    Column("key", String(64), primary_key=True),
-    Column("fingerprint", String(64), nullable=False),
-    Column("token", String(32), nullable=False),
-    Column("claimed_at", Float, nullable=False),
-    Column("status", Integer),
-    Column("headers", _JSON),
-    Column("body", LargeBinary),
-    Index("idx_kept_replies_claimed", "claimed_at"),
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("fingerprint", sa.String(64), nullable=False),
+    sa.Column("token", sa.String(32), nullable=False),
+    sa.Column("claimed_at", sa.Float, nullable=False),
+    sa.Column("status", sa.Integer),
+    sa.Column("headers", _JSON),
+    sa.Column("body", sa.LargeBinary),
+    sa.Index("idx_kept_replies_claimed", "claimed_at"),
 )
