@@ -1,4 +1,4 @@
-"""The query log never stands in an answer's way, and never holds what was answered."""
+"""The query log delays no answer and contains none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.book import Book
 from bythebook.conversations.query_log import LoggedRequest, LogQueue
 from bythebook.errors import DatabaseFailed, EmbedderFailed
 from bythebook.interfaces.conversations import LoggedQuery
@@ -18,13 +17,10 @@ from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import (
     FakeEmbedder,
-    MemoryCatalog,
-    MemoryGenerationStore,
     MemoryQueryLog,
-    MemoryThreads,
 )
+from bythebook.testing import fake_book
 from bythebook.types import Answer, Asker, Question
-from tests.samples import read
 
 _QUESTION = Question("At how many degrees does a kettle boil water?")
 
@@ -43,7 +39,7 @@ def _put(queue: LogQueue, count: int = 1, **asker: str) -> None:
         LoggedRequest(_QUESTION, Asker(**asker), mode="standard_rag", log=queue).end(None)
 
 
-async def test_rows_wait_for_a_database_that_comes_back() -> None:
+async def test_rows_are_retried_until_the_database_answers_again() -> None:
     log = FragileLog()
     queue = LogQueue(log)
     _put(queue, 250)
@@ -57,7 +53,7 @@ async def test_rows_wait_for_a_database_that_comes_back() -> None:
     assert (queue.waiting, queue.dropped, len(log.queries)) == (0, 0, 251)
 
 
-async def test_what_does_not_fit_is_dropped_and_counted() -> None:
+async def test_rows_beyond_the_capacity_are_dropped_and_counted() -> None:
     log = FragileLog()
     queue = LogQueue(log, capacity=10)
     _put(queue, 15)
@@ -66,7 +62,7 @@ async def test_what_does_not_fit_is_dropped_and_counted() -> None:
     assert (queue.waiting, queue.dropped, len(log.queries)) == (0, 15, 0)
 
 
-async def test_the_end_writes_what_waits() -> None:
+async def test_close_writes_the_queued_rows() -> None:
     log = MemoryQueryLog()
     queue = LogQueue(log)
     _put(queue, 3)
@@ -83,7 +79,7 @@ async def test_the_end_writes_what_waits() -> None:
         ("not an address", None),
     ],
 )
-async def test_an_address_is_kept_as_its_neighbourhood(address: str, kept: str | None) -> None:
+async def test_only_the_network_of_an_ip_address_is_logged(address: str, kept: str | None) -> None:
     log = MemoryQueryLog()
     queue = LogQueue(log, with_text=False)
     _put(queue, address=address, session="not a uuid")
@@ -101,21 +97,9 @@ class MovingEmbedder(FakeEmbedder):
         return await super().embed(*args, **kwargs)  # type: ignore[arg-type]
 
 
-async def _library(book: Path, log: LogQueue, embedder: FakeEmbedder) -> Book:
-    library = Book(
-        embedder=embedder,
-        shelf=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-        log=log,
-    )
-    await library.ingest(read(book))
-    return library
-
-
-async def test_every_question_that_someone_asks_is_one_row(book_folder: Path) -> None:
+async def test_each_question_of_an_asker_is_logged_as_one_row() -> None:
     log, embedder = MemoryQueryLog(), MovingEmbedder()
-    library = await _library(book_folder, LogQueue(log), embedder)
+    library = await fake_book(log=LogQueue(log), embedder=embedder)
     session = str(uuid.uuid4())
     asker = Asker(session=session, address="203.0.113.77")
     selected = Question("When does it switch off?", selection="It switches itself off at 90.")
@@ -140,13 +124,11 @@ async def test_every_question_that_someone_asks_is_one_row(book_folder: Path) ->
     assert rows[2].best_score == 1.0
 
 
-async def test_no_answer_passage_or_selection_ever_reaches_the_log(
-    book_folder: Path, tmp_path: Path
-) -> None:
+async def test_answers_passages_and_selections_are_never_logged(tmp_path: Path) -> None:
     home = tmp_path / "home"
     engine = open_database(None, home)
     log = LogQueue(SqlQueryLog(engine, deadline_s=60))
-    library = await _library(book_folder, log, FakeEmbedder())
+    library = await fake_book(log=log, embedder=FakeEmbedder())
     asker = Asker(owner="owner-canary", session=str(uuid.uuid4()), address="198.51.100.234")
     reply = await library.reply(_QUESTION, asker=asker)
     selected = Question("Which bird?", selection="The selection-canary is a bird of passage.")
@@ -163,11 +145,9 @@ async def test_no_answer_passage_or_selection_ever_reaches_the_log(
         assert secret.encode() not in stored
 
 
-async def test_a_thread_keeps_the_citations_as_they_were(book_folder: Path, tmp_path: Path) -> None:
-    embedder, shelf, catalog = FakeEmbedder(), MemoryGenerationStore(), MemoryCatalog()
+async def test_citations_of_a_stored_answer_are_read_back_unchanged(tmp_path: Path) -> None:
     threads = SqlThreads(open_database(None, tmp_path / "home"), deadline_s=60)
-    library = Book(embedder=embedder, shelf=shelf, catalog=catalog, threads=threads)
-    await library.ingest(read(book_folder))
+    library = await fake_book(threads=threads)
     name = str(uuid.uuid4())
     question = Question(_QUESTION.text, thread=name)
     reply = await library.reply(question, asker=Asker(owner="key"))

@@ -1,4 +1,4 @@
-"""Follow-ups that stand alone, and questions that need no help to."""
+"""Follow-ups are rewritten; self-contained questions are not."""
 
 from datetime import UTC, datetime
 
@@ -122,7 +122,7 @@ _STANDING = [
 
 
 @pytest.mark.parametrize(("before", "now", "wanted"), _LEANING)
-def test_a_follow_up_borrows_what_it_leans_on(before: str, now: str, wanted: str) -> None:
+def test_a_follow_up_gets_the_topic_it_depends_on(before: str, now: str, wanted: str) -> None:
     asked = rewrite_follow_up(Question(now), _history(before)).text
     borrowed = set(terms_of(asked)) - set(terms_of(now))
     assert borrowed == set(terms_of(wanted))
@@ -130,17 +130,17 @@ def test_a_follow_up_borrows_what_it_leans_on(before: str, now: str, wanted: str
 
 @pytest.mark.parametrize("text", _STANDING)
 @pytest.mark.parametrize("before", ["What is a monad?", "Is a monad like a burrito?"])
-def test_a_question_that_stands_alone_is_left_alone(text: str, before: str) -> None:
+def test_a_self_contained_question_is_unchanged(text: str, before: str) -> None:
     question = Question(text)
     assert rewrite_follow_up(question, _history(before)) == question
 
 
-def test_a_follow_up_says_it_in_words() -> None:
+def test_rewriting_replaces_the_pronoun() -> None:
     asked = rewrite_follow_up(Question("And how do I create one?"), _history("What is a topic?"))
     assert asked.text == "And how do I create the topic?"
 
 
-def test_follow_ups_of_follow_ups_reach_back() -> None:
+def test_chains_of_follow_ups_are_resolved() -> None:
     history = _history("What is a topic?", "And how do I create one?", "Why?")
     asked = rewrite_follow_up(Question("How do I delete it?"), history)
     assert "topic" in asked.text
@@ -151,24 +151,24 @@ def test_follow_ups_of_follow_ups_reach_back() -> None:
     assert "topic" not in other.text
 
 
-def test_what_about_another_thing_takes_the_deed_and_not_the_old_thing() -> None:
+def test_what_about_keeps_the_verb_and_drops_the_old_topic() -> None:
     asked = rewrite_follow_up(
         Question("What about services?"), _history("How do I create a topic?")
     )
     assert asked.text == "What about services? create"
 
 
-def test_where_the_question_named_nothing_the_cited_heading_does() -> None:
+def test_the_cited_heading_is_the_topic_if_the_question_named_none() -> None:
     asked = rewrite_follow_up(Question("How do I use one?"), _history("What else?", cited=True))
     assert "Depth cameras" in asked.text
 
 
-def test_a_selection_is_what_its_question_points_at() -> None:
+def test_a_pronoun_refers_to_the_selection() -> None:
     question = Question("What does this mean?", selection="A kite flies.")
     assert rewrite_follow_up(question, _history("What is a topic?")) == question
 
 
-def test_the_first_question_has_nothing_to_borrow() -> None:
+def test_the_first_question_is_unchanged() -> None:
     question = Question("And what about it?")
     assert rewrite_follow_up(question, ()) == question
 
@@ -198,13 +198,13 @@ def test_a_question_with_nouns_of_its_own_is_unchanged(
 
 
 @given(now=st.text(max_size=60), before=st.lists(st.text(max_size=60), max_size=4))
-def test_any_words_at_all_can_be_asked_after_any_others(now: str, before: list[str]) -> None:
+def test_any_text_can_follow_any_history(now: str, before: list[str]) -> None:
     asked = rewrite_follow_up(Question(now), _history(*before)).text
     borrowed = set(terms_of(asked)) - set(terms_of(now))
     assert borrowed <= {term for text in before for term in terms_of(text)} | set(terms_of("the"))
 
 
-def test_what_leans_on_a_selection_borrows_its_topic() -> None:
+def test_a_question_about_a_selection_gets_its_topic() -> None:
     selection = "A kite flies by lift. The wind pushes it upwards."
     leading = Question("What does this mean?", selection=selection, selection_only=False)
     asked = rewrite_follow_up(leading, _history("What is a kettle?")).text
@@ -212,13 +212,13 @@ def test_what_leans_on_a_selection_borrows_its_topic() -> None:
     assert "kettle" not in asked
 
 
-def test_a_fenced_selection_lends_no_words() -> None:
+def test_a_selection_only_question_is_unchanged() -> None:
     selection_only = Question("What does this mean?", selection="A kite flies by lift.")
     assert rewrite_follow_up(selection_only, ()) == selection_only
 
 
 @pytest.mark.parametrize("huge", ["topic " * 20_000, "x" * 120_000, "it? " * 30_000, "水" * 40_000])
-def test_of_a_huge_question_message_or_selection_only_the_beginning_is_read(huge: str) -> None:
+def test_only_the_beginning_of_very_long_texts_is_used(huge: str) -> None:
     alone = rewrite_follow_up(Question(huge), [])
     assert huge.startswith(alone.text)
     assert estimate_tokens(alone.text) <= QUESTION_TOKENS

@@ -1,4 +1,4 @@
-"""Idle conversations are archived, resumed and deleted when it is time."""
+"""Threads are archived when idle and deleted after their retention period."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _exchange(when: datetime) -> list[Message]:
     return [Message(Role.USER, "Why?", when), Message(Role.ASSISTANT, "So.", when, 0.5)]
 
 
-async def test_an_hour_without_a_message_archives_and_a_message_resumes() -> None:
+async def test_an_idle_thread_is_archived_and_a_message_resumes_it() -> None:
     clock, store = Clock(), MemoryThreads()
     archiver = Archiver(store, MemoryQueryLog(), clock=clock)
     await store.append("a", _exchange(_NOW), owner=None)
@@ -40,7 +40,7 @@ async def test_an_hour_without_a_message_archives_and_a_message_resumes() -> Non
     assert (await archiver.sweep()).threads_archived == 1
 
 
-async def test_a_round_deletes_only_what_the_settings_keep_no_longer() -> None:
+async def test_a_sweep_deletes_only_what_exceeds_the_retention_period() -> None:
     clock, store = Clock(), MemoryThreads()
     await store.append("a", _exchange(_NOW), owner=None)
     clock.now = _NOW + timedelta(days=400)
@@ -50,7 +50,7 @@ async def test_a_round_deletes_only_what_the_settings_keep_no_longer() -> None:
     assert (await archiver.sweep()).threads_purged == 1
 
 
-async def test_of_several_workers_one_does_each_round_and_goes_on_after_a_failure() -> None:
+async def test_one_worker_runs_each_sweep_and_continues_after_a_failure() -> None:
     rounds: list[int] = []
 
     class Store(MemoryThreads):

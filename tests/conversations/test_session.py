@@ -1,28 +1,24 @@
-"""An answer does not fail with the notebook, and nobody reads another's."""
+"""A question's thread is loaded and stored; a failing database does not fail the answer."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import uuid
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bythebook.book import Book
 from bythebook.conversations.session import now, open_conversation
 from bythebook.errors import DatabaseFailed, NotFound
 from bythebook.interfaces.store import Generation
 from bythebook.providers.testing import (
-    FakeEmbedder,
     MemoryCatalog,
-    MemoryGenerationStore,
     MemoryThreads,
 )
 from bythebook.server.contracts.chat import answers as chat
+from bythebook.testing import fake_book
 from bythebook.types import Answer, Asker, Message, Question, Role, Thread
-from tests.samples import read
 
 _TEXT = "At how many degrees does a kettle boil water?"
 
@@ -62,19 +58,10 @@ class HangingCatalog(MemoryCatalog):
         return super().current()
 
 
-async def _library(book: Path, threads: MemoryThreads, **parts: Any) -> Book:
-    known = {"shelf": MemoryGenerationStore(), "catalog": MemoryCatalog(), **parts}
-    library = Book(embedder=FakeEmbedder(), threads=threads, **known)
-    await library.ingest(read(book))
-    return library
-
-
 @pytest.mark.parametrize("broken", [{"read"}, {"append"}, {"read", "append"}])
-async def test_an_answer_that_could_not_be_kept_says_so(
-    book_folder: Path, broken: set[str]
-) -> None:
+async def test_a_reply_reports_that_it_was_not_persisted(broken: set[str]) -> None:
     threads = FragileThreads()
-    library = await _library(book_folder, threads)
+    library = await fake_book(threads=threads)
     question = Question(_TEXT, thread=str(uuid.uuid4()))
     assert (await library.reply(question)).persisted
     threads.broken = frozenset(broken)
@@ -88,9 +75,9 @@ async def test_an_answer_that_could_not_be_kept_says_so(
     assert (await library.reply(question)).persisted
 
 
-async def test_an_open_book_goes_on_while_the_catalog_hangs(book_folder: Path) -> None:
+async def test_an_open_book_answers_while_the_catalog_hangs() -> None:
     catalog = HangingCatalog()
-    library = await _library(book_folder, MemoryThreads(), catalog=catalog, deadline_s=2)
+    library = await fake_book(catalog=catalog, deadline_s=2)
     await library.context()
     catalog.released.clear()
     replies = await asyncio.gather(*(library.reply(Question(_TEXT)) for _ in range(20)))
@@ -98,18 +85,18 @@ async def test_an_open_book_goes_on_while_the_catalog_hangs(book_folder: Path) -
     catalog.released.set()
 
 
-async def test_a_book_that_was_never_open_cannot_be_asked(book_folder: Path) -> None:
+async def test_opening_a_book_fails_while_the_catalog_hangs() -> None:
     catalog = HangingCatalog()
-    library = await _library(book_folder, MemoryThreads(), catalog=catalog, deadline_s=0.001)
+    library = await fake_book(catalog=catalog, deadline_s=0.001)
     catalog.released.clear()
     with pytest.raises(DatabaseFailed, match="in time"):
         await library.reply(Question(_TEXT))
     catalog.released.set()
 
 
-async def test_nobody_talks_in_anothers_thread(book_folder: Path) -> None:
+async def test_another_owners_thread_is_not_found() -> None:
     threads = MemoryThreads()
-    library = await _library(book_folder, threads)
+    library = await fake_book(threads=threads)
     question = Question(_TEXT, thread=str(uuid.uuid4()))
     await library.reply(question, asker=Asker(owner="mine"))
     for stranger in (Asker(owner="yours"), Asker(), None):
@@ -121,9 +108,9 @@ async def test_nobody_talks_in_anothers_thread(book_folder: Path) -> None:
     assert len(thread.messages) == 2
 
 
-async def test_a_follow_up_is_understood_and_kept_as_it_was_asked(book_folder: Path) -> None:
+async def test_a_follow_up_is_resolved_but_stored_as_asked() -> None:
     threads = MemoryThreads()
-    library = await _library(book_folder, threads)
+    library = await fake_book(threads=threads)
     name = str(uuid.uuid4())
     await library.reply(Question("What is a kettle?", thread=name))
     reply = await library.reply(Question("How does it switch itself off?", thread=name))
@@ -133,9 +120,9 @@ async def test_a_follow_up_is_understood_and_kept_as_it_was_asked(book_folder: P
     assert thread.messages[2].content == "How does it switch itself off?"
 
 
-async def test_a_thread_gets_a_summary_with_the_fifth_exchange(book_folder: Path) -> None:
+async def test_a_thread_gets_a_summary_with_the_fifth_exchange() -> None:
     threads = MemoryThreads()
-    library = await _library(book_folder, threads)
+    library = await fake_book(threads=threads)
     thread_id = str(uuid.uuid4())
     for count in range(1, 6):
         await library.reply(Question("What is a kettle?", thread=thread_id))
@@ -144,7 +131,7 @@ async def test_a_thread_gets_a_summary_with_the_fifth_exchange(book_folder: Path
         assert (thread.topic_summary is not None) is (count == 5)
 
 
-async def test_a_question_that_is_asked_again_is_no_history_of_itself() -> None:
+async def test_a_repeated_request_is_not_part_of_its_own_history() -> None:
     """Else what it follows on from would be its own first answer."""
     threads, name = MemoryThreads(), str(uuid.uuid4())
     for text, request in ((_TEXT, None), ("And then?", "one")):
@@ -160,9 +147,9 @@ async def test_a_question_that_is_asked_again_is_no_history_of_itself() -> None:
     assert other.history == thread.messages
 
 
-async def test_each_message_has_its_own_time_and_the_disclaimer_is_kept(book_folder: Path) -> None:
+async def test_messages_are_stored_with_their_times_and_the_disclaimer() -> None:
     threads = MemoryThreads()
-    library = await _library(book_folder, threads)
+    library = await fake_book(threads=threads)
     weak = Question("Is a kettle a good present?", min_score=0.0, top_k=1, thread=str(uuid.uuid4()))
     before = now()
     reply = await library.reply(weak)

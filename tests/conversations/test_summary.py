@@ -1,4 +1,4 @@
-"""What a conversation is about, in a line."""
+"""Summaries of conversations."""
 
 from datetime import UTC, datetime
 
@@ -24,7 +24,7 @@ def _talk(*exchanges: tuple[str, str | None]) -> list[Message]:
     return [message for exchange in exchanges for message in _exchange(*exchange)]
 
 
-def test_where_most_answers_stood_comes_first_then_what_else_was_asked() -> None:
+def test_cited_headings_come_before_terms_of_the_questions() -> None:
     talk = _talk(
         ("What is a kettle?", "Kettles"),
         ("How does a kite fly?", "Kites"),
@@ -35,13 +35,13 @@ def test_where_most_answers_stood_comes_first_then_what_else_was_asked() -> None
     assert summarise(talk) == "Kites; Kettles; chess; fly; need; wind; won"
 
 
-def test_four_exchanges_have_none() -> None:
+def test_a_short_conversation_has_no_summary() -> None:
     assert summarise(_talk(*[("What is a kite?", "Kites")] * 4)) is None
     assert summarise(_talk(*[("Why?", None)] * 5)) is None
 
 
 @given(st.lists(st.tuples(st.text(max_size=300), st.none() | st.text(max_size=300)), max_size=9))
-def test_it_is_short_and_always_the_same(exchanges: list[tuple[str, str | None]]) -> None:
+def test_a_summary_is_short_and_deterministic(exchanges: list[tuple[str, str | None]]) -> None:
     summary = summarise(_talk(*exchanges))
     assert summary is None or 0 < len(summary) <= 200
     assert summary == summarise(_talk(*exchanges))

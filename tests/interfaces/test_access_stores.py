@@ -1,4 +1,4 @@
-"""What every store of the door promises: keys, counters and kept replies."""
+"""Conformance suites of KeyStore, RateCounter and ReplyStore."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _key(key_id: str, *origins: str) -> ApiKey:
     return ApiKey(key_id, "0" * 64, "for tests", datetime.now(UTC), origins)
 
 
-async def test_keys_come_back_as_they_were_added(keys: KeyStore) -> None:
+async def test_keys_are_read_back_unchanged(keys: KeyStore) -> None:
     added = [_key("a" * 16), _key("b" * 16, "https://book.example", "http://localhost:3000")]
     for key in added:
         await keys.add(key)
@@ -102,7 +102,7 @@ async def test_a_key_is_revoked_once(keys: KeyStore) -> None:
     assert not await keys.revoke("b" * 16, first)
 
 
-async def test_exactly_the_limit_of_a_thousand_at_once(counter: RateCounter) -> None:
+async def test_exactly_the_limit_is_allowed_of_concurrent_requests(counter: RateCounter) -> None:
     name = uuid.uuid4().hex
     taken = [counter.take(name, limit=100, seconds=60) for _ in range(1000)]
     counts = await asyncio.gather(*taken)
@@ -111,13 +111,13 @@ async def test_exactly_the_limit_of_a_thousand_at_once(counter: RateCounter) -> 
     assert all(0 < count.reset_s <= 60 for count in counts if not count.allowed)
 
 
-async def test_counts_are_told_apart_by_name(counter: RateCounter) -> None:
+async def test_keys_are_counted_separately(counter: RateCounter) -> None:
     for name in ("one", "other"):
         assert (await counter.take(name, limit=1, seconds=60)).allowed
         assert not (await counter.take(name, limit=1, seconds=60)).allowed
 
 
-async def test_a_window_moves_and_lets_no_double_over_its_edge(counter: RateCounter) -> None:
+async def test_the_window_moves_and_allows_no_double_burst(counter: RateCounter) -> None:
     """Whenever it is asked, no more than the limit within any second."""
     allowed: list[tuple[float, float]] = []  # before and after it was counted
     while len(allowed) < 11:
@@ -129,7 +129,7 @@ async def test_a_window_moves_and_lets_no_double_over_its_edge(counter: RateCoun
         assert sixth - first > 0.95, "six within a second"
 
 
-async def test_sql_forgets_windows_that_are_over(tmp_path: Path, clock: Clock) -> None:
+async def test_sql_deletes_expired_windows(tmp_path: Path, clock: Clock) -> None:
     engine = open_access_database(None, tmp_path)
     counter = SqlCounter(engine, clock=clock, deadline_s=60)
     for n in range(5):
@@ -146,7 +146,7 @@ async def test_the_first_claim_is_the_only_one(replies: ReplyStore) -> None:
     assert sorted(claim.state for claim in claims) == ["mine"] + ["running"] * 49
 
 
-async def test_what_is_kept_is_given_again(replies: ReplyStore, clock: Clock) -> None:
+async def test_a_kept_reply_is_returned_again(replies: ReplyStore, clock: Clock) -> None:
     mine = await replies.claim("k", "f")
     await replies.keep("k", mine.token, _REPLY)
     clock.now += KEPT_S - 1
@@ -157,15 +157,13 @@ async def test_what_is_kept_is_given_again(replies: ReplyStore, clock: Clock) ->
     assert (await replies.claim("k", "f")).state is ClaimState.MINE
 
 
-async def test_what_is_released_may_be_tried_again(replies: ReplyStore) -> None:
+async def test_a_released_key_can_be_claimed_again(replies: ReplyStore) -> None:
     mine = await replies.claim("k", "f")
     await replies.release("k", mine.token)
     assert (await replies.claim("k", "f")).state is ClaimState.MINE
 
 
-async def test_a_claim_holds_as_long_as_its_holder_says_so(
-    replies: ReplyStore, clock: Clock
-) -> None:
+async def test_a_claim_holds_while_it_is_renewed(replies: ReplyStore, clock: Clock) -> None:
     mine = await replies.claim("k", "f")
     for _ in range(3):
         clock.now += ABANDONED_S - 1
@@ -176,9 +174,7 @@ async def test_a_claim_holds_as_long_as_its_holder_says_so(
     assert (await replies.claim("k", "f")).reply == _REPLY
 
 
-async def test_a_claim_whose_holder_died_is_free_after_a_while(
-    replies: ReplyStore, clock: Clock
-) -> None:
+async def test_an_abandoned_claim_expires(replies: ReplyStore, clock: Clock) -> None:
     dead = await replies.claim("k", "f")
     clock.now += ABANDONED_S - 1
     assert (await replies.claim("k", "f")).state is ClaimState.RUNNING

@@ -1,4 +1,4 @@
-"""The conformance suite of the Catalog port, on every provider."""
+"""Conformance suite of Catalog."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,14 +75,14 @@ def test_vectors_are_kept_per_embedder(catalog: Catalog) -> None:
     assert np.array_equal(found["k2"].unit_vectors, _vectors("k2").unit_vectors)
 
 
-def test_many_vectors_are_found_at_once(catalog: Catalog) -> None:
+def test_many_vectors_are_read_at_once(catalog: Catalog) -> None:
     keys = [f"{n:064x}" for n in range(1200)]
     catalog.add_vectors("one", [_vectors(key) for key in keys])
     assert len(catalog.vectors("one", keys)) == 1200
 
 
 @pytest.mark.real
-def test_a_second_ingest_from_another_machine_is_told_so(
+def test_a_second_ingest_from_another_machine_is_rejected(
     postgres: Postgres, tmp_path: Path
 ) -> None:
     url = postgres.new_database()
@@ -96,7 +96,7 @@ def test_a_second_ingest_from_another_machine_is_told_so(
         engine.dispose()
 
 
-def test_a_second_ingest_is_told_so(tmp_path: Path) -> None:
+def test_a_second_ingest_is_rejected(tmp_path: Path) -> None:
     engine = open_database(None, tmp_path)
     first, second = SqlCatalog(engine, tmp_path), SqlCatalog(engine, tmp_path)
     with first.ingesting(), pytest.raises(IngestRunning, match="Wait"), second.ingesting():

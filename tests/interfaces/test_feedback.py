@@ -1,4 +1,4 @@
-"""The conformance suite of the FeedbackStore port, on every provider."""
+"""Conformance suite of FeedbackStore."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await store.close()
 
 
-async def test_what_was_given_is_read_back_the_last_first(store: FeedbackStore) -> None:
+async def test_feedback_is_read_back_newest_first(store: FeedbackStore) -> None:
     given = [_feedback(day) for day in range(4)]
     for one in given:
         await store.add(one)
@@ -41,7 +41,7 @@ async def test_what_was_given_is_read_back_the_last_first(store: FeedbackStore) 
     assert await store.recent(since=_NOW, limit=2) == [given[3], given[2]]
 
 
-async def test_a_reader_may_change_his_mind(store: FeedbackStore) -> None:
+async def test_feedback_with_the_same_id_is_replaced(store: FeedbackStore) -> None:
     first = _feedback()
     second = replace(first, verdict="up", reason=None, text=None, given_at=_NOW)
     await store.add(first)
@@ -49,7 +49,7 @@ async def test_a_reader_may_change_his_mind(store: FeedbackStore) -> None:
     assert await store.recent(since=_NOW, limit=9) == [second]
 
 
-async def test_what_is_old_goes_batch_by_batch(store: FeedbackStore) -> None:
+async def test_old_feedback_is_purged_in_batches(store: FeedbackStore) -> None:
     for day in range(5):
         await store.add(_feedback(day))
     before = _NOW + timedelta(days=3)

@@ -1,4 +1,4 @@
-"""The conformance suite of the QueryLog port, on every provider."""
+"""Conformance suite of QueryLog."""
 
 import sqlite3
 import uuid
@@ -48,14 +48,14 @@ async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Q
     await log.close()
 
 
-async def test_old_questions_go_batch_by_batch_and_new_ones_stay(log: QueryLog) -> None:
+async def test_old_queries_are_purged_in_batches(log: QueryLog) -> None:
     await log.record([_query(number) for number in range(5)])
     before = _NOW + timedelta(days=3)
     assert [await log.purge(before=before, limit=2) for _ in range(3)] == [2, 1, 0]
     assert await log.purge(before=_NOW + timedelta(days=9), limit=9) == 2
 
 
-async def test_what_is_written_twice_is_there_once(log: QueryLog) -> None:
+async def test_a_query_recorded_twice_is_stored_once(log: QueryLog) -> None:
     batch = [_query(), _query(session=None)]
     await log.record(batch)
     await log.record([*batch, _query()])
@@ -84,7 +84,7 @@ async def test_a_tally_counts_days_scores_times_and_reasons(log: QueryLog) -> No
     assert await log.tally(since=_NOW + timedelta(days=9)) == Tally()
 
 
-async def test_a_day_ends_at_midnight_utc_wherever_the_asker_is(log: QueryLog) -> None:
+async def test_days_are_counted_in_utc(log: QueryLog) -> None:
     tokyo = timezone(timedelta(hours=9))
     asked = datetime(2026, 1, 2, 8, 30, tzinfo=tokyo)  # still the first of January, UTC
     await log.record([replace(_query(0), asked_at=asked)])
@@ -92,7 +92,7 @@ async def test_a_day_ends_at_midnight_utc_wherever_the_asker_is(log: QueryLog) -
     assert [day.day for day in tally.days] == [date(2026, 1, 1)]
 
 
-async def test_unanswered_questions_come_with_the_commonest_first(log: QueryLog) -> None:
+async def test_unanswered_questions_are_sorted_by_frequency(log: QueryLog) -> None:
     refused = replace(_query(0), status="refused", refusal="empty_retrieval", best_score=None)
     unsure = replace(_query(1), text="Unsure?", best_score=0.55)
 
@@ -125,7 +125,7 @@ async def test_unanswered_questions_come_with_the_commonest_first(log: QueryLog)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
-async def test_sessions_count_their_questions_and_go_with_them(
+async def test_sessions_count_their_queries_and_are_purged_with_them(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     engine = open_database(address(kind, tmp_path, request), tmp_path)

@@ -1,4 +1,4 @@
-"""The conformance suite of Shelf and PassageStore, on every provider."""
+"""Conformance suite of GenerationStore and PassageStore."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -61,7 +61,7 @@ async def _ask(text: str) -> np.ndarray:
     return (await _EMBEDDER.embed([text], role="query"))[0]
 
 
-async def test_a_published_generation_gives_back_what_went_in(shelf: GenerationStore) -> None:
+async def test_a_published_generation_returns_its_entries(shelf: GenerationStore) -> None:
     entries = await _entries(_PASSAGES)
     assert await shelf.publish(ONE, entries) == 3
     store = await shelf.open(ONE)
@@ -73,7 +73,7 @@ async def test_a_published_generation_gives_back_what_went_in(shelf: GenerationS
         assert after.terms == pytest.approx(dict(before.terms))
 
 
-async def test_a_book_whose_vectors_are_pending_is_found_by_its_words(
+async def test_a_book_without_vectors_is_searched_by_keywords(
     shelf: GenerationStore,
 ) -> None:
     nothing = np.zeros((0, 0), dtype=np.float32)
@@ -93,14 +93,14 @@ async def test_a_book_whose_vectors_are_pending_is_found_by_its_words(
     assert entry.passage == _PASSAGES[1]
 
 
-async def test_fetch_keeps_the_order_and_leaves_unknown_ids_out(shelf: GenerationStore) -> None:
+async def test_fetch_keeps_the_order_and_skips_unknown_ids(shelf: GenerationStore) -> None:
     await shelf.publish(ONE, await _entries(_PASSAGES))
     store = await shelf.open(ONE)
     wanted = [_PASSAGES[2].id, "0" * 64, _PASSAGES[0].id]
     assert [e.passage.id for e in await store.fetch(wanted)] == [wanted[0], wanted[2]]
 
 
-async def test_a_candidate_comes_with_everything_it_is_weighed_by(shelf: GenerationStore) -> None:
+async def test_a_candidate_has_all_values_used_for_ranking(shelf: GenerationStore) -> None:
     entries = await _entries(_PASSAGES)
     await shelf.publish(ONE, entries)
     vector = await _ask("kettle water whistles")
@@ -116,7 +116,7 @@ async def test_a_candidate_comes_with_everything_it_is_weighed_by(shelf: Generat
         assert one.terms == pytest.approx(dict(exact.terms))
 
 
-async def test_what_is_best_in_any_way_is_found(shelf: GenerationStore) -> None:
+async def test_the_best_of_each_ranking_is_found(shelf: GenerationStore) -> None:
     # Three passages of which each is the best in one way only, and one that is best in none.
     near = await _ask("kite")
     far = await _ask("stove")
@@ -136,7 +136,7 @@ async def test_what_is_best_in_any_way_is_found(shelf: GenerationStore) -> None:
     )
 
 
-async def test_matching_orders_by_bm25_and_knows_rare_words(shelf: GenerationStore) -> None:
+async def test_keyword_search_ranks_by_bm25_with_idf(shelf: GenerationStore) -> None:
     """Where meaning finds the same one, the second is what the words found."""
     passages = [passage(text, section=text) for text in ("wind kite", "wind", "wind wind", "oak")]
     vector, far = await _ask("oak"), await _ask("stove")
@@ -167,7 +167,7 @@ async def test_matching_orders_by_bm25_and_knows_rare_words(shelf: GenerationSto
         ({"language": "ur"}, 0),
     ],
 )
-async def test_filters_hold_for_every_search(
+async def test_filters_apply_to_every_search(
     shelf: GenerationStore, filters: dict[str, str | int | bool], expected: int
 ) -> None:
     await shelf.publish(ONE, await _entries(_PASSAGES))
@@ -198,7 +198,7 @@ async def test_several_readers_open_one_generation(shelf: GenerationStore) -> No
 
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf])
-async def test_a_vector_that_is_not_finite_is_refused(
+async def test_a_vector_that_is_not_finite_is_rejected(
     shelf: GenerationStore, poison: float
 ) -> None:
     entry = (await _entries(_PASSAGES[:1]))[0]
@@ -210,7 +210,7 @@ async def test_a_vector_that_is_not_finite_is_refused(
         await shelf.open(ONE)
 
 
-async def test_a_vector_of_another_dimension_is_refused(shelf: GenerationStore) -> None:
+async def test_a_vector_of_another_dimension_is_rejected(shelf: GenerationStore) -> None:
     entry = (await _entries(_PASSAGES[:1]))[0]
     with pytest.raises(StoreFailed):
         await shelf.publish(ONE, [replace(entry, vector=entry.vector[:10])])

@@ -64,7 +64,7 @@ async def test_the_first_message_creates_the_thread(threads: Threads) -> None:
     assert (thread.created_at, thread.owner, thread.archived_at) == (_NOW, _MINE, None)
 
 
-async def test_messages_keep_their_order_and_threads_do_not_mix(threads: Threads) -> None:
+async def test_messages_keep_their_order_and_their_thread(threads: Threads) -> None:
     one, other = _new(), _new()
     for number in range(3):
         await threads.append(one, _exchange(number), owner=None)
@@ -75,7 +75,7 @@ async def test_messages_keep_their_order_and_threads_do_not_mix(threads: Threads
     assert thread.updated_at == _NOW + timedelta(minutes=2)
 
 
-async def test_a_deleted_thread_is_gone_and_its_id_is_free(threads: Threads) -> None:
+async def test_the_id_of_a_deleted_thread_can_be_used_again(threads: Threads) -> None:
     name = _new()
     await threads.append(name, _exchange(0), owner=_MINE)
     assert await threads.delete(name, owner=_MINE)
@@ -86,7 +86,7 @@ async def test_a_deleted_thread_is_gone_and_its_id_is_free(threads: Threads) -> 
 
 
 @pytest.mark.parametrize("stranger", [_YOURS, None])
-async def test_another_owners_thread_is_not_there(threads: Threads, stranger: str | None) -> None:
+async def test_another_owners_thread_is_not_found(threads: Threads, stranger: str | None) -> None:
     name = _new()
     await threads.append(name, _exchange(0), owner=_MINE)
     with pytest.raises(NotFound, match="no such thread"):
@@ -100,7 +100,7 @@ async def test_another_owners_thread_is_not_there(threads: Threads, stranger: st
     assert thread.messages == tuple(_exchange(0))
 
 
-async def test_a_thread_without_an_owner_is_no_ones_with_a_key(threads: Threads) -> None:
+async def test_a_thread_without_an_owner_is_not_found_by_an_owner(threads: Threads) -> None:
     name = _new()
     await threads.append(name, _exchange(0), owner=None)
     with pytest.raises(NotFound):
@@ -109,7 +109,7 @@ async def test_a_thread_without_an_owner_is_no_ones_with_a_key(threads: Threads)
     assert await threads.read(name, owner=None) is not None
 
 
-async def test_the_operator_sees_everyones(threads: Threads) -> None:
+async def test_the_operator_sees_the_threads_of_all_owners(threads: Threads) -> None:
     names = {_MINE: _new(), _YOURS: _new(), None: _new()}
     for owner, name in names.items():
         await threads.append(name, _exchange(0), owner=owner)
@@ -118,7 +118,7 @@ async def test_the_operator_sees_everyones(threads: Threads) -> None:
     assert await threads.delete(names[_MINE], owner=ANYONE)
 
 
-async def test_a_list_shows_the_newest_first_page_by_page(threads: Threads) -> None:
+async def test_threads_are_listed_in_pages_newest_first(threads: Threads) -> None:
     names = [_new() for _ in range(5)]
     for number, name in enumerate(names):
         await threads.append(name, _exchange(number), owner=_MINE)
@@ -133,7 +133,7 @@ async def test_a_list_shows_the_newest_first_page_by_page(threads: Threads) -> N
     assert listed[0].updated_at == _NOW + timedelta(minutes=9)
 
 
-async def test_fifty_messages_are_shown_and_all_are_kept(threads: Threads) -> None:
+async def test_fifty_messages_are_read_and_all_are_kept(threads: Threads) -> None:
     name = _new()
     for number in range(30):
         await threads.append(name, _exchange(number), owner=None)
@@ -148,7 +148,7 @@ async def test_fifty_messages_are_shown_and_all_are_kept(threads: Threads) -> No
     assert thread.messages == whole.messages[10:]
 
 
-async def test_roles_take_turns(threads: Threads) -> None:
+async def test_roles_must_alternate(threads: Threads) -> None:
     name = _new()
     user, assistant = _exchange(0)
     for wrong in ([assistant], [user, user], [user, assistant, assistant]):
@@ -161,7 +161,7 @@ async def test_roles_take_turns(threads: Threads) -> None:
     await threads.append(name, [assistant], owner=None)
 
 
-async def test_no_time_runs_backwards(threads: Threads) -> None:
+async def test_timestamps_never_decrease(threads: Threads) -> None:
     name = _new()
     await threads.append(name, _exchange(5), owner=None)
     thread = await threads.append(name, _exchange(2), owner=None)
@@ -187,7 +187,7 @@ async def test_the_callers_summary_of_the_live_messages_is_stored(threads: Threa
     assert forget.topic_summary is None
 
 
-async def test_two_clients_at_once_lose_and_mix_nothing(threads: Threads) -> None:
+async def test_concurrent_appends_keep_exchanges_together(threads: Threads) -> None:
     name = _new()
 
     async def client(letter: str) -> None:
@@ -214,7 +214,7 @@ def _asked(number: int, request: str, words: str = "") -> list[Message]:
     return [replace(user, request=request), told]
 
 
-async def test_a_repeated_request_takes_the_place_of_what_it_brought(threads: Threads) -> None:
+async def test_a_repeated_request_replaces_its_earlier_messages(threads: Threads) -> None:
     name = _new()
     await threads.append(name, _exchange(0), owner=None)
     await threads.append(name, _asked(1, "one", "first"), owner=None)
@@ -227,7 +227,7 @@ async def test_a_repeated_request_takes_the_place_of_what_it_brought(threads: Th
     assert len(last.messages) == 6
 
 
-async def test_a_request_is_known_again_however_long_the_thread_has_become(
+async def test_a_repeated_request_is_recognised_beyond_the_live_messages(
     threads: Threads,
 ) -> None:
     name = _new()
@@ -241,14 +241,14 @@ async def test_a_request_is_known_again_however_long_the_thread_has_become(
     assert whole.messages[2:] == tuple(m for n in range(1, 28) for m in _exchange(n))
 
 
-async def test_a_request_is_one_threads_own(threads: Threads) -> None:
+async def test_requests_of_different_threads_are_independent(threads: Threads) -> None:
     names = [_new(), _new()]
     for name in names:
         await threads.append(name, _asked(0, "one"), owner=None)
     assert [one.messages for one in await threads.list(owner=None)] == [2, 2]
 
 
-async def test_a_request_that_comes_twice_at_once_is_kept_once(threads: Threads) -> None:
+async def test_a_concurrent_repeated_request_is_stored_once(threads: Threads) -> None:
     name = _new()
     await asyncio.gather(*(threads.append(name, _asked(0, "one"), owner=None) for _ in range(8)))
     thread = await threads.read(name, owner=None, whole=True)
@@ -256,7 +256,7 @@ async def test_a_request_that_comes_twice_at_once_is_kept_once(threads: Threads)
     assert thread.messages == tuple(_asked(0, "one"))
 
 
-async def test_two_clients_may_begin_the_same_thread(threads: Threads) -> None:
+async def test_two_clients_can_create_the_same_thread(threads: Threads) -> None:
     names = [_new() for _ in range(10)]
     both = [threads.append(name, _exchange(0), owner=None) for name in names for _ in "ab"]
     await asyncio.gather(*both)
@@ -283,7 +283,7 @@ async def test_an_idle_thread_is_archived_and_the_next_message_resumes_it(thread
     assert resumed.messages == (*_exchange(0), *_exchange(80))
 
 
-async def test_archiving_goes_batch_by_batch_or_one_by_name(threads: Threads) -> None:
+async def test_threads_are_archived_in_batches_or_by_id(threads: Threads) -> None:
     names = [_new() for _ in range(5)]
     for name in names:
         await threads.append(name, _exchange(0), owner=None)
@@ -292,7 +292,7 @@ async def test_archiving_goes_batch_by_batch_or_one_by_name(threads: Threads) ->
     assert [await threads.archive(**when, limit=2) for _ in range(3)] == [2, 2, 0]
 
 
-async def test_a_purge_deletes_what_is_old(threads: Threads) -> None:
+async def test_a_purge_deletes_old_threads(threads: Threads) -> None:
     names = [_new() for _ in range(5)]
     for number, name in enumerate(names):
         await threads.append(name, _exchange(number), owner=None)
@@ -301,7 +301,7 @@ async def test_a_purge_deletes_what_is_old(threads: Threads) -> None:
     assert [one.id for one in await threads.list(owner=None)] == names[:2:-1]
 
 
-async def test_a_chore_is_claimed_by_one_once_in_a_while(threads: Threads) -> None:
+async def test_a_chore_is_claimed_once_per_interval(threads: Threads) -> None:
     every = timedelta(minutes=1)
 
     async def claims(moment: datetime) -> list[bool]:

@@ -1,4 +1,4 @@
-"""What was fetched of a generation is at hand, as long as it is among the latest."""
+"""Recently fetched passages are cached."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ async def _names(store: CachedStore, *passage_ids: str) -> list[str]:
     return [entry.passage.id for entry in await store.fetch(passage_ids)]
 
 
-async def test_only_what_is_not_at_hand_is_fetched(far: Far) -> None:
+async def test_only_uncached_passages_are_fetched(far: Far) -> None:
     store = CachedStore(far, most=4)
     assert await _names(store, B, A) == [B, A]
     assert await _names(store, A, C, B) == [A, C, B]
@@ -48,7 +48,7 @@ async def test_only_what_is_not_at_hand_is_fetched(far: Far) -> None:
     assert far.asked == [[B, A], [C]]
 
 
-async def test_what_was_asked_for_longest_ago_makes_room(far: Far) -> None:
+async def test_the_least_recently_used_passage_is_evicted(far: Far) -> None:
     store = CachedStore(far, most=2)
     for wanted in ([A, B], [A], [C], [A, C]):
         assert await _names(store, *wanted) == wanted
@@ -57,19 +57,19 @@ async def test_what_was_asked_for_longest_ago_makes_room(far: Far) -> None:
     assert far.asked[-1] == [B]
 
 
-async def test_more_than_it_remembers_can_be_fetched_at_once(far: Far) -> None:
+async def test_more_passages_than_the_capacity_can_be_fetched(far: Far) -> None:
     store = CachedStore(far, most=1)
     assert await _names(store, A, B, C, D, A) == [A, B, C, D, A]
 
 
-async def test_what_there_is_not_is_asked_for_again(far: Far) -> None:
+async def test_missing_passages_are_not_cached(far: Far) -> None:
     store = CachedStore(far, most=4)
     assert await _names(store, "nobody", A) == [A]
     assert await _names(store, A, "nobody") == [A]
     assert far.asked == [["nobody", A], ["nobody"]]
 
 
-async def test_a_store_that_is_away_fails_what_is_not_at_hand(far: Far) -> None:
+async def test_an_unavailable_store_fails_only_for_uncached_passages(far: Far) -> None:
     store = CachedStore(far, most=4)
     await store.fetch([A])
     far.is_away = True

@@ -1,4 +1,4 @@
-"""A sealed folder holds what it held, whatever else lies in it for a moment."""
+"""Checksums detect every change of a folder's files."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_is_sealed_as_long_as_nothing_changes(folder: Path) -> None:
+def test_an_unchanged_folder_is_valid(folder: Path) -> None:
     assert is_sealed(folder)
 
 
-def test_what_a_second_reader_writes_meanwhile_does_not_count(folder: Path) -> None:
+def test_files_that_the_engine_writes_later_are_ignored(folder: Path) -> None:
     (folder / ".tmpA1b2").write_bytes(b"half a configuration")
     (folder / "segments" / "segment.json").write_text("{}")
     assert is_sealed(folder)
@@ -41,11 +41,11 @@ def flip(file: Path) -> None:
     ids=["flipped", "gone", "empty", "short"],
 )
 @pytest.mark.parametrize("name", ["rows", "segments/vectors", "seal.json"])
-def test_damage_breaks_the_seal(folder: Path, name: str, damage: Callable[[Path], None]) -> None:
+def test_damage_is_detected(folder: Path, name: str, damage: Callable[[Path], None]) -> None:
     damage(folder / name)
     assert not is_sealed(folder)
 
 
-def test_a_seal_on_nothing_is_none(folder: Path) -> None:
+def test_an_empty_checksum_file_is_invalid(folder: Path) -> None:
     (folder / "seal.json").write_text("{}")
     assert not is_sealed(folder)

@@ -1,4 +1,4 @@
-"""Work that takes too long costs its caller the deadline, and others nothing."""
+"""Work that exceeds the deadline fails for its caller only."""
 
 import asyncio
 import gc
@@ -11,7 +11,7 @@ from bythebook.errors import DatabaseFailed, NotFound
 from bythebook.providers.sql.executor import Abandoned, DeadlineExecutor
 
 
-async def test_work_in_time_brings_its_result_or_its_error() -> None:
+async def test_work_within_the_deadline_returns_or_raises() -> None:
     executor = DeadlineExecutor(deadline_s=60)
 
     def fail() -> None:
@@ -24,7 +24,7 @@ async def test_work_in_time_brings_its_result_or_its_error() -> None:
     assert await executor.do(lambda: 43) == 43
 
 
-async def test_while_the_database_hangs_nobody_waits_behind_another() -> None:
+async def test_calls_fail_fast_while_the_database_hangs() -> None:
     executor, released = DeadlineExecutor(4, deadline_s=0.05), threading.Event()
     late = [executor.do(released.wait) for _ in range(20)]
     outcomes = await asyncio.gather(*late, return_exceptions=True)
@@ -45,7 +45,7 @@ async def _until_back(executor: DeadlineExecutor) -> None:
     pytest.fail("the hands did not come back")
 
 
-async def test_who_stands_in_line_waits_as_long_as_the_line_moves() -> None:
+async def test_queued_work_waits_while_other_work_completes() -> None:
     executor = DeadlineExecutor(1, deadline_s=1.5)
     done: list[float] = []
 
@@ -58,7 +58,7 @@ async def test_who_stands_in_line_waits_as_long_as_the_line_moves() -> None:
     assert done[-1] - done[0] > 1.5  # longer than the deadline of each
 
 
-async def test_work_that_nobody_waits_for_is_not_committed() -> None:
+async def test_abandoned_work_is_not_committed() -> None:
     executor, released = DeadlineExecutor(deadline_s=0.05), threading.Event()
     outcome: list[str] = []
     ended = threading.Event()
@@ -79,7 +79,7 @@ async def test_work_that_nobody_waits_for_is_not_committed() -> None:
     assert outcome == ["rolled back"]
 
 
-async def test_a_failure_that_nobody_waits_for_any_more_is_no_alarm() -> None:
+async def test_the_failure_of_cancelled_work_is_not_reported() -> None:
     told: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
     executor, begun, go = DeadlineExecutor(1, deadline_s=60), threading.Event(), threading.Event()

@@ -117,7 +117,7 @@ def _library(node: Node, preset: str, name: str, *, dimension: int, **more: Any)
     ("preset", "dimension"),
     [("query", 1024), ("ask", 1024), ("envelope", 1024), ("plain", 768), ("chat", 1536)],
 )
-async def test_a_collection_in_each_layout_is_asked(
+async def test_collections_in_each_layout_are_searched(
     preset: str, dimension: int, qdrant_server: list[Node]
 ) -> None:
     (node,) = qdrant_server
@@ -137,7 +137,7 @@ async def test_a_collection_in_each_layout_is_asked(
         assert set((await library.health()).values()) == {"ok"}
 
 
-async def test_its_own_fields_are_filtered_by_our_names(qdrant_server: list[Node]) -> None:
+async def test_filters_use_the_configured_field_names(qdrant_server: list[Node]) -> None:
     (node,) = qdrant_server
     async with _collection(node, "ask", dimension=64) as name:
         library = _library(node, "ask", name, dimension=64)
@@ -149,7 +149,7 @@ async def test_its_own_fields_are_filtered_by_our_names(qdrant_server: list[Node
         assert [hit.passage.metadata.week for hit in found.hits] == [2]
 
 
-async def test_a_vector_with_a_name_is_found(qdrant_server: list[Node]) -> None:
+async def test_a_named_vector_is_used(qdrant_server: list[Node]) -> None:
     (node,) = qdrant_server
     async with _collection(node, "chat", dimension=64, vector="dense") as name:
         for more in ({}, {"vector": "dense"}):
@@ -160,7 +160,7 @@ async def test_a_vector_with_a_name_is_found(qdrant_server: list[Node]) -> None:
             await _library(node, "chat", name, dimension=64, vector="other").context()
 
 
-async def test_what_does_not_fit_is_named_with_its_cure(qdrant_server: list[Node]) -> None:
+async def test_an_unsuitable_collection_is_reported_with_a_hint(qdrant_server: list[Node]) -> None:
     (node,) = qdrant_server
     async with _collection(node, "chat", dimension=64) as name:
         with pytest.raises(EmbedderMismatch, match=r"dimension 64.*makes 32"):
@@ -171,7 +171,9 @@ async def test_what_does_not_fit_is_named_with_its_cure(qdrant_server: list[Node
             await _library(node, "chat", "nowhere", dimension=64).context()
 
 
-async def test_it_is_never_written(qdrant_server: list[Node], book_folder: Path) -> None:
+async def test_a_foreign_collection_is_never_written(
+    qdrant_server: list[Node], book_folder: Path
+) -> None:
     (node,) = qdrant_server
     async with _collection(node, "chat", dimension=64) as name:
         library = _library(node, "chat", name, dimension=64)
@@ -179,7 +181,9 @@ async def test_it_is_never_written(qdrant_server: list[Node], book_folder: Path)
             await library.ingest(read(book_folder))
 
 
-async def test_settings_open_it(tmp_path: Path, qdrant_server: list[Node]) -> None:
+async def test_settings_open_a_foreign_collection(
+    tmp_path: Path, qdrant_server: list[Node]
+) -> None:
     (node,) = qdrant_server
     async with _collection(node, "chat", dimension=384) as name:
         collection = {"name": name, "existing": True}

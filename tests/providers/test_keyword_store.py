@@ -1,4 +1,4 @@
-"""The store that stands in for an index: it finds by words what any other finds by words."""
+"""The in-memory keyword store, which replaces an index that is down."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ def _passages(texts: list[str]) -> list[Passage]:
 
 
 @given(st.lists(_TEXTS, min_size=1, max_size=8), _TEXTS)
-async def test_it_finds_what_counting_everything_finds(texts: list[str], question: str) -> None:
+async def test_search_equals_an_exhaustive_search(texts: list[str], question: str) -> None:
     passages = _passages(texts)
     vocabulary = Vocabulary.of(passages)
     asked = vocabulary.ask(question)
@@ -41,7 +41,7 @@ async def test_it_finds_what_counting_everything_finds(texts: list[str], questio
     assert sorted((weight[one.passage_id] for one in best), reverse=True) == most
 
 
-async def test_filters_hold() -> None:
+async def test_filters_apply() -> None:
     passages = _passages(["kite wind", "kite water", "kite paper"])
     vocabulary = Vocabulary.of(passages)
     store = KeywordStore(passages, vocabulary)

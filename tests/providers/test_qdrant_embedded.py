@@ -1,4 +1,4 @@
-"""A packed generation, as large books have it, finds what a plain one finds."""
+"""Quantised generations of large books find what plain ones find."""
 
 import asyncio
 import subprocess
@@ -98,7 +98,9 @@ async def test_the_nearest_passages_are_found(plain: EmbeddedStore, packed: Embe
         assert np.mean(shares) >= least
 
 
-async def test_words_find_the_same_in_both(plain: EmbeddedStore, packed: EmbeddedStore) -> None:
+async def test_keyword_search_finds_the_same_in_both(
+    plain: EmbeddedStore, packed: EmbeddedStore
+) -> None:
     nowhere = _unit_length(np.ones(_DIMENSION))
     for words in ([3], [3, 102], [1000 + 450], [3, 101, 1000 + 450]):
         alone = await _find(plain, nowhere), await _find(packed, nowhere)
@@ -107,7 +109,7 @@ async def test_words_find_the_same_in_both(plain: EmbeddedStore, packed: Embedde
     assert _ENTRIES[450].passage.id in await _find(packed, nowhere, [1000 + 450])
 
 
-async def test_a_passage_is_found_by_its_unit_alone(tmp_path: Path) -> None:
+async def test_a_passage_is_found_by_its_nearest_unit(tmp_path: Path) -> None:
     """Of the passages that are near at all, the one with the nearest sentence is found."""
     question = _QUESTIONS[0]
     order = np.argsort(-np.stack([entry.vector for entry in _ENTRIES]) @ question)
@@ -122,7 +124,7 @@ async def test_a_passage_is_found_by_its_unit_alone(tmp_path: Path) -> None:
     assert cosines[chosen.passage.id] == pytest.approx(1.0, abs=1e-5)
 
 
-async def test_filters_hold_in_a_packed_generation(packed: EmbeddedStore) -> None:
+async def test_filters_apply_in_a_packed_generation(packed: EmbeddedStore) -> None:
     weeks = {entry.passage.id: entry.passage.metadata for entry in _ENTRIES}
     for vector in _QUESTIONS[:5]:
         found = await _find(packed, vector, [3, 102], week=4, hasCode=True)
@@ -131,7 +133,7 @@ async def test_filters_hold_in_a_packed_generation(packed: EmbeddedStore) -> Non
         assert not await _find(packed, vector, [3, 102], week=4, hasCode=False)
 
 
-async def test_entries_come_back_from_a_packed_generation(packed: EmbeddedStore) -> None:
+async def test_entries_are_fetched_from_a_packed_generation(packed: EmbeddedStore) -> None:
     wanted = _ENTRIES[::100]
     fetched = await packed.fetch([entry.passage.id for entry in wanted])
     assert [entry.passage for entry in fetched] == [entry.passage for entry in wanted]

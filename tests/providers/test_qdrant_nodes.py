@@ -1,4 +1,4 @@
-"""Which node is believed: one that answers, and about what is missing all of them."""
+"""Failover between the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Told:
 
 
 @pytest.mark.parametrize("statuses", [(200,), (404, 200), (500, 404, 200)])
-async def test_a_node_that_has_it_is_found(statuses: tuple[int, ...]) -> None:
+async def test_the_next_node_is_tried_until_one_answers(statuses: tuple[int, ...]) -> None:
     nodes = Nodes(_THREE)
     assert await nodes.call(Told(*statuses), seconds=60) == "found"
     await nodes.close()
@@ -37,7 +37,7 @@ async def test_a_node_that_has_it_is_found(statuses: tuple[int, ...]) -> None:
     ("statuses", "error"),
     [((404, 404, 404), IndexDamaged), ((404, 404, 503), StoreFailed), ((401,), StoreFailed)],
 )
-async def test_what_is_missing_is_missing_on_all_of_them(
+async def test_a_collection_is_missing_only_if_no_node_has_it(
     statuses: tuple[int, ...], error: type[BookError]
 ) -> None:
     nodes = Nodes(_THREE)

@@ -1,4 +1,4 @@
-"""The store on a real Qdrant server: what goes on when a node dies, and what is left alone."""
+"""Generations on a real Qdrant server or cluster: failures, names and aliases."""
 
 import asyncio
 import json
@@ -59,7 +59,7 @@ async def _ask_everything(store: PassageStore) -> list[object]:
 
 
 @pytest.mark.parametrize("dead", [0, 2], ids=["the node that is asked", "another node"])
-async def test_answers_go_on_when_a_node_of_the_cluster_dies(tmp_path: Path, dead: int) -> None:
+async def test_a_cluster_answers_while_one_node_is_dead(tmp_path: Path, dead: int) -> None:
     with running_cluster(tmp_path) as nodes:
         # In three parts, so that every node holds some of the book and its death is felt.
         shelf = new_shelf(nodes, dimension=64, shards=3)
@@ -74,7 +74,7 @@ async def test_answers_go_on_when_a_node_of_the_cluster_dies(tmp_path: Path, dea
         await shelf.close()
 
 
-async def test_a_node_dies_under_a_stream_of_questions_and_catches_up(tmp_path: Path) -> None:
+async def test_questions_continue_while_a_node_dies_and_recovers(tmp_path: Path) -> None:
     with running_cluster(tmp_path) as nodes:
         shelf = new_shelf(nodes, dimension=64, shards=3)
         await shelf.publish(ONE, await _entries())
@@ -149,7 +149,7 @@ def _is_whole(node: Node, name: str, size: int) -> bool:
     return len(shards) == 2 * size and all(shard["state"] == "Active" for shard in shards)
 
 
-async def test_a_book_is_published_although_a_node_is_dead(tmp_path: Path) -> None:
+async def test_a_book_is_published_while_a_node_is_dead(tmp_path: Path) -> None:
     with running_cluster(tmp_path) as nodes:
         nodes[2].kill()
         shelf = new_shelf(nodes, dimension=64, shards=3)
@@ -162,7 +162,7 @@ async def test_a_book_is_published_although_a_node_is_dead(tmp_path: Path) -> No
     ("how", "said"),
     [(signal.SIGKILL, "cannot be reached"), (signal.SIGSTOP, "did not answer within 2000 ms")],
 )
-async def test_a_server_that_is_gone_or_hangs_is_a_failure_within_the_deadline(
+async def test_a_dead_or_hanging_server_fails_within_the_deadline(
     tmp_path: Path, how: signal.Signals, said: str
 ) -> None:
     with running_server(tmp_path) as node:
@@ -230,7 +230,7 @@ class Proxy:
 
 
 @pytest.mark.parametrize("left", [0, 300], ids=["before the answer", "within the answer"])
-async def test_a_server_that_stalls_is_a_failure_within_the_deadline(
+async def test_a_stalling_server_fails_within_the_deadline(
     qdrant_server: list[Node], left: int
 ) -> None:
     proxy = Proxy(qdrant_server[0].url)
@@ -244,7 +244,7 @@ async def test_a_server_that_stalls_is_a_failure_within_the_deadline(
         await shelf.close()
 
 
-async def test_a_node_that_stalls_is_passed_over_and_then_left_alone(
+async def test_a_stalling_node_is_skipped_by_later_calls(
     qdrant_server: list[Node],
 ) -> None:
     proxy = Proxy(qdrant_server[0].url)
@@ -261,7 +261,7 @@ async def test_a_node_that_stalls_is_passed_over_and_then_left_alone(
         await shelf.close()
 
 
-async def test_a_question_moves_no_vectors_but_those_of_its_hits(
+async def test_a_search_transfers_only_the_vectors_of_its_hits(
     qdrant_server: list[Node],
 ) -> None:
     proxy, generator = Proxy(qdrant_server[0].url), np.random.default_rng(1)
@@ -286,7 +286,7 @@ async def test_a_question_moves_no_vectors_but_those_of_its_hits(
         await shelf.close()
 
 
-async def test_a_generation_is_laid_out_to_be_searched(qdrant_server: list[Node]) -> None:
+async def test_a_collection_has_payload_indexes_and_vectors(qdrant_server: list[Node]) -> None:
     """Named vectors, rare words weighed by the server, and an index for whatever is filtered."""
     async with server_shelf(qdrant_server, dimension=64) as shelf, _client(qdrant_server[0]) as raw:
         await shelf.publish(ONE, await _entries())
@@ -309,7 +309,7 @@ async def test_a_generation_is_laid_out_to_be_searched(qdrant_server: list[Node]
     }
 
 
-async def test_an_index_of_another_dimension_is_named(qdrant_server: list[Node]) -> None:
+async def test_an_index_of_another_dimension_is_reported(qdrant_server: list[Node]) -> None:
     async with server_shelf(qdrant_server, dimension=64) as shelf:
         await shelf.publish(ONE, await _entries())
         other = ServerGenerationStore(
@@ -320,7 +320,7 @@ async def test_an_index_of_another_dimension_is_named(qdrant_server: list[Node])
         await other.close()
 
 
-async def test_a_key_is_asked_for_and_never_shown(tmp_path: Path) -> None:
+async def test_the_api_key_is_required_and_never_shown(tmp_path: Path) -> None:
     with running_server(tmp_path, api_key="open-sesame") as node:
         async with server_shelf([node], dimension=64, api_key="open-sesame") as shelf:
             assert await shelf.publish(ONE, await _entries()) == 30
@@ -333,7 +333,7 @@ async def test_a_key_is_asked_for_and_never_shown(tmp_path: Path) -> None:
     )
 
 
-async def test_what_is_not_qdrant_is_a_failure_with_a_cure() -> None:
+async def test_a_server_that_is_not_qdrant_is_reported_with_a_hint() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\n<p/>")
@@ -368,7 +368,9 @@ async def test_only_generations_of_this_book_are_discarded(qdrant_server: list[N
             await raw.delete_collection(name)
 
 
-async def test_two_books_of_one_name_leave_each_other_alone(qdrant_server: list[Node]) -> None:
+async def test_two_books_with_one_collection_name_are_independent(
+    qdrant_server: list[Node],
+) -> None:
     first, second, third = (uuid.uuid4().hex for _ in range(3))
     server, name = Server((qdrant_server[0].url,), timeout_s=5), f"book-{uuid.uuid4().hex[:8]}"
     mine, yours = (
@@ -438,7 +440,7 @@ async def test_other_readers_find_the_served_generation_by_the_books_name(
         assert (await raw.count(shelf.collection)).count == 7
 
 
-async def test_somebody_elses_collection_of_the_books_name_is_left_alone(
+async def test_a_foreign_collection_with_the_books_name_is_unchanged(
     qdrant_server: list[Node],
 ) -> None:
     async with server_shelf(qdrant_server, dimension=64) as shelf, _client(qdrant_server[0]) as raw:
@@ -450,7 +452,7 @@ async def test_somebody_elses_collection_of_the_books_name_is_left_alone(
         await raw.delete_collection(shelf.collection)
 
 
-async def test_a_publication_that_breaks_off_leaves_nothing(qdrant_server: list[Node]) -> None:
+async def test_a_failed_publication_leaves_no_collection(qdrant_server: list[Node]) -> None:
     entries = await _entries()
 
     def broken() -> Iterator[IndexedPassage]:
@@ -466,7 +468,7 @@ async def test_a_publication_that_breaks_off_leaves_nothing(qdrant_server: list[
         assert not await raw.collection_exists(f"{shelf.collection}-{ONE}")
 
 
-async def test_publishing_does_not_hold_up_questions(qdrant_server: list[Node]) -> None:
+async def test_publishing_does_not_block_the_event_loop(qdrant_server: list[Node]) -> None:
     entries, gate = await _entries(), threading.Event()
 
     def slow() -> Iterator[IndexedPassage]:
@@ -480,7 +482,7 @@ async def test_publishing_does_not_hold_up_questions(qdrant_server: list[Node]) 
         assert await publishing == 30
 
 
-def test_a_shelf_outlives_an_event_loop(qdrant_server: list[Node]) -> None:
+def test_a_generation_store_works_on_several_event_loops(qdrant_server: list[Node]) -> None:
     shelf = ServerGenerationStore(
         Server((qdrant_server[0].url,), timeout_s=5), "loops", dimension=64
     )

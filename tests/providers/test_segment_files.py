@@ -1,4 +1,4 @@
-"""Flat files of entries: what goes in comes out, and damage is noticed."""
+"""Entries in flat files are read back unchanged; truncation is detected."""
 
 import os
 from dataclasses import replace
@@ -40,7 +40,7 @@ def _write(folder: Path, entries: list[IndexedPassage]) -> list[int]:
 
 @given(entries=_entries())
 @settings(max_examples=50, deadline=None)
-def test_every_entry_comes_back_as_it_was(
+def test_entries_are_read_back_unchanged(
     tmp_path_factory: pytest.TempPathFactory, entries: list[IndexedPassage]
 ) -> None:
     folder = tmp_path_factory.mktemp("files") / "entries"
@@ -58,7 +58,7 @@ def test_every_entry_comes_back_as_it_was(
 
 @given(entries=_entries(), question=_vector)
 @settings(max_examples=50, deadline=None)
-def test_a_candidate_is_what_its_entry_says(
+def test_candidates_equal_their_entries(
     tmp_path_factory: pytest.TempPathFactory, entries: list[IndexedPassage], question: list[float]
 ) -> None:
     folder = tmp_path_factory.mktemp("files") / "entries"
@@ -74,7 +74,7 @@ def test_a_candidate_is_what_its_entry_says(
         assert found.unit_cosine == pytest.approx(exact.unit_cosine, abs=1e-5)
 
 
-def test_ids_that_begin_alike_are_told_apart(tmp_path: Path) -> None:
+def test_ids_with_a_common_prefix_are_distinguished(tmp_path: Path) -> None:
     vector = np.ones(_DIMENSION, np.float32)
     entries = [
         IndexedPassage(passage(text), vector, vector[None], {}) for text in ("one", "two", "three")

@@ -1,4 +1,4 @@
-"""Which database an address means, and what is said where it cannot be used."""
+"""Opening databases by URL or home, errors, and upgrades of old schemas."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ from bythebook.providers.sql.engine import migrations, open_database
 
 
 @pytest.mark.parametrize("url", ["postgres://book@host/name", "postgresql://book@host/name"])
-def test_postgresql_without_its_package_comes_with_the_command(
+def test_a_missing_psycopg_is_reported_with_the_install_command(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
@@ -23,13 +23,13 @@ def test_postgresql_without_its_package_comes_with_the_command(
 
 
 @pytest.mark.parametrize("url", ["nonsense", "http://127.0.0.1/", "oldbase://book@host/name"])
-def test_an_address_of_no_database_is_said_so_and_not_repeated(url: str, tmp_path: Path) -> None:
+def test_an_invalid_url_is_reported_but_not_shown(url: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as told:
         open_database(url, tmp_path)
     assert url not in str(told.value)
 
 
-def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_a_newer_version_is_not_opened(tmp_path: Path) -> None:
     engine = open_database(None, tmp_path)
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
@@ -38,7 +38,7 @@ def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
         open_database(None, tmp_path)
 
 
-def test_sqlite_by_its_address_is_set_up_like_the_home(tmp_path: Path) -> None:
+def test_sqlite_by_url_has_the_same_pragmas_as_the_home(tmp_path: Path) -> None:
     engine = open_database(f"sqlite:///{tmp_path / 'own.db'}", tmp_path)
     with engine.connect() as connection:
         found = {
@@ -50,7 +50,7 @@ def test_sqlite_by_its_address_is_set_up_like_the_home(tmp_path: Path) -> None:
     assert not (tmp_path / "bythebook.db").exists()
 
 
-def test_a_passage_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+def test_an_unreadable_passage_is_reported_as_damage(tmp_path: Path) -> None:
     engine = open_database(None, tmp_path)
     with engine.begin() as connection:
         row = {"id": "p", "file": "a.md", "position": 0, "content_hash": "h", "record": {"id": "p"}}

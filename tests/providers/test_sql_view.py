@@ -68,7 +68,7 @@ async def test_the_view_shows_what_the_api_shows(
 
 
 @pytest.mark.parametrize("database", ["sqlite", POSTGRES])
-async def test_a_thread_without_messages_or_with_another_name_spoils_nothing(
+async def test_the_view_accepts_empty_threads_and_ids_that_are_not_uuids(
     database: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     engine = open_database(address(database, tmp_path, request), tmp_path)
@@ -82,7 +82,7 @@ async def test_a_thread_without_messages_or_with_another_name_spoils_nothing(
 
 
 @pytest.mark.parametrize("database", ["sqlite", POSTGRES])
-async def test_a_uuid_is_spelled_with_dashes_wherever_sql_shows_it(
+async def test_uuids_are_stored_with_dashes(
     database: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     engine = open_database(address(database, tmp_path, request), tmp_path)
