@@ -1,15 +1,15 @@
-"""What is free is given back to the system, also where something above it is in use."""
+"""Free memory is returned to the system, also below memory that is in use."""
 
 import os
 
-from bythebook.server.memory import give_back
+from bythebook.server.memory import trim_heap
 from tests.server.event_reader import memory_of
 
 
-def test_what_is_free_below_something_in_use_is_given_back() -> None:
+def test_free_memory_below_memory_in_use_is_returned_to_the_system() -> None:
     used = [b"%1000d" % number for number in range(50_000)]
-    del used[:-1]  # glibc gives back by itself what is free above all that is in use
+    del used[:-1]  # by itself, glibc returns only free memory at the top of the heap
     before = memory_of(os.getpid())
-    give_back()
+    trim_heap()
     assert before - memory_of(os.getpid()) > 25_000_000
     assert len(used) == 1

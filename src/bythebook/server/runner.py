@@ -21,7 +21,7 @@ from bythebook.config.settings import Settings
 from bythebook.errors import ConfigurationError
 from bythebook.server.access import open_access
 from bythebook.server.app import create_app
-from bythebook.server.memory import collect_often, give_back_often, share_among_threads
+from bythebook.server.memory import trim_heap_regularly
 from bythebook.server.observability.logging_config import configuration
 from bythebook.wiring import open_book
 
@@ -51,32 +51,30 @@ def run(settings: Settings, *, open_book: OpenBook = open_book) -> None:
 
 def worker(settings: Settings, open_book: OpenBook) -> ASGIApp:
     """Create the ASGI application of a worker process."""
-    share_among_threads()
     app = create_app(open_book(settings), settings, open_access(settings))
-    collect_often()
 
-    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             stop = _Stop(app.state.lifecycle.drain)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.begin)
-            beside = [
-                asyncio.create_task(_end_with(os.getppid(), stop)),
-                asyncio.create_task(give_back_often()),
+            background = [
+                asyncio.create_task(_stop_with_parent(os.getppid(), stop)),
+                asyncio.create_task(trim_heap_regularly()),
             ]
             try:
                 await app(scope, receive, send)
             finally:
-                for task in beside:
+                for task in background:
                     task.cancel()
         else:
             await app(scope, receive, send)
 
-    return served
+    return serve
 
 
-async def _end_with(parent: int, stop: _Stop) -> None:
+async def _stop_with_parent(parent: int, stop: _Stop) -> None:
     """Stop when the parent was killed: an orphan would keep the address from a new server."""
-    while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells us
+    while os.getppid() == parent:  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(_ORPHANED_S)
     stop.begin()
 
