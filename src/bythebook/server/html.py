@@ -9,10 +9,9 @@ link outside of the book's own origins is reduced to its text, and images are dr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from html import escape
-from typing import Any
 
 import nh3
 from markdown_it import MarkdownIt
@@ -22,7 +21,7 @@ from markdown_it.rules_inline.emphasis import tokenize as tokenize_emphasis
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from bythebook.language.text import clean
+from bythebook.language.text import clean, word_set
 from bythebook.sources.markdown.maths import likely_maths_inline, maths_block
 from bythebook.types import AnswerSpan, Sentence
 
@@ -36,53 +35,25 @@ _MARK, _UNMARK = "\ue0b9", "\ue0ba"
 _NO_MARKERS = dict.fromkeys(map(ord, (_OPEN, _CLOSE, _MARK, _UNMARK)))
 _PLAIN = re.compile(r"[^`$*|\n\[\]]+")
 _MARKER = re.compile(f"{_OPEN}([0-9]{{1,4}}){_CLOSE}")
-# A letter, then no character with a meaning in Markdown or an escape in HTML.
-_SIGNS = rf"[ \xa0,.;:()'’“”%/–{_MARK}{_UNMARK}-]"
-_PROSE = re.compile(rf"[^\W\d_](?:[^\W_]|{_SIGNS}|{_MARKER.pattern})*(?<![ \xa0])")
 _MARKERS_AT_END = re.compile(  # tried only where spaces or markers begin
     rf"(?:(?<!\s)\s++|(?<![\s{_CLOSE}]))((?:{_OPEN}[0-9]{{1,4}}{_CLOSE})++)\Z"
 )
-_CITED = re.compile(r"(?<=\s)((?:\[[0-9]{1,4}\])+)(?=\s|\Z)")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _DELIMITER_ROW = re.compile(r"\|(?:\s*:?-+:?\s*\|)+\s*")
 
-_MATHS_TAGS = frozenset(
-    [
-        *("math", "menclose", "mfenced", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover"),
-        *("mpadded", "mphantom", "mroot", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub"),
-        *("msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover"),
-    ]
+_MATHS_TAGS = word_set(
+    "math menclose mfenced mfrac mi mmultiscripts mn mo mover mpadded mphantom mroot mrow ms "
+    "mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover"
 )
-_MATHS_ATTRIBUTES = frozenset(
-    [
-        *("accent", "accentunder", "columnalign", "columnlines", "columnspacing", "depth"),
-        *("display", "displaystyle", "fence", "form", "height", "largeop", "linethickness"),
-        *("lspace", "mathvariant", "maxsize", "minsize", "movablelimits", "notation", "rowlines"),
-        *("rowspacing", "rspace", "scriptlevel", "separator", "stretchy", "symmetric", "voffset"),
-        "width",
-    ]
+_MATHS_ATTRIBUTES = word_set(
+    "accent accentunder columnalign columnlines columnspacing depth display displaystyle fence "
+    "form height largeop linethickness lspace mathvariant maxsize minsize movablelimits notation "
+    "rowlines rowspacing rspace scriptlevel separator stretchy symmetric voffset width"
 )
-_TAGS = frozenset(
-    [
-        *("a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "mark", "ol"),
-        *(
-            "p",
-            "pre",
-            "s",
-            "span",
-            "strong",
-            "sup",
-            "table",
-            "tbody",
-            "td",
-            "th",
-            "thead",
-            "tr",
-            "ul",
-        ),
-    ]
+ALLOWED_TAGS = _MATHS_TAGS | word_set(
+    "a blockquote br code em h3 h4 h5 h6 hr li mark ol p pre s span strong sup table tbody td th "
+    "thead tr ul"
 )
-ALLOWED_TAGS = _TAGS | _MATHS_TAGS
 _TOP_HEADING, _LAST_HEADING = 3, 6  # the page itself uses the first two levels
 
 
@@ -106,18 +77,6 @@ def said_html(
         for number, sentence in enumerate(sentences)
     ]
     return _render("".join(parts).strip(), origins)
-
-
-def cited_html(text: str, numbers: Collection[int], *, origins: Sequence[str] = ()) -> str:
-    """Render a stored answer, in which ``[1]`` stands for one of the citations ``numbers``."""
-
-    def marked(found: re.Match[str]) -> str:
-        known = [int(number) for number in re.findall("[0-9]+", found[1])]
-        if not set(known) <= set(numbers):
-            return found[0]
-        return "".join(f"{_OPEN}{number}{_CLOSE}" for number in known)
-
-    return _render(_CITED.sub(marked, _without_markers(text)), origins)
 
 
 def _without_markers(text: str) -> str:
@@ -146,20 +105,11 @@ def _render(markdown: str, origins: Sequence[str]) -> str:
     text = clean(markdown.encode("utf-8", "replace").decode())
     text = "\n".join(_whole_tables(text.splitlines()))
     try:
-        made = _prose(text) or _grammar().render(text, {"origins": tuple(origins)})
+        made = _grammar().render(text, {"origins": tuple(origins)})
     except (RecursionError, ValueError, IndexError, KeyError, TypeError):
         made = f"<p>{escape(_MARKER.sub('', text))}</p>"  # fallback: the source text
     made = made.replace(_MARK, "<mark>").replace(_UNMARK, "</mark>")
     return _cleaner().clean(_MARKER.sub("", made))  # drop markers that ended up within code
-
-
-def _prose(text: str) -> str | None:
-    """Render plain paragraphs, as most answers are, without the parser; None for other text."""
-    paragraphs = text.split("\n\n")
-    if not all(map(_PROSE.fullmatch, paragraphs)):
-        return None
-    marked = _MARKER.sub(lambda found: _sup(found[1]), "</p>\n<p>".join(paragraphs))
-    return f"<p>{marked}</p>\n"
 
 
 # --- the Markdown grammar of passages -------------------------------------------------------------
@@ -167,7 +117,7 @@ def _prose(text: str) -> str | None:
 
 @cache
 def _grammar() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "breaks": True})
+    parser = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer)
     parser.enable(["table", "strikethrough"])
     parser.disable(["code", "lheading", "reference", "html_block"])
     parser.disable(["escape", "entity", "autolink", "html_inline"])
@@ -177,25 +127,8 @@ def _grammar() -> MarkdownIt:
     parser.inline.ruler.before("backticks", "marker", _marker)
     parser.inline.ruler.before("backticks", "maths_inline", likely_maths_inline)
     parser.inline.ruler.at("emphasis", _emphasis)
-    # Unlike the default text rule, this one stops at marker characters.
-    parser.inline.ruler.at("text", _text)
-    for name, rule in _RENDER.items():
-        parser.add_render_rule(name, rule)
+    parser.inline.add_terminator_char(_OPEN)
     return parser
-
-
-_STOPS = re.compile(rf"[{_OPEN}$*`\[\]~\n!_<>&\\]")
-
-
-def _text(state: StateInline, silent: bool) -> bool:
-    stop = _STOPS.search(state.src, state.pos, state.posMax)
-    end = stop.start() if stop else state.posMax
-    if end == state.pos:
-        return False
-    if not silent:
-        state.pending += state.src[state.pos : end]
-    state.pos = end
-    return True
 
 
 def _emphasis(state: StateInline, silent: bool) -> bool:
@@ -259,25 +192,41 @@ def _row(line: str) -> str | None:
 # --- tokens to HTML -------------------------------------------------------------------------------
 
 
-def _heading(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
-    token = tokens[at]
-    level = min(int(token.tag[1:]) + _TOP_HEADING - 1, _LAST_HEADING)
-    return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"
+class _Renderer(RendererHTML):
+    """Renders our tokens; markdown-it calls the method that has the name of the token."""
 
+    def heading_open(self, tokens: Sequence[Token], at: int, *_: object) -> str:
+        level = min(int(tokens[at].tag[1:]) + _TOP_HEADING - 1, _LAST_HEADING)
+        return f"<h{level}>" if tokens[at].nesting == 1 else f"</h{level}>\n"
 
-def _link_open(
-    renderer: RendererHTML, tokens: Sequence[Token], at: int, _: OptionsDict, env: EnvType
-) -> str:
-    href = str(tokens[at].attrGet("href") or "")
-    allowed = _leads_home(href, env["origins"])
-    env.setdefault("links", []).append(allowed)
-    return f'<a href="{escape(href)}">' if allowed else ""
+    heading_close = heading_open
 
+    def link_open(self, tokens: Sequence[Token], at: int, _: OptionsDict, env: EnvType) -> str:
+        href = str(tokens[at].attrGet("href") or "")
+        allowed = _leads_home(href, env["origins"])
+        env.setdefault("links", []).append(allowed)
+        return f'<a href="{escape(href)}">' if allowed else ""
 
-def _link_close(
-    renderer: RendererHTML, tokens: Sequence[Token], at: int, _: OptionsDict, env: EnvType
-) -> str:
-    return "</a>" if env["links"].pop() else ""
+    def link_close(self, _: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
+        return "</a>" if env["links"].pop() else ""
+
+    def fence(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
+        token = tokens[at]
+        language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
+        return f"<pre><code>{_highlight(token.content, language)}</code></pre>\n"
+
+    def maths_inline(self, tokens: Sequence[Token], at: int, *_: object) -> str:
+        return _maths(tokens[at].content, display=len(tokens[at].markup) > 1)
+
+    def maths_block(self, tokens: Sequence[Token], at: int, *_: object) -> str:
+        return f"<p>{_maths(tokens[at].content, display=True)}</p>\n"
+
+    def image(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
+        return escape(tokens[at].content)  # the alternative text
+
+    def marker(self, tokens: Sequence[Token], at: int, *_: object) -> str:
+        number = tokens[at].content
+        return f'<sup data-cite="{number}">{number}</sup>'
 
 
 def _leads_home(href: str, origins: Sequence[str]) -> bool:
@@ -289,13 +238,7 @@ def _leads_home(href: str, origins: Sequence[str]) -> bool:
     return any(href == origin or href.startswith(f"{origin}/") for origin in origins if origin)
 
 
-def _fence(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
-    token = tokens[at]
-    language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
-    return f"<pre><code>{_coloured(token.content, language)}</code></pre>\n"
-
-
-def _coloured(code: str, language: str) -> str:
+def _highlight(code: str, language: str) -> str:
     if not language or len(code) > _LONGEST_CODE:
         return escape(code)
     from pygments import highlight  # noqa: PLC0415 - a tenth of a second, and few answers have code
@@ -311,21 +254,11 @@ def _coloured(code: str, language: str) -> str:
     return made
 
 
-def _inline_maths(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
-    return _maths(tokens[at].content, display=len(tokens[at].markup) > 1)
-
-
-def _block_maths(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
-    return f"<p>{_maths(tokens[at].content, display=True)}</p>\n"
-
-
 def _maths(source: str, *, display: bool) -> str:
     """Convert LaTeX to MathML; what the converter cannot parse is shown as source."""
     source = _MARKER.sub("", source).strip()
     as_written = f"<code>{escape(source)}</code>"
-    if len(source) > _LONGEST_MATHS or source.count("{") > _DEEPEST_MATHS * 5:
-        return as_written
-    if _depth(source) > _DEEPEST_MATHS:
+    if len(source) > _LONGEST_MATHS or _depth(source) > _DEEPEST_MATHS:
         return as_written
     from latex2mathml.converter import convert  # noqa: PLC0415 - few answers have maths
 
@@ -344,58 +277,21 @@ def _depth(source: str) -> int:
     return deepest
 
 
-def _image(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
-    return escape(tokens[at].content)  # the alternative text
-
-
-def _marked(renderer: RendererHTML, tokens: Sequence[Token], at: int, *_: Any) -> str:
-    return _sup(tokens[at].content)
-
-
-def _sup(number: str) -> str:
-    return f'<sup data-cite="{number}">{number}</sup>'
-
-
-_RENDER: dict[str, Callable[..., str]] = {
-    "heading_open": _heading,
-    "heading_close": _heading,
-    "link_open": _link_open,
-    "link_close": _link_close,
-    "fence": _fence,
-    "maths_inline": _inline_maths,
-    "maths_block": _block_maths,
-    "image": _image,
-    "marker": _marked,
-}
-
-
 # --- sanitizing -----------------------------------------------------------------------------------
 
 
 @cache
 def _cleaner() -> nh3.Cleaner:
     """Create the sanitizer, once: this takes fifty times as long as cleaning a paragraph."""
+    from pygments.token import STANDARD_TYPES  # noqa: PLC0415
+
+    attributes = {tag: set(_MATHS_ATTRIBUTES) for tag in _MATHS_TAGS}
     return nh3.Cleaner(
         tags=set(ALLOWED_TAGS),
         clean_content_tags={"script", "style"},
-        attributes=_attributes(),
-        allowed_classes={"span": _code_classes()},
+        attributes={**attributes, "a": {"href"}, "ol": {"start"}, "sup": {"data-cite"}},
+        allowed_classes={"span": set(filter(None, STANDARD_TYPES.values()))},
         url_schemes={"http", "https"},
         link_rel="noopener",
         strip_comments=True,
     )
-
-
-def _attributes() -> dict[str, set[str]]:
-    own = {
-        "a": {"href"},
-        "ol": {"start"},
-        "sup": {"data-cite"},
-    }
-    return own | {tag: set(_MATHS_ATTRIBUTES) for tag in _MATHS_TAGS}
-
-
-def _code_classes() -> set[str]:
-    from pygments.token import STANDARD_TYPES  # noqa: PLC0415
-
-    return {name for name in STANDARD_TYPES.values() if name}
