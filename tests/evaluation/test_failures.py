@@ -27,11 +27,13 @@ def test_each_fault_takes_its_turn_and_the_gravest_comes_first() -> None:
 
 def test_why() -> None:
     (missed,) = worst([answered(right=False, rank=4)], 1)
-    assert missed.why == "The right section came 4th. The answer cites another section of the page."
+    assert (
+        missed.why == "The right section has rank 4. The answer cites another section of the page."
+    )
     (unfound,) = worst([answered(right=False, rank=None)], 1)
-    assert "not among the 10 best" in unfound.why
+    assert "not among the 10 best passages" in unfound.why
     (kept,) = worst([withheld(0.31)], 1)
     assert kept.why == (
-        "Refused for low relevance: the best passage scored 0.31. "
-        "The right section was found first."
+        "Refused because of low relevance. The best passage scored 0.31. "
+        "The right section has rank 1."
     )

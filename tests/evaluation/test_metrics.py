@@ -106,4 +106,4 @@ def test_every_figure_is_explained_in_the_documentation() -> None:
     page = (ROOT / "docs" / "authors" / "evaluation.md").read_text("utf-8")
     for name, metric in METRICS.items():
         kinds = ".KIND" if metric.only_by_kind else ""
-        assert f"| `{name}{kinds}` | {metric.says} |" in page
+        assert f"| `{name}{kinds}` | {metric.description} |" in page

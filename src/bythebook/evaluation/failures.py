@@ -53,33 +53,26 @@ def _gravity(case: Case) -> float:
 
 
 def _why(case: Case, fault: Fault) -> str:
+    score = f"The best passage scored {case.confidence:.2f}."
     if fault is Fault.UNFOUNDED:
-        return f"The best passage scored {case.confidence:.2f}."
+        return score
     if fault is Fault.MISSED:
-        return f"{_whereabouts(case)} {_citing(case)}".strip()
+        return f"{_location(case)} {_citing(case)}".strip()
     reason = str(case.refusal or "").replace("_", " ")
-    return (
-        f"Refused for {reason}: the best passage scored {case.confidence:.2f}. {_whereabouts(case)}"
-    ).strip()
+    return f"Refused because of {reason}. {score} {_location(case)}".strip()
 
 
-def _whereabouts(case: Case) -> str:
+def _location(case: Case) -> str:
     if not case.placed:
         return ""
     if case.rank is None:
-        return f"The right section was not among the {DEEPEST_RANK} best."
-    if case.rank == 1:
-        return "The right section was found first."
-    return f"The right section came {_ordinal(case.rank)}."
+        return f"The right section is not among the {DEEPEST_RANK} best passages."
+    return f"The right section has rank {case.rank}."
 
 
 def _citing(case: Case) -> str:
     if case.section:
-        return "The answer cites it, but shows other sentences of it."
+        return "The answer cites it, but shows other sentences."
     if case.page:
         return "The answer cites another section of the page."
     return "The answer cites another page." if case.page is False else ""
-
-
-def _ordinal(number: int) -> str:
-    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number, 'th') }"

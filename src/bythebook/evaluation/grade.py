@@ -22,8 +22,8 @@ class Asked:
 
     row: Row
     reply: Reply
-    pressed: Reply  # the reply itself, or for a refusal, the reply without the floor
-    found: tuple[Hit, ...] = ()  # the ten best, regardless of the floor
+    pressed: Reply  # the reply itself, or for a refusal, the reply without a minimum score
+    found: tuple[Hit, ...] = ()  # the ten best, regardless of the minimum score
     supported: tuple[bool, ...] = ()  # for each sentence shown, verified again
 
 
@@ -44,7 +44,7 @@ class Case:
     linked: tuple[bool, ...] = ()
     supported: tuple[bool, ...] = ()  # for each sentence
     refusal: str | None = None
-    text: str = ""  # the answer, shown or withheld by the floor
+    text: str = ""  # the answer, shown or withheld
     cited: tuple[str, ...] = ()
     best: str | None = None  # path of the best hit
     timings: Timings = field(default_factory=Timings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple
 from typing import Any
 
 from bythebook.evaluation.failures import Failure
@@ -11,6 +12,7 @@ from bythebook.evaluation.metrics import Evaluation
 from bythebook.evaluation.targets import Verdict
 
 _DIGITS = 4
+_BIN_FIELDS = ("from", "to", "count", "confidence", "right")
 
 
 def document(
@@ -21,45 +23,34 @@ def document(
 ) -> dict[str, Any]:
     """Return the document; figures have the names that ``--bar`` accepts."""
     figures = evaluation.figures.values()
+    bins = [dict(zip(_BIN_FIELDS, astuple(each), strict=True)) for each in evaluation.bins]
     return {
         "setup": dict(setup),
         "questions": dict(sorted(Counter(case.row.kind for case in evaluation.cases).items())),
-        "figures": {figure.name: round(figure.value, _DIGITS) for figure in figures},
+        "figures": _rounded({figure.name: figure.value for figure in figures}),
         "counts": {figure.name: figure.count for figure in figures},
-        "intervals": {
-            figure.name: [round(bound, _DIGITS) for bound in figure.interval]
-            for figure in figures
-            if figure.interval
-        },
+        "intervals": _rounded({one.name: one.interval for one in figures if one.interval}),
         "bars": [_verdict(verdict) for verdict in verdicts],
-        "risk_coverage": [
-            {
-                "confidence": round(point.confidence, _DIGITS),
-                "coverage": round(point.coverage, _DIGITS),
-                "risk": round(point.risk, _DIGITS),
-            }
-            for point in evaluation.curve
-        ],
-        "reliability": [
-            {
-                "from": each.low,
-                "to": each.high,
-                "count": each.count,
-                "confidence": round(each.confidence, _DIGITS),
-                "right": round(each.right, _DIGITS),
-            }
-            for each in evaluation.bins
-        ],
-        "worst": [_failure(failure) for failure in failures],
+        "risk_coverage": _rounded([asdict(point) for point in evaluation.curve]),
+        "reliability": _rounded(bins),
+        "worst": _rounded([_failure(failure) for failure in failures]),
     }
 
 
+def _rounded(value: Any) -> Any:
+    """Round every float in a document."""
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(one) for one in value]
+    return round(value, _DIGITS) if isinstance(value, float) else value
+
+
 def _verdict(verdict: Verdict) -> dict[str, Any]:
-    value = verdict.value
     return {
         "name": verdict.bar.name,
         "at_most" if verdict.bar.at_most else "at_least": verdict.bar.limit,
-        "value": None if value is None else round(value, _DIGITS),
+        "value": _rounded(verdict.value),
         "met": verdict.met,
     }
 
@@ -70,10 +61,10 @@ def _failure(failure: Failure) -> dict[str, Any]:
         "id": case.row.id,
         "kind": case.row.kind,
         "question": case.row.question,
-        "answers": list(case.row.answers),
+        "answers": case.row.answers,
         "fault": str(failure.fault),
         "why": failure.why,
-        "confidence": round(case.confidence, _DIGITS),
+        "confidence": case.confidence,
         "shown": case.text if case.answered else None,
-        "cited": list(case.cited),
+        "cited": case.cited,
     }

@@ -1,13 +1,16 @@
-"""Compute named figures from graded cases. ``METRICS`` lists the names with descriptions.
+"""Compute named figures from graded cases. ``metrics.toml`` lists the names with descriptions.
 
-A figure is a mean over the cases it applies to; it is absent if there are none. Most are also
-available for one kind of question: ``refused.off_book``.
+A figure is absent if it applies to no case. Most are also measured for each kind of question:
+``refused.off_book``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
+from statistics import fmean
 
 from bythebook.evaluation import stats
 from bythebook.evaluation.grade import Case
@@ -18,11 +21,21 @@ Values = Callable[[Case], Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    name: str
-    says: str
+    """Entry of ``metrics.toml``, which explains the fields."""
+
+    description: str
+    is_share: bool = True
     lower_is_better: bool = False
     by_kind: bool = True
     only_by_kind: bool = False
+
+
+def _read_metrics() -> dict[str, Metric]:
+    text = resources.files("bythebook.evaluation").joinpath("metrics.toml").read_text("utf-8")
+    return {name: Metric(**fields) for name, fields in tomllib.loads(text).items()}
+
+
+METRICS = _read_metrics()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,95 +100,43 @@ def _wrong(case: Case) -> Sequence[float]:
     return (float(not case.right),) if case.answered and case.right is not None else ()
 
 
-_MEANS: tuple[tuple[Metric, Values], ...] = (
-    (
-        Metric("hit@1", "Share of the questions whose best passage stands in their own section."),
-        _hit(1),
-    ),
-    (Metric("hit@5", "… one of whose five best passages does."), _hit(5)),
-    (Metric("hit@10", "… one of whose ten best passages does."), _hit(10)),
-    (
-        Metric("mrr@10", "One divided by the rank of the first that does; 0 beyond ten."),
-        _reciprocal,
-    ),
-    (
-        Metric("answered", "Of the questions that the book answers, the share that was answered."),
-        lambda case: (float(case.answered),) if case.row.answerable else (),
-    ),
-    (
-        Metric("right", "Of the questions that the book answers, the share answered rightly."),
-        _rightly_answered,
-    ),
-    (
-        Metric("gold", "Of those answered, the share whose shown text contains a gold answer."),
-        lambda case: _only(case.gold),
-    ),
-    (
-        Metric("f1", "Token F1 of the words that the answer marks, where it marks any."),
-        _marked,
-    ),
-    (
-        Metric("page", "Of those answered, the share that cites the right page."),
-        lambda case: _only(case.page),
-    ),
-    (
-        Metric("section", "Of those answered, the share that cites the right section."),
-        lambda case: _only(case.section),
-    ),
-    (
-        Metric("sentences", "Sentences that an answer shows.", lower_is_better=True),
-        lambda case: (float(case.sentences),) if case.answered else (),
-    ),
-    (
-        Metric("quoted", "Of all citations, the share whose quote stands in its passage verbatim."),
-        lambda case: tuple(map(float, case.quoted)),
-    ),
-    (
-        Metric("linked", "Of all citations, the share whose address is its passage's own."),
-        lambda case: tuple(map(float, case.linked)),
-    ),
-    (
-        Metric("supported", "Of all sentences, the share that the cited passages support."),
-        lambda case: tuple(map(float, case.supported)),
-    ),
-    (
-        Metric("refused", "Of the questions that the book does not answer, the share refused."),
-        lambda case: () if case.row.answerable else (float(not case.answered),),
-    ),
-    (
-        Metric("refusal_precision", "Of all refusals, the share that was right.", by_kind=False),
-        lambda case: () if case.answered else (float(not case.row.answerable),),
-    ),
-    (
-        Metric("coverage", "Of all questions, the share that was answered.", by_kind=False),
-        lambda case: (float(case.answered),),
-    ),
-    (
-        Metric("risk", "Of all answers shown, the share that is wrong.", True, by_kind=False),
-        _wrong,
-    ),
-)
-
-_NO_SHARES = {"mrr@10", "f1", "sentences"}
+_MEANS: Mapping[str, Values] = {
+    "hit@1": _hit(1),
+    "hit@5": _hit(5),
+    "hit@10": _hit(10),
+    "mrr@10": _reciprocal,
+    "answered": lambda case: (float(case.answered),) if case.row.answerable else (),
+    "right": _rightly_answered,
+    "gold": lambda case: _only(case.gold),
+    "f1": _marked,
+    "page": lambda case: _only(case.page),
+    "section": lambda case: _only(case.section),
+    "sentences": lambda case: (float(case.sentences),) if case.answered else (),
+    "quoted": lambda case: tuple(map(float, case.quoted)),
+    "linked": lambda case: tuple(map(float, case.linked)),
+    "supported": lambda case: tuple(map(float, case.supported)),
+    "refused": lambda case: () if case.row.answerable else (float(not case.answered),),
+    "refusal_precision": lambda case: () if case.answered else (float(not case.row.answerable),),
+    "coverage": lambda case: (float(case.answered),),
+    "risk": _wrong,
+}
 
 
 def _means(cases: Sequence[Case]) -> Iterator[Figure]:
     kinds = sorted({case.row.kind for case in cases})
-    for metric, values in _MEANS:
-        yield from _mean(metric.name, metric, values, cases)
-        for kind in kinds if metric.by_kind else ():
+    for metric, values in _MEANS.items():
+        yield from _mean(metric, "", values, cases)
+        for kind in kinds if METRICS[metric].by_kind else ():
             of_kind = [case for case in cases if case.row.kind == kind]
-            yield from _mean(f"{metric.name}.{kind}", metric, values, of_kind)
+            yield from _mean(metric, f".{kind}", values, of_kind)
 
 
-def _mean(name: str, metric: Metric, values: Values, cases: Sequence[Case]) -> Iterator[Figure]:
+def _mean(metric: str, suffix: str, values: Values, cases: Sequence[Case]) -> Iterator[Figure]:
     counted = [value for case in cases for value in values(case)]
     if counted:
-        mean = stats.mean(counted)
-        is_share = metric.name not in _NO_SHARES
-        yield Figure(
-            name, mean, len(counted), stats.wilson(mean, len(counted)) if is_share else None
-        )
+        mean, count = fmean(counted), len(counted)
+        interval = stats.wilson(mean, count) if METRICS[metric].is_share else None
+        yield Figure(f"{metric}{suffix}", mean, count, interval)
 
 
 # --- separation and time -----------------------------------------------------------------------
@@ -200,7 +161,7 @@ def _separation(cases: Sequence[Case]) -> Iterator[Figure]:
             yield Figure(f"auroc.{kind}", area, len(others))
 
 
-STAGES: dict[str, Callable[[Case], Sequence[float]]] = {
+STAGES: Mapping[str, Values] = {
     "query": lambda case: (case.timings.query_ms,),
     "search": lambda case: (case.timings.search_ms,),
     "writing": lambda case: (case.timings.generation_ms,) if case.answered else (),
@@ -214,49 +175,6 @@ def _times(cases: Sequence[Case]) -> Iterator[Figure]:
         taken = [time for case in cases for time in times(case)]
         for name, share in (("p50", 0.5), ("p95", 0.95)) if taken else ():
             yield Figure(f"ms.{stage}.{name}", stats.percentile(taken, share), len(taken))
-
-
-_STAGE_SAYS = {
-    "query": "embedding the question",
-    "search": "searching",
-    "writing": "writing and checking an answer",
-    "total": "a whole reply",
-    "refusal": "a whole reply that is a refusal",
-}
-
-METRICS: dict[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        *(metric for metric, _ in _MEANS),
-        Metric(
-            "auroc",
-            "How often an answerable question has more confidence than one of this kind.",
-            only_by_kind=True,
-        ),
-        Metric(
-            "aurc",
-            "Mean risk over all coverages: the area under the risk–coverage curve.",
-            lower_is_better=True,
-            by_kind=False,
-        ),
-        Metric(
-            "ece",
-            "How far confidence is from the share of right answers, over ten bins.",
-            lower_is_better=True,
-            by_kind=False,
-        ),
-        *(
-            Metric(
-                f"ms.{stage}.{name}",
-                f"Milliseconds of {says}, {words}.",
-                lower_is_better=True,
-                by_kind=False,
-            )
-            for stage, says in _STAGE_SAYS.items()
-            for name, words in (("p50", "the median"), ("p95", "95 % are faster"))
-        ),
-    )
-}
 
 
 def metric_of(name: str) -> Metric | None:

@@ -25,9 +25,9 @@ _TOO_FEW = 0.05  # share of the questions: the risk of very few answers is noise
 
 
 def risk_coverage(
-    curve: Sequence[CurvePoint], here: tuple[float, float] | None, *, floor: float
+    curve: Sequence[CurvePoint], here: tuple[float, float] | None, *, min_score: float
 ) -> Markup:
-    """Plot the share of wrong answers by coverage, with a point at the floor."""
+    """Plot the share of wrong answers by coverage, with a point at the minimum score."""
     corners = [(point.coverage, point.risk) for point in curve if point.coverage >= _TOO_FEW]
     corners = corners or [(point.coverage, point.risk) for point in curve]
     highest = max(risk for _, risk in [*corners, *([here] if here else [])])
@@ -44,7 +44,7 @@ def risk_coverage(
             element("line", x1=x, y1=plane.y(0), x2=x, y2=y, class_="drop"),
             element("circle", cx=x, cy=y, r=5.0, class_="here"),
             label(
-                f"floor {floor:g}: {here[1]:.1%} wrong",
+                f"minimum score {min_score:g}: {here[1]:.1%} wrong",
                 x + (-10 if left else 10),
                 max(y - 10, TOP + 10),
                 anchor="end" if left else "start",
@@ -61,15 +61,15 @@ def reliability(bins: Sequence[Bin]) -> Markup:
     parts = [
         *frame(plane, "confidence", "share of answers right"),
         element("line", x1=plane.x(0), y1=plane.y(0), x2=plane.x(1), y2=plane.y(1), class_="ideal"),
-        label("as sure as right", plane.x(0.3) - 6, plane.y(0.3) - 8, anchor="end"),
+        label("ideal", plane.x(0.3) - 6, plane.y(0.3) - 8, anchor="end"),
     ]
     for each in bins:
         x = plane.x(each.confidence)
         ends = (plane.y(each.confidence), plane.y(each.right))
         radius = 3 + 7 * (each.count / most) ** 0.5
         about = (
-            f"{each.low:.1f} to {each.high:.1f}: said {each.confidence:.2f}, "
-            f"was {each.right:.2f}, {each.count} questions"
+            f"{each.low:.1f} to {each.high:.1f}: confidence {each.confidence:.2f}, "
+            f"right {each.right:.2f}, {each.count} questions"
         )
         parts += [
             element("line", x1=x, y1=ends[0], x2=x, y2=ends[1], class_="gap"),
@@ -78,8 +78,8 @@ def reliability(bins: Sequence[Bin]) -> Markup:
     return picture(plane, "Reliability diagram", parts)
 
 
-def histogram(confidences: Sequence[float], *, floor: float, answerable: bool) -> Markup:
-    """Plot the number of questions by confidence; those below the floor are refused."""
+def histogram(confidences: Sequence[float], *, min_score: float, answerable: bool) -> Markup:
+    """Plot the number of questions by confidence; those below the minimum score are refused."""
     plane = Axes(height=150.0)
     counts = [0] * _BARS
     for confidence in confidences:
@@ -88,10 +88,10 @@ def histogram(confidences: Sequence[float], *, floor: float, answerable: bool) -
     sort = "answerable" if answerable else "unanswerable"
     parts = [*axis(plane, "confidence")]
     parts += bars(plane, [count / most for count in counts], class_=f"bar {sort}")
-    x = plane.x(floor)
+    x = plane.x(min_score)
     parts += [
         element("line", x1=x, y1=TOP, x2=x, y2=plane.y(0), class_="drop"),
-        label(f"floor {floor:g}", x, TOP - 4, anchor="middle"),
+        label(f"minimum score {min_score:g}", x, TOP - 4, anchor="middle"),
         label(str(most), LEFT - 8, plane.y(1) + 4, anchor="end"),
         label("0", LEFT - 8, plane.y(0) + 4, anchor="end"),
     ]

@@ -36,10 +36,12 @@ class Row:
 
 def read_row(fields: Mapping[str, Any], *, default_id: str) -> Row:
     """Parse a row of a question set; raise InvalidInput with the name of an invalid field."""
-    answerable = not _flag(fields, "is_impossible")
-    answers = _texts(fields, "answers")
+    impossible, answers = fields.get("is_impossible", False), _texts(fields, "answers")
+    if not isinstance(impossible, bool):
+        raise InvalidInput('"is_impossible" is neither true nor false.')
+    answerable = not impossible
     if answers and not answerable:
-        raise InvalidInput('"answers" are given although "is_impossible" is true.')
+        raise InvalidInput('"answers" are given, but "is_impossible" is true.')
     return Row(
         id=str(fields.get("id") or default_id),
         question=_text(fields, "question") or "",
@@ -60,28 +62,21 @@ def sample(rows: Sequence[Row], limit: int) -> list[Row]:
     little.
     """
     drawn: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         digest = hashlib.sha256(f"{row.id}\n{row.question}".encode()).hexdigest()
-        drawn[row.kind].append((digest, place))
+        drawn[row.kind].append((digest, index))
     order = sorted(
-        (turn / len(kind), digest, place)
+        (turn / len(kind), digest, index)
         for kind in drawn.values()
-        for turn, (digest, place) in enumerate(sorted(kind))
+        for turn, (digest, index) in enumerate(sorted(kind))
     )
-    return [rows[place] for place in sorted(place for _, _, place in order[:limit])]
+    return [rows[index] for index in sorted(index for _, _, index in order[:limit])]
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str | None:
     value = fields.get(name)
-    if value is not None and not isinstance(value, str):
+    if not isinstance(value, str | None):
         raise InvalidInput(f'"{name}" is not a text.')
-    return value
-
-
-def _flag(fields: Mapping[str, Any], name: str) -> bool:
-    value = fields.get(name, False)
-    if not isinstance(value, bool):
-        raise InvalidInput(f'"{name}" is neither true nor false.')
     return value
 
 
@@ -97,5 +92,5 @@ def _held_out(fields: Mapping[str, Any]) -> Section | None:
     if value is None:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("file"), str):
-        raise InvalidInput('"held_out" names no "file".')
+        raise InvalidInput('"held_out" has no "file".')
     return Section(value["file"], _texts(value, "section"))

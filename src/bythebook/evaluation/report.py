@@ -11,16 +11,16 @@ from bythebook.evaluation.failures import Failure
 from bythebook.evaluation.grade import Case
 from bythebook.evaluation.metrics import METRICS, Evaluation
 from bythebook.evaluation.stats import Bin, CurvePoint
-from bythebook.evaluation.tables import Grid, grids, shown
+from bythebook.evaluation.tables import Grid, bars_grid, grids, headline
 from bythebook.evaluation.targets import Verdict
 
 _TILES = (
-    ("answered", "answered when the book says it"),
-    ("right", "answered rightly"),
-    ("refused", "refused when it does not"),
-    ("hit@5", "right section among five"),
+    ("answered", "answered when the book has the answer"),
+    ("right", "answered correctly"),
+    ("refused", "refused when it has none"),
+    ("hit@5", "right section in the top five"),
     ("supported", "sentences supported"),
-    ("ms.total.p95", "ms or less for 95 % of replies"),
+    ("ms.total.p95", "ms, 95th percentile of replies"),
 )
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # in case escaping fails
 
@@ -31,12 +31,12 @@ def report(
     verdicts: Sequence[Verdict],
     failures: Sequence[Failure],
 ) -> str:
-    floor = float(str(setup["min_score"]))
+    min_score = float(str(setup["min_score"]))
     body = element(
         "main",
         _header(evaluation, setup),
         _bars(verdicts),
-        _confidence(evaluation, floor),
+        _confidence(evaluation, min_score),
         _tables(evaluation),
         _worst(failures),
         _names(evaluation),
@@ -47,19 +47,18 @@ def report(
         element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", "How well the book answers"),
+        element("title", "Evaluation report"),
         element("style", Markup(style)),
     )
     return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
 
 
 def _header(evaluation: Evaluation, setup: Mapping[str, object]) -> Markup:
-    said = " · ".join(f"{name} {value}" for name, value in setup.items())
     tiles = [_tile(name, label, evaluation) for name, label in _TILES if name in evaluation.figures]
     return element(
         "header",
-        element("h1", "How well the book answers"),
-        element("p", f"{len(evaluation.cases)} questions · {said}", class_="quiet"),
+        element("h1", "Evaluation report"),
+        element("p", headline(evaluation, setup), class_="quiet"),
         element("ul", *tiles, class_="tiles"),
     )
 
@@ -77,28 +76,13 @@ def _tile(name: str, label: str, evaluation: Evaluation) -> Markup:
 def _bars(verdicts: Sequence[Verdict]) -> Markup:
     if not verdicts:
         return joined()
-    rows = [
-        element(
-            "tr",
-            element("th", verdict.bar.name, scope="row"),
-            element("td", "not measured" if verdict.value is None else shown(verdict.value)),
-            element("td", f"{verdict.bar.sign} {shown(verdict.bar.limit)}"),
-            element("td", _pill("met" if verdict.met else "missed", met=verdict.met)),
-        )
-        for verdict in verdicts
-    ]
-    table = _table_of(("Figure", "is", "must be", "bar"), rows)
-    return _section("Bars", "What this book has to reach.", _card(table))
-
-
-def _pill(words: str, *, met: bool = False) -> Markup:
-    return element("span", words, class_="pill met" if met else "pill")
+    return _section("Bars", "The targets of this run.", _card(_table(bars_grid(verdicts))))
 
 
 # --- confidence ----------------------------------------------------------------------------------
 
 
-def _confidence(evaluation: Evaluation, floor: float) -> Markup:
+def _confidence(evaluation: Evaluation, min_score: float) -> Markup:
     coverage, risk = evaluation.value("coverage"), evaluation.value("risk")
     here = None if coverage is None or risk is None else (coverage, risk)
     figures = []
@@ -106,29 +90,29 @@ def _confidence(evaluation: Evaluation, floor: float) -> Markup:
         figures = [
             _figure(
                 "Risk and coverage",
-                "The surest answers first, as far as anything can be answered: the further right, "
-                "the more is answered, and the more of it is wrong.",
-                plots.risk_coverage(evaluation.curve, here, floor=floor),
+                "Error rate by coverage, if the answers with the highest confidence are given "
+                "first.",
+                plots.risk_coverage(evaluation.curve, here, min_score=min_score),
                 _curve_numbers(evaluation.curve),
             ),
             _figure(
                 "Reliability",
-                "Of the answers with this confidence, how many are right. Above the line is too "
-                "modest, below it too sure; a larger dot is more questions.",
+                "Share of right answers by confidence. Above the line the confidence is too low, "
+                "below it too high; a larger dot means more questions.",
                 plots.reliability(evaluation.bins),
                 _bin_numbers(evaluation.bins),
             ),
         ]
     return _section(
         "Confidence",
-        "Does it know when it knows? Answers that the floor kept back are counted as if they had "
-        "been given.",
+        "How well confidence predicts right answers. Answers below the minimum score count as if "
+        "they had been given.",
         element("div", *figures, class_="grid"),
-        element("div", *_histograms(evaluation.cases, floor), class_="grid"),
+        element("div", *_histograms(evaluation.cases, min_score), class_="grid"),
     )
 
 
-def _histograms(cases: Sequence[Case], floor: float) -> list[Markup]:
+def _histograms(cases: Sequence[Case], min_score: float) -> list[Markup]:
     groups: dict[tuple[bool, str], list[float]] = {}
     for case in cases:
         groups.setdefault((not case.row.answerable, case.row.kind), []).append(case.confidence)
@@ -136,7 +120,7 @@ def _histograms(cases: Sequence[Case], floor: float) -> list[Markup]:
         _figure(
             kind,
             f"{len(values)} questions that the book {'does not answer' if no else 'answers'}",
-            plots.histogram(values, floor=floor, answerable=not no),
+            plots.histogram(values, min_score=min_score, answerable=not no),
         )
         for (no, kind), values in sorted(groups.items())
     ]
@@ -164,8 +148,8 @@ def _bin_numbers(bins: Sequence[Bin]) -> Markup:
 
 
 def _numbers(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
-    cells = [element("tr", *(element("td", value) for value in row)) for row in rows]
-    summary = element("summary", "The numbers")
+    cells = [element("tr", *map(_cell, row)) for row in rows]
+    summary = element("summary", "Numbers")
     return element("details", summary, _table_of(columns, cells), class_="numbers")
 
 
@@ -174,16 +158,21 @@ def _numbers(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
 
 def _tables(evaluation: Evaluation) -> Markup:
     cards = [_card(_table(grid)) for grid in grids(evaluation)]
-    about = "Each name is explained at the end."
+    about = "The names are explained at the end."
     return _section("Figures", about, element("div", *cards, class_="stack"))
 
 
 def _table(grid: Grid) -> Markup:
     rows = [
-        element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells))
+        element("tr", element("th", name, scope="row"), *map(_cell, cells))
         for name, *cells in grid.rows
     ]
     return _table_of((grid.title, *grid.columns), rows)
+
+
+def _cell(text: str) -> Markup:
+    classes = {"met": "pill met", "missed": "pill"}.get(text)
+    return element("td", element("span", text, class_=classes) if classes else text)
 
 
 def _table_of(columns: Sequence[str], rows: Sequence[Markup]) -> Markup:
@@ -200,7 +189,7 @@ def _worst(failures: Sequence[Failure]) -> Markup:
         return joined()
     return _section(
         f"The worst {len(failures)}",
-        "The most confident mistakes of each sort, in turn.",
+        "The most confident errors, alternating between their types.",
         *(_failure(failure) for failure in failures),
     )
 
@@ -210,7 +199,7 @@ def _failure(failure: Failure) -> Markup:
     facts = {
         "why": failure.why,
         "expected": " / ".join(case.row.answers[:3]) or _expected(case),
-        "shown" if case.answered else "kept back": case.text,
+        "shown" if case.answered else "withheld": case.text,
         "cited": "\n".join(dict.fromkeys(case.cited)),
         "best passage": "" if case.cited else case.best or "",
         "question": f"{case.row.id} ({case.row.kind})",
@@ -224,7 +213,7 @@ def _failure(failure: Failure) -> Markup:
         "summary",
         element("span", case.row.question, class_="question", dir="auto"),
         element("span", f"confidence {case.confidence:.2f}", class_="quiet"),
-        _pill(str(failure.fault)),
+        element("span", str(failure.fault), class_="pill"),
     )
     return element("details", summary, element("dl", *pairs), class_="case")
 
@@ -235,11 +224,11 @@ def _expected(case: Case) -> str:
 
 def _names(evaluation: Evaluation) -> Markup:
     pairs = [
-        joined(element("dt", element("code", name)), element("dd", metric.says))
+        joined(element("dt", element("code", name)), element("dd", metric.description))
         for name, metric in METRICS.items()
         if any(known.startswith(name) for known in evaluation.figures)
     ]
-    return element("footer", element("h2", "What the names mean"), element("dl", *pairs))
+    return element("footer", element("h2", "Names of figures"), element("dl", *pairs))
 
 
 def _card(content: Markup) -> Markup:

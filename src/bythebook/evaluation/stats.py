@@ -6,22 +6,19 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 _Z95 = 1.959964  # two-sided 95 % of a normal distribution
 BINS = 10
 
 
-def mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
 def percentile(values: Sequence[float], share: float) -> float:
     """Return the percentile, with linear interpolation between the two nearest values."""
     ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
@@ -56,11 +53,11 @@ def risk_coverage(graded: Sequence[tuple[float, bool]], *, total: int) -> tuple[
     Answers of equal confidence have no order and are added together.
     """
     points: list[CurvePoint] = []
-    wrong = answered = 0
+    wrong = 0
     ordered = sorted(graded, reverse=True)
-    for place, (confidence, is_right) in enumerate(ordered, 1):
-        answered, wrong = answered + 1, wrong + (not is_right)
-        if place == len(ordered) or ordered[place][0] != confidence:
+    for answered, (confidence, is_right) in enumerate(ordered, 1):
+        wrong += not is_right
+        if answered == len(ordered) or ordered[answered][0] != confidence:
             points.append(CurvePoint(confidence, answered / total, wrong / answered))
     return tuple(points)
 
@@ -95,8 +92,8 @@ def reliability(graded: Sequence[tuple[float, bool]]) -> tuple[Bin, ...]:
             low=number / BINS,
             high=(number + 1) / BINS,
             count=len(inside),
-            confidence=mean([confidence for confidence, _ in inside]),
-            right=mean([float(is_right) for _, is_right in inside]),
+            confidence=fmean([confidence for confidence, _ in inside]),
+            right=fmean([float(is_right) for _, is_right in inside]),
         )
         for number, inside in sorted(members.items())
     )

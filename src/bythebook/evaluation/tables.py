@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bythebook.evaluation.metrics import STAGES, Evaluation
+from bythebook.evaluation.targets import Verdict
 
 _ANSWERS = ("answered", "right", "gold", "f1", "page", "section")
 _FINDING = ("hit@1", "hit@5", "hit@10", "mrr@10")
@@ -36,12 +37,31 @@ def grids(evaluation: Evaluation) -> Iterator[Grid]:
             yield Grid(title, tuple(measured), (("all", *_cells(measured, evaluation)),))
     times = tuple(
         (words, *_cells([f"ms.{stage}.{name}" for stage in STAGES], evaluation))
-        for name, words in (("p50", "median"), ("p95", "95 % are faster"))
+        for name, words in (("p50", "median"), ("p95", "95th percentile"))
     )
     yield Grid("Milliseconds", tuple(STAGES), times)
 
 
-def shown(value: float | None) -> str:
+def bars_grid(verdicts: Sequence[Verdict]) -> Grid:
+    rows = [
+        (
+            verdict.bar.name,
+            _shown(verdict.value) or "not measured",
+            f"{verdict.bar.sign} {_shown(verdict.bar.limit)}",
+            "met" if verdict.met else "missed",
+        )
+        for verdict in verdicts
+    ]
+    return Grid("Bars", ("is", "must be", ""), tuple(rows))
+
+
+def headline(evaluation: Evaluation, setup: Mapping[str, object]) -> str:
+    """Return the number of questions and the settings, on one line."""
+    values = (f"{name} {value}" for name, value in setup.items())
+    return " · ".join((f"{len(evaluation.cases)} questions", *values))
+
+
+def _shown(value: float | None) -> str:
     """Format a value with three digits as in result tables: .975, 1.000, 26.5."""
     if value is None:
         return ""
@@ -70,4 +90,4 @@ def _by_kind(
 
 
 def _cells(names: Sequence[str], evaluation: Evaluation) -> list[str]:
-    return [shown(evaluation.value(name)) for name in names]
+    return [_shown(evaluation.value(name)) for name in names]

@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from bythebook.evaluation.metrics import Evaluation
-from bythebook.evaluation.tables import Grid, grids, shown
+from bythebook.evaluation.tables import Grid, bars_grid, grids, headline
 from bythebook.evaluation.targets import Verdict
 
 _NAMES_WIDTH = 24  # length of the longest kind of question: all columns fit into 80
+_STYLES = {"met": "green", "missed": "bold red"}
 
 
 def print_evaluation(
@@ -22,37 +23,21 @@ def print_evaluation(
     verdicts: Sequence[Verdict],
     console: Console,
 ) -> None:
-    said = " · ".join(f"{name} {value}" for name, value in setup.items())
-    console.print(f"{len(evaluation.cases)} questions · {said}", style="dim", markup=False)
+    console.print(headline(evaluation, setup), style="dim", markup=False)
     for grid in grids(evaluation):
         console.print(_table(grid))
     if verdicts:
-        console.print(_bars(verdicts))
+        console.print(_table(bars_grid(verdicts)))
 
 
 def _table(grid: Grid) -> Table:
-    table = _empty(grid.title, grid.columns)
-    *rows, last = grid.rows
-    for row in rows:
-        table.add_row(*map(Text, row))
-    table.add_row(*map(Text, last), style="bold" if rows and last[0] == "all" else "")
-    return table
-
-
-def _empty(title: str, columns: Sequence[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
-    title_text = Text(title, style="bold not dim")
-    table.add_column(title_text, min_width=_NAMES_WIDTH, overflow="fold")
-    for name in columns:
+    title = Text(grid.title, style="bold not dim")
+    table.add_column(title, min_width=_NAMES_WIDTH, overflow="fold")
+    for name in grid.columns:
         table.add_column(name.replace("_", " "), justify="right", min_width=4)
-    return table
-
-
-def _bars(verdicts: Sequence[Verdict]) -> Table:
-    table = _empty("Bars", ("is", "must be", ""))
-    for verdict in verdicts:
-        value = "not measured" if verdict.value is None else shown(verdict.value)
-        state = Text("met", "green") if verdict.met else Text("missed", "bold red")
-        limit = f"{verdict.bar.sign} {shown(verdict.bar.limit)}"
-        table.add_row(Text(verdict.bar.name), value, limit, state)
+    for name, *cells in grid.rows:
+        is_total = name == "all" and len(grid.rows) > 1
+        styled = [Text(cell, _STYLES.get(cell, "")) for cell in cells]
+        table.add_row(Text(name), *styled, style="bold" if is_total else "")
     return table
