@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from bythebook.errors import UnknownProvider
-from bythebook.providers.embeddings.hosted import HostedEmbedder, ModelSpec, known_model
+from bythebook.providers.embeddings.hosted import EmbeddingApi, HostedEmbedder, ModelSpec
 
 if TYPE_CHECKING:
     from bythebook.config.sections import Embedding
@@ -20,29 +19,23 @@ _SHUT_DOWN = ("text-embedding-004", "embedding-001")
 _TASKS = {"passage": "RETRIEVAL_DOCUMENT", "query": "RETRIEVAL_QUERY"}
 
 
-@dataclass(frozen=True, slots=True)
-class GeminiWire:
-    model: str
-    dimension: int
-    most_texts: int = 100
+def _body(model: str, known: ModelSpec, texts: Sequence[str], role: TextRole) -> object:
+    request = {
+        "model": f"models/{model}",
+        "taskType": _TASKS[role],
+        "outputDimensionality": known.dimension,
+    }
+    return {"requests": [request | {"content": {"parts": [{"text": text}]}} for text in texts]}
 
-    @property
-    def path(self) -> str:
-        return f"/models/{self.model}:batchEmbedContents"
 
-    def headers(self, key: str | None) -> Mapping[str, str]:
-        return {"x-goog-api-key": key} if key else {}
-
-    def body(self, texts: Sequence[str], role: TextRole) -> object:
-        asked = {
-            "model": f"models/{self.model}",
-            "taskType": _TASKS[role],
-            "outputDimensionality": self.dimension,
-        }
-        return {"requests": [asked | {"content": {"parts": [{"text": text}]}} for text in texts]}
-
-    def vectors(self, reply: Any) -> Sequence[Sequence[float]]:
-        return [row["values"] for row in reply["embeddings"]]
+_API = EmbeddingApi(
+    models=EMBEDDERS,
+    path="/models/{model}:batchEmbedContents",
+    most_texts=100,
+    body=_body,
+    vectors=lambda reply: [row["values"] for row in reply["embeddings"]],
+    key_header=("x-goog-api-key", "{key}"),
+)
 
 
 def gemini_embedder(account: Account, settings: Embedding, *, web: HttpClient) -> HostedEmbedder:
@@ -52,6 +45,4 @@ def gemini_embedder(account: Account, settings: Embedding, *, web: HttpClient) -
             f"gemini:{model} has been shut down by its provider.",
             hint='Use "gemini:gemini-embedding-001" and ingest the book again.',
         )
-    known = known_model(account.model, EMBEDDERS)
-    wire = GeminiWire(model, known.dimension)
-    return HostedEmbedder(account, settings, known=known, wire=wire, web=web)
+    return HostedEmbedder(_API, account, settings, web=web)

@@ -1,15 +1,15 @@
 """Embedder for any hosted API; returns vectors of unit length.
 
-Each provider implements ``EmbeddingApi``: how a batch is requested and parsed. Everything else is
+Each provider has an ``EmbeddingApi``: how a batch is requested and parsed. Everything else is
 here: splitting long texts into windows, concurrent batches, retries and validation of replies.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ _STRIDE = 0.8  # of a window: neighbours overlap by a fifth
 _LEAST_WINDOW = 16  # tokens; if even this is "too long", length is not the cause
 _BLANK = "."  # replaces empty text, which most embedders reject
 
+_Post = Callable[[Sequence[str]], Awaitable[Any]]
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
@@ -42,61 +44,48 @@ class ModelSpec:
     prefixes: Mapping[TextRole, str] = field(default_factory=dict)
 
 
-class EmbeddingApi(Protocol):
-    """Request and response format of one provider."""
+@dataclass(frozen=True, slots=True)
+class EmbeddingApi:
+    """Request and response format of one provider, and its models."""
 
-    @property
-    def path(self) -> str: ...
+    models: Mapping[str, ModelSpec]
+    path: str  # may contain {model}
+    most_texts: int  # per request
+    body: Callable[[str, ModelSpec, Sequence[str], TextRole], object]
+    # Returns vectors in the order of the texts; may raise anything on a malformed reply.
+    vectors: Callable[[Any], Sequence[Sequence[float]]]
+    key_header: tuple[str, str] = ("Authorization", "Bearer {key}")
+    unknown: ModelSpec | None = None  # for other models, whose dimension must be given
 
-    @property
-    def most_texts(self) -> int: ...  # per request
-
-    def headers(self, key: str | None) -> Mapping[str, str]: ...
-
-    def body(self, texts: Sequence[str], role: TextRole) -> object: ...
-
-    def vectors(self, reply: Any) -> Sequence[Sequence[float]]:
-        """Return vectors in the order of the texts; may raise anything on a malformed reply."""
-        ...
-
-
-def known_model(
-    model: str, table: Mapping[str, ModelSpec], *, unknown: ModelSpec | None = None
-) -> ModelSpec:
-    """Look up a model. ``model@512`` sets the dimension, to shorten vectors or if unknown."""
-    name, _, dimension = model.partition("@")
-    known = table.get(name) or table.get(name.partition(":")[0]) or unknown
-    if dimension.isdecimal() and known is not None:
-        return replace(known, dimension=int(dimension))
-    if dimension or known is None or not known.dimension:
-        raise UnknownProvider(
-            f"The dimension of {name!r} is not known.",
-            hint=f'Write it after the model, as in "{name}@768", or use one of {", ".join(table)}.',
-        )
-    return known
+    def spec(self, model: str) -> ModelSpec:
+        """Look up a model. ``model@512`` sets the dimension, to shorten vectors or if unknown."""
+        name, _, dimension = model.partition("@")
+        known = self.models.get(name) or self.models.get(name.partition(":")[0]) or self.unknown
+        if dimension.isdecimal() and known is not None:
+            return replace(known, dimension=int(dimension))
+        if dimension or known is None or not known.dimension:
+            raise UnknownProvider(
+                f"The dimension of {name!r} is not known.",
+                hint=f'Write it after the model, as in "{name}@768", or use one of '
+                f"{', '.join(self.models)}.",
+            )
+        return known
 
 
 class HostedEmbedder:
     def __init__(
-        self,
-        account: Account,
-        settings: Embedding,
-        *,
-        known: ModelSpec,
-        wire: EmbeddingApi,
-        web: HttpClient,
-        breaker: CircuitBreaker | None = None,
+        self, api: EmbeddingApi, account: Account, settings: Embedding, *, web: HttpClient
     ) -> None:
+        self._model = account.model.partition("@")[0]
+        self._spec = api.spec(account.model)
         self.name = account.service.name
-        self.dimension = known.dimension
-        self.limit = known.limit
+        self.dimension, self.limit = self._spec.dimension, self._spec.limit
         self._account = account
-        self._service = replace(account.service, dimension=known.dimension)
-        self._known = known
-        self._wire = wire
+        self._service = replace(account.service, dimension=self.dimension)
+        self._api = api
         self._web = web
-        self._breaker = breaker or CircuitBreaker()
-        self._at_once = settings.concurrency
+        self._breaker = CircuitBreaker()
+        self._concurrency = settings.concurrency
         self._question = Timeouts.whole(settings.query_timeout_s, tries=_QUESTION_TRIES)
         self._passages = Timeouts.whole(settings.timeout_s, tries=_PASSAGE_TRIES)
 
@@ -105,84 +94,80 @@ class HostedEmbedder:
 
     async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
         sums = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        windows = [
+            (number, window)
+            for number, text in enumerate(texts)
+            for window in self._windows(text, role, self.limit)
+        ]
         with translate_errors(self._service):
-            endpoint = self._endpoint(role, len(texts))
-            windows = [
-                (number, window)
-                for number, text in enumerate(texts)
-                for window in self._windows(text, role, self.limit)
-            ]
-            vectors = await self._all([window for _, window in windows], role, endpoint)
+            post = self._post(role, is_question=role == "query" and len(texts) == 1)
+            vectors = await self._all([window for _, window in windows], role, post)
             np.add.at(sums, [number for number, _ in windows], vectors)
             return _unit_length(sums)
 
-    def _endpoint(self, role: TextRole, texts: int) -> tuple[Endpoint, Timeouts]:
-        """Return the endpoint and timeouts: short for a single question, long for an ingest."""
-        asks = role == "query" and texts == 1
-        headers = self._wire.headers(self._account.usable_key())
-        breaker = self._breaker if asks else None
-        endpoint = Endpoint(self._web, self._account.address, headers=headers, breaker=breaker)
-        return endpoint, self._question if asks else self._passages
+    def _post(self, role: TextRole, *, is_question: bool) -> _Post:
+        """Return a function that posts a batch: with short timeouts for a single question."""
+        key, (header, value) = self._account.usable_key(), self._api.key_header
+        endpoint = Endpoint(
+            self._web,
+            self._account.address,
+            headers={header: value.format(key=key)} if key else {},
+            breaker=self._breaker if is_question else None,
+        )
+        path = self._api.path.format(model=self._model)
+        timeouts = self._question if is_question else self._passages
+
+        async def post(texts: Sequence[str]) -> Any:
+            body = self._api.body(self._model, self._spec, texts, role)
+            return await endpoint.post(path, body, timeouts=timeouts)
+
+        return post
 
     def _windows(self, text: str, role: TextRole, limit: int) -> Iterator[str]:
-        prefix = self._known.prefixes.get(role, "")
+        prefix = self._spec.prefixes.get(role, "")
         room = max(1, limit - estimate_tokens(prefix))
         for window in cut(text, room):
             yield f"{prefix}{window if window.strip() else _BLANK}"
 
-    async def _all(
-        self, texts: Sequence[str], role: TextRole, called: tuple[Endpoint, Timeouts]
-    ) -> Vectors:
+    async def _all(self, texts: Sequence[str], role: TextRole, post: _Post) -> Vectors:
         """Embed batches concurrently; the first failure cancels the others."""
-        most = self._wire.most_texts
-        batches = [texts[start : start + most] for start in range(0, len(texts), most)]
-        turn = asyncio.Semaphore(self._at_once)
+        most = self._api.most_texts
+        turn = asyncio.Semaphore(self._concurrency)
 
         async def run(batch: Sequence[str]) -> Vectors:
             async with turn:
-                return await self._batch(batch, role, called)
+                return await self._batch(batch, role, post)
 
-        if not batches:
-            return np.zeros((0, self.dimension), dtype=np.float32)
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(run(batch)) for batch in batches]
+                starts = range(0, len(texts), most)
+                tasks = [group.create_task(run(texts[n : n + most])) for n in starts]
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
-        return np.concatenate([task.result() for task in tasks])
+        nothing = np.zeros((0, self.dimension), dtype=np.float32)
+        return np.concatenate([nothing, *(task.result() for task in tasks)])
 
-    async def _batch(
-        self, texts: Sequence[str], role: TextRole, called: tuple[Endpoint, Timeouts]
-    ) -> Vectors:
-        endpoint, timeouts = called
-        body = self._wire.body(texts, role)
+    async def _batch(self, texts: Sequence[str], role: TextRole, post: _Post) -> Vectors:
         try:
-            reply = await endpoint.post(self._wire.path, body, timeouts=timeouts)
+            return self._checked(await post(texts), len(texts))
         except ProviderError as fault:
             if fault.code is not ErrorCode.TOO_LONG:
                 raise
-            return await self._in_halves(texts, role, called)
-        return self._checked(reply, len(texts))
-
-    async def _in_halves(
-        self, texts: Sequence[str], role: TextRole, called: tuple[Endpoint, Timeouts]
-    ) -> Vectors:
-        """Retry in smaller parts: the provider may count more tokens than we estimate."""
+        # The provider may count more tokens than we estimate: retry in smaller parts.
         if len(texts) > 1:
             middle = len(texts) // 2
-            first = await self._batch(texts[:middle], role, called)
-            return np.concatenate([first, await self._batch(texts[middle:], role, called)])
+            first = await self._batch(texts[:middle], role, post)
+            return np.concatenate([first, await self._batch(texts[middle:], role, post)])
         limit = estimate_tokens(texts[0]) // 2
         if limit < _LEAST_WINDOW:
             raise ProviderError(ErrorCode.REJECTED)
-        text = texts[0].removeprefix(self._known.prefixes.get(role, ""))
-        windows = list(self._windows(text, role, limit))
-        vectors = await self._batch(windows, role, called)
+        text = texts[0].removeprefix(self._spec.prefixes.get(role, ""))
+        vectors = await self._batch(list(self._windows(text, role, limit)), role, post)
         return _unit_length(vectors.sum(axis=0, keepdims=True))
 
     def _checked(self, reply: Any, texts: int) -> Vectors:
         try:
-            vectors = np.array(self._wire.vectors(reply), dtype=np.float64)
+            vectors = np.array(self._api.vectors(reply), dtype=np.float64)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             raise ProviderError(ErrorCode.MALFORMED) from None
         if vectors.ndim != 2 or len(vectors) != texts:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bythebook.providers.embeddings.hosted import HostedEmbedder, ModelSpec, known_model
+from bythebook.providers.embeddings.hosted import EmbeddingApi, HostedEmbedder, ModelSpec
 
 if TYPE_CHECKING:
     from bythebook.config.sections import Embedding
@@ -33,34 +33,32 @@ OLLAMA_EMBEDDERS = {
         768, 2048, {"query": "task: search result | query: ", "passage": "title: none | text: "}
     ),
 }
-_UNKNOWN = ModelSpec(0, 512)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenAIWire:
-    model: str
-    dimensions: int | None = None  # if vectors are to be shortened
-    path: str = "/embeddings"
-    most_texts: int = 128
+def _body(model: str, known: ModelSpec, texts: Sequence[str], _: TextRole) -> object:
+    body = {"model": model, "input": list(texts), "encoding_format": "float"}
+    full = OPENAI_EMBEDDERS.get(model, known)
+    shorter = {"dimensions": known.dimension} if known.dimension != full.dimension else {}
+    return body | shorter
 
-    def headers(self, key: str | None) -> Mapping[str, str]:
-        return {"Authorization": f"Bearer {key}"} if key else {}
 
-    def body(self, texts: Sequence[str], role: TextRole) -> object:
-        del role
-        body = {"model": self.model, "input": list(texts), "encoding_format": "float"}
-        return body | ({"dimensions": self.dimensions} if self.dimensions else {})
+def _vectors(reply: Any) -> Sequence[Sequence[float]]:
+    rows = sorted(reply["data"], key=lambda row: int(row["index"]))
+    return [row["embedding"] for row in rows]
 
-    def vectors(self, reply: Any) -> Sequence[Sequence[float]]:
-        rows = sorted(reply["data"], key=lambda row: int(row["index"]))
-        return [row["embedding"] for row in rows]
+
+_OPENAI = EmbeddingApi(
+    models=OPENAI_EMBEDDERS,
+    path="/embeddings",
+    most_texts=128,
+    body=_body,
+    vectors=_vectors,
+    unknown=ModelSpec(0, 512),
+)
+_OLLAMA = replace(_OPENAI, models=OLLAMA_EMBEDDERS)
 
 
 def openai_embedder(account: Account, settings: Embedding, *, web: HttpClient) -> HostedEmbedder:
     """Return an embedder for ``openai:…`` or ``ollama:…``, at any compatible address."""
-    table = OLLAMA_EMBEDDERS if account.provider == "ollama" else OPENAI_EMBEDDERS
-    known = known_model(account.model, table, unknown=_UNKNOWN)
-    model = account.model.partition("@")[0]
-    shorter = model in OPENAI_EMBEDDERS and known.dimension != OPENAI_EMBEDDERS[model].dimension
-    wire = OpenAIWire(model, known.dimension if shorter else None)
-    return HostedEmbedder(account, settings, known=known, wire=wire, web=web)
+    api = _OLLAMA if account.provider == "ollama" else _OPENAI
+    return HostedEmbedder(api, account, settings, web=web)
