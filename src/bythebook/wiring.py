@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from bythebook.interfaces.store import Catalog, GenerationStore
     from bythebook.interfaces.writer import Writer
     from bythebook.providers.http.client import HttpClient
-    from bythebook.providers.http.credentials import Account
     from bythebook.providers.llm.agents import AgentTools
     from bythebook.providers.llm.budget import Budget
     from bythebook.providers.llm.openai import OpenAIWriter
+    from bythebook.providers.llm.service import ModelService
     from bythebook.providers.qdrant.foreign import ForeignCollection
     from bythebook.providers.qdrant.nodes import Server
     from bythebook.providers.sql.catalog import SqlCatalog
@@ -138,43 +138,30 @@ class Hosted:
         from bythebook.answering.prompts import BESIDE, compose
         from bythebook.providers.llm.openai import OpenAIWriter
 
-        settings = self._settings
-        return OpenAIWriter(
-            self._account(),
-            settings.model,
-            compose=partial(compose, tokens=settings.limits.context_tokens + BESIDE),
-            web=self._connections(),
-            budget=self._allowance(),
-        )
+        tokens = self._settings.limits.context_tokens + BESIDE
+        return OpenAIWriter(self._model_service(), compose=partial(compose, tokens=tokens))
 
     def agents(self) -> MakeWriter:
         """Return a factory of agents: one per generation, as they search it, on a shared client."""
         make, _, _ = choose(WRITERS, self._settings.writer)
-        from bythebook.providers.http.circuit_breaker import CircuitBreaker
-
-        settings, account = self._settings, self._account()
-        shared = {
-            "web": self._connections(),
-            "breaker": CircuitBreaker(),
-            "budget": self._allowance(),
-        }
+        tokens, service = self._settings.limits.context_tokens, self._model_service()
 
         def make_writer(index: SearchContext) -> Writer:
-            tools = _agent_tools(index, settings.limits.context_tokens)
-            writer: Writer = make(account, settings.model, tools=tools, **shared)
+            writer: Writer = make(service, tools=_agent_tools(index, tokens))
             return writer
 
         return make_writer
 
-    def _account(self) -> Account:
-        """Return the account of the writer. Agents use OpenAI's account, or ``model.base_url``."""
+    def _model_service(self) -> ModelService:
+        """Return the language model. Agents use OpenAI's account, or ``model.base_url``."""
         from bythebook.providers.http.credentials import writer_account
+        from bythebook.providers.llm.service import ModelService
 
-        _, provider, model = choose(WRITERS, self._settings.writer)
-        if provider != "agents":
-            return writer_account(provider, model, self._settings)
-        account = writer_account("openai", model, self._settings)
-        return replace(account, service=replace(account.service, name=self._settings.writer))
+        settings = self._settings
+        _, provider, model = choose(WRITERS, settings.writer)
+        account = writer_account("openai" if provider == "agents" else provider, model, settings)
+        account = replace(account, service=replace(account.service, name=settings.writer))
+        return ModelService(account, settings.model, self._connections(), self._allowance())
 
     def _allowance(self) -> Budget | None:
         daily = self._settings.model.daily_tokens

@@ -14,6 +14,7 @@ from bythebook.providers.http.client import HttpClient
 from bythebook.providers.http.credentials import embedder_account, writer_account
 from bythebook.providers.llm.budget import Budget
 from bythebook.providers.llm.openai import OpenAIWriter
+from bythebook.providers.llm.service import ModelService
 from bythebook.types import Evidence, Message, Question, Role, Usage
 from bythebook.wiring import EMBEDDERS, choose
 
@@ -51,14 +52,10 @@ async def writer_at(
     provider, _, what = name.partition(":")
     account = writer_account(provider, what, settings)
     try:
-        yield OpenAIWriter(
-            account,
-            settings.model,
-            compose=compose,
-            web=web or own,  # type: ignore[arg-type]
-            breaker=breaker,
-            budget=budget,
+        service = ModelService(
+            account, settings.model, web or own, budget, breaker or CircuitBreaker()
         )
+        yield OpenAIWriter(service, compose=compose)
     finally:
         if own is not None:
             await own.close()

@@ -22,6 +22,7 @@ from bythebook.providers.http.client import HttpClient
 from bythebook.providers.http.credentials import writer_account
 from bythebook.providers.llm.agents import MOST_SEARCHES, AgentsWriter, AgentTools
 from bythebook.providers.llm.budget import Budget
+from bythebook.providers.llm.service import ModelService
 from bythebook.providers.testing import FakeEmbedder
 from bythebook.types import Evidence, Hit, Message, Question, Role, Usage
 from tests.providers.hosted import CALM, HURRIED, settings_for
@@ -75,9 +76,8 @@ async def writer_at(
     tools = AgentTools(Quoting, search or BookSearch(DRAGON), FakeEmbedder())
     web = HttpClient()
     try:
-        yield AgentsWriter(
-            account, settings.model, tools=tools, web=web, budget=budget, breaker=breaker
-        )
+        service = ModelService(account, settings.model, web, budget, breaker or CircuitBreaker())
+        yield AgentsWriter(service, tools=tools)
     finally:
         await web.close()
 

@@ -48,7 +48,6 @@ class Finding:
     signals: ClaimFeatures | None = None  # None: it is in the passage verbatim
     reasons: tuple[str, ...] = ()
     foreign_markers: int = 0  # markers that name no passage of the evidence
-    moved_markers: int = 0  # markers that name another passage than the supporting one
     addresses: int = 0  # links and markup
 
     def on(self, text: str, *, holds: bool) -> Verdict:
@@ -167,12 +166,7 @@ async def _in_own_words(
     unsaid = _unsaid(reading, best.window)
     if unsaid:
         return Withheld(claim.text, replace(finding, odds=0.0, reasons=(unsaid,)))
-    hit = best.window.hit
-    moved = sum(
-        1 <= n <= len(evidence.hits) and evidence.hits[n - 1] is not hit for n in claim.cited
-    )
-    finding = replace(finding, moved_markers=moved)
-    return Supported(claim.text, hit, best.window.quote, claim.lead, finding)
+    return Supported(claim.text, best.window.hit, best.window.quote, claim.lead, finding)
 
 
 def _unsaid(claim: ParsedClaim, window: Window) -> str | None:

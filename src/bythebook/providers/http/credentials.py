@@ -84,13 +84,14 @@ def _account(
         start = "Start it: ollama serve; or check OLLAMA_HOST."
     elif not own:
         start = "Start it, or check {section}.base_url."
+    key = chosen.api_key or exported
     return Account(
         service=ServiceName(name, section, key_name, failed, start),
         provider=provider,
         model=model,
         address=address,
         own=own,
-        key=_revealed(chosen.api_key or exported),
+        key=(key.get_secret_value().strip() or None) if key else None,
     )
 
 
@@ -99,18 +100,9 @@ def _exported(
 ) -> tuple[str, SecretStr | None]:
     if provider == "ollama":
         return ollama_address(accounts.ollama_host or ""), None
-    if provider == "openai":
-        return accounts.openai_url or addresses[provider], accounts.openai_key
-    keys = {
-        "openrouter": accounts.openrouter_key,
-        "gemini": accounts.gemini_key,
-        "cohere": accounts.cohere_key,
-    }
-    return addresses[provider], keys[provider]
-
-
-def _revealed(key: SecretStr | None) -> str | None:
-    return (key.get_secret_value().strip() or None) if key is not None else None
+    key: SecretStr | None = getattr(accounts, f"{provider}_key")
+    own_address = accounts.openai_url if provider == "openai" else None
+    return own_address or addresses[provider], key
 
 
 def ollama_address(host: str) -> str:

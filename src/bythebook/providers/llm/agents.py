@@ -20,55 +20,28 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+import agents as sdk
 import httpx
 import openai
-from agents import (
-    Agent,
-    AgentBase,
-    GuardrailFunctionOutput,
-    InputGuardrailTripwireTriggered,
-    MaxTurnsExceeded,
-    ModelRefusalError,
-    ModelSettings,
-    OpenAIChatCompletionsModel,
-    OutputGuardrailTripwireTriggered,
-    RunConfig,
-    RunContextWrapper,
-    Runner,
-    RunResultStreaming,
-    function_tool,
-    input_guardrail,
-    output_guardrail,
-    set_tracing_disabled,
-)
 from agents.exceptions import AgentsException
 from openai.types.responses import ResponseCompletedEvent, ResponseTextDeltaEvent
 
 from bythebook.grounding.verifier import Supported, check
 from bythebook.interfaces.writer import WriterSearchResult
-from bythebook.providers.http.circuit_breaker import CircuitBreaker
-from bythebook.providers.http.client import (
-    Deadline,
-    HttpClient,
-    Timeouts,
-    raise_for_status,
-    translate_http_errors,
-)
+from bythebook.providers.http.client import Deadline, raise_for_status, translate_http_errors
 from bythebook.providers.http.error_responses import stream_fault
 from bythebook.providers.http.errors import ErrorCode, ProviderError, translate_errors
 from bythebook.providers.llm.budget import within_budget
-from bythebook.providers.llm.draft import Draft, prompt_tokens
 from bythebook.types import Evidence, Hit, Question, Usage
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem, TResponseStreamEvent
 
-    from bythebook.config.sections import Model as Settings
     from bythebook.interfaces.embedding import Embedder
     from bythebook.interfaces.writer import DraftPiece, Prompt
-    from bythebook.providers.http.credentials import Account
     from bythebook.providers.http.transport import Transport
-    from bythebook.providers.llm.budget import Budget
+    from bythebook.providers.llm.draft import Draft
+    from bythebook.providers.llm.service import ModelService
     from bythebook.types import Message
 
 _log = logging.getLogger(__name__)
@@ -83,7 +56,7 @@ _LOOK_BACK = 64  # bytes of earlier chunks: a match may span two
 # Everything that a run can raise, except bugs.
 _SDK_ERRORS = (openai.OpenAIError, httpx.HTTPError, AgentsException, ValueError, ProviderError)
 
-set_tracing_disabled(True)  # on by default, and would send traces to OpenAI
+sdk.set_tracing_disabled(True)  # on by default, and would send traces to OpenAI
 
 
 class PromptBuilder(Protocol):
@@ -148,12 +121,12 @@ class _Run:
         return self.completed + self.draft.cost()
 
 
-def _may_search(context: RunContextWrapper[_Run], _: AgentBase[Any]) -> bool:
+def _may_search(context: sdk.RunContextWrapper[_Run], _: sdk.AgentBase[Any]) -> bool:
     return context.context.searches < MOST_SEARCHES
 
 
-@function_tool(failure_error_function=None, is_enabled=_may_search)
-async def search_textbook(context: RunContextWrapper[_Run], query: str) -> str:
+@sdk.function_tool(failure_error_function=None, is_enabled=_may_search)
+async def search_textbook(context: sdk.RunContextWrapper[_Run], query: str) -> str:
     """Search the book for more passages. Use it only if the given passages do not answer.
 
     Args:
@@ -162,74 +135,58 @@ async def search_textbook(context: RunContextWrapper[_Run], query: str) -> str:
     return await context.context.search(query)
 
 
-@input_guardrail(name="has evidence", run_in_parallel=False)
+@sdk.input_guardrail(name="has evidence", run_in_parallel=False)
 async def _has_evidence(
-    context: RunContextWrapper[_Run], _: Agent[Any], __: str | list[TResponseInputItem]
-) -> GuardrailFunctionOutput:
-    return GuardrailFunctionOutput(None, tripwire_triggered=not context.context.evidence.hits)
+    context: sdk.RunContextWrapper[_Run], _: sdk.Agent[Any], __: str | list[TResponseInputItem]
+) -> sdk.GuardrailFunctionOutput:
+    return sdk.GuardrailFunctionOutput(None, tripwire_triggered=not context.context.evidence.hits)
 
 
-@output_guardrail(name="is supported")
+@sdk.output_guardrail(name="is supported")
 async def _is_supported(
-    context: RunContextWrapper[_Run], _: Agent[Any], answer: object
-) -> GuardrailFunctionOutput:
+    context: sdk.RunContextWrapper[_Run], _: sdk.Agent[Any], answer: object
+) -> sdk.GuardrailFunctionOutput:
     async def draft() -> AsyncGenerator[str, None]:
         yield str(answer)
 
     run = context.context
     verdicts = [verdict async for verdict in check(draft(), run.evidence, run.tools.embedder)]
     supported = any(isinstance(verdict, Supported) for verdict in verdicts)
-    return GuardrailFunctionOutput(None, tripwire_triggered=not supported)
+    return sdk.GuardrailFunctionOutput(None, tripwire_triggered=not supported)
 
 
 class AgentsWriter:
-    def __init__(
-        self,
-        account: Account,
-        settings: Settings,
-        *,
-        tools: AgentTools,
-        web: HttpClient,
-        budget: Budget | None = None,
-        breaker: CircuitBreaker | None = None,
-    ) -> None:
-        self.name = account.service.name
-        self._account = account
-        self._settings = settings
+    def __init__(self, service: ModelService, *, tools: AgentTools) -> None:
+        self.name = service.account.service.name
+        self._service = service
         self._tools = tools
-        self._web = web
-        self._budget = budget
-        self._breaker = breaker or CircuitBreaker()
-        self._timeouts = Timeouts(
-            settings.timeout_s, settings.first_token_timeout_s, settings.idle_timeout_s
-        )
 
     async def write(
         self, question: Question, evidence: Evidence, history: Sequence[Message]
     ) -> AsyncGenerator[DraftPiece, None]:
-        prompts = self._tools.prompts()
+        prompts, service = self._tools.prompts(), self._service
         prompt = prompts.prompt(question, evidence, history)
-        draft = Draft(self._settings, prompt_tokens(prompt), self._settings.max_output_tokens)
-        run = _Run(self._tools, question, evidence, prompts, draft)
-        calls = 1 + MOST_SEARCHES if self._settings.agentic else 1
-        with translate_errors(self._account.service):
-            async with within_budget(self._budget, calls * draft.most_tokens, run.cost):
-                with self._breaker.watch():
+        run = _Run(self._tools, question, evidence, prompts, service.draft(prompt))
+        calls = 1 + MOST_SEARCHES if service.settings.agentic else 1
+        most = calls * run.draft.most_tokens
+        with translate_errors(service.account.service):
+            async with within_budget(service.budget, most, run.cost):
+                with service.breaker.watch():
                     async with aclosing(self._generate(run, prompt)) as pieces:
                         async for piece in pieces:
                             yield piece
 
     async def _generate(self, run: _Run, prompt: Prompt) -> AsyncGenerator[DraftPiece, None]:
         """Run the agent; yield text, search results and the usage of each call."""
-        result = Runner.run_streamed(
+        result = sdk.Runner.run_streamed(
             self._agent(run, prompt.system),
             [{"role": "user", "content": text} for _, text in prompt.turns],
             context=run,
             max_turns=1 + MOST_SEARCHES,
-            run_config=RunConfig(tracing_disabled=True, trace_include_sensitive_data=False),
+            run_config=sdk.RunConfig(tracing_disabled=True, trace_include_sensitive_data=False),
         )
         try:
-            events = Deadline(self._timeouts).limit(_model_events(result))
+            events = Deadline(self._service.timeouts).limit(_model_events(result))
             async with aclosing(events):
                 async for event in events:
                     while run.results:
@@ -241,52 +198,55 @@ class AgentsWriter:
                         yield run.complete(event)
                         yield "\n\n"  # text after a search starts a new paragraph
             run.draft.check_end()
-        except InputGuardrailTripwireTriggered:
+        except sdk.InputGuardrailTripwireTriggered:
             _log.info("no answer was generated: there is no evidence")
         except ProviderError:
             if run.draft.accepted:
                 yield run.draft.cost()
             raise
 
-    def _agent(self, run: _Run, instructions: str) -> Agent[_Run]:
+    def _agent(self, run: _Run, instructions: str) -> sdk.Agent[_Run]:
+        account, chosen = self._service.account, self._service.settings
         # The client accepts those of httpx, which its type does not say.
-        http_client: Any = self._web.client_through(partial(_CheckedTransport, draft=run.draft))
+        http_client: Any = self._service.web.client_through(
+            partial(_CheckedTransport, draft=run.draft)
+        )
         client = openai.AsyncOpenAI(
-            api_key=self._account.usable_key() or "none",
-            base_url=self._account.address,
+            api_key=account.usable_key() or "none",
+            base_url=account.address,
             max_retries=0,
             timeout=None,
             http_client=http_client,
         )
-        limit: dict[str, Any] = {"max_tokens": self._settings.max_output_tokens}
-        if self._account.own:  # newer models of OpenAI accept only the newer name
-            limit = {"extra_args": {"max_completion_tokens": self._settings.max_output_tokens}}
+        limit: dict[str, Any] = {"max_tokens": chosen.max_output_tokens}
+        if account.own:  # newer models of OpenAI accept only the newer name
+            limit = {"extra_args": {"max_completion_tokens": chosen.max_output_tokens}}
             limit["store"] = False  # the SDK's default is to store the answer at OpenAI
         selection_only = run.question.selection is not None and run.question.selection_only
-        return Agent[_Run](
+        return sdk.Agent[_Run](
             name="Textbook assistant",
             instructions=instructions,
-            model=OpenAIChatCompletionsModel(self._account.model, client),
-            model_settings=ModelSettings(
-                temperature=self._settings.temperature, include_usage=True, **limit
+            model=sdk.OpenAIChatCompletionsModel(account.model, client),
+            model_settings=sdk.ModelSettings(
+                temperature=chosen.temperature, include_usage=True, **limit
             ),
-            tools=[search_textbook] if self._settings.agentic and not selection_only else [],
+            tools=[search_textbook] if chosen.agentic and not selection_only else [],
             input_guardrails=[_has_evidence],
             output_guardrails=[_is_supported],
         )
 
 
 async def _model_events(
-    result: RunResultStreaming,
+    result: sdk.RunResultStreaming,
 ) -> AsyncGenerator[TResponseStreamEvent, None]:
     """Yield the events of the language model; cancel the run on exit."""
     try:
         async for event in result.stream_events():
             if event.type == "raw_response_event":
                 yield event.data
-    except InputGuardrailTripwireTriggered:
+    except sdk.InputGuardrailTripwireTriggered:
         raise
-    except OutputGuardrailTripwireTriggered:
+    except sdk.OutputGuardrailTripwireTriggered:
         _log.info("the evidence supports no sentence of the generated answer")
     except _SDK_ERRORS as error:
         raise _fault(error) from None
@@ -303,9 +263,9 @@ def _fault(error: Exception) -> ProviderError:
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, openai.APIError):  # within the stream
         return stream_fault(error.body)
-    if isinstance(error, ModelRefusalError):
+    if isinstance(error, sdk.ModelRefusalError):
         return ProviderError(ErrorCode.FILTERED)
-    too_many = isinstance(error, MaxTurnsExceeded)
+    too_many = isinstance(error, sdk.MaxTurnsExceeded)
     return ProviderError(ErrorCode.TOO_MUCH if too_many else ErrorCode.MALFORMED)
 
 

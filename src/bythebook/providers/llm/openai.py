@@ -9,35 +9,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
 from bythebook.errors import Truncated
 from bythebook.interfaces.writer import Prompt
-from bythebook.providers.http.circuit_breaker import CircuitBreaker
-from bythebook.providers.http.client import (
-    Endpoint,
-    HttpClient,
-    ParseResponse,
-    ResponseReader,
-    Timeouts,
-    parse_json,
-)
+from bythebook.providers.http.client import Endpoint, ResponseReader, parse_json
 from bythebook.providers.http.error_responses import stream_fault
 from bythebook.providers.http.errors import ErrorCode, ProviderError, translate_errors
 from bythebook.providers.llm.budget import within_budget
-from bythebook.providers.llm.draft import Draft, prompt_tokens
 from bythebook.types import Role
 
 if TYPE_CHECKING:
-    from bythebook.config.sections import Model
     from bythebook.interfaces.writer import Compose, DraftPiece
-    from bythebook.providers.http.credentials import Account
-    from bythebook.providers.llm.budget import Budget
+    from bythebook.providers.llm.draft import Draft
+    from bythebook.providers.llm.service import ModelService
     from bythebook.types import Evidence, Message, Question
 
-_TRIES = 3
 _PROBE_TOKENS = 16
 _COUNTING_S = 1.0  # wait for the usage after the last text
 
@@ -45,51 +35,35 @@ _COUNTING_S = 1.0  # wait for the usage after the last text
 class OpenAIWriter:
     """Writer that uses a language model at ``/chat/completions``."""
 
-    def __init__(
-        self,
-        account: Account,
-        settings: Model,
-        *,
-        compose: Compose,
-        web: HttpClient,
-        budget: Budget | None = None,
-        breaker: CircuitBreaker | None = None,
-    ) -> None:
-        self.name = account.service.name
-        self._account = account
-        self._settings = settings
+    def __init__(self, service: ModelService, *, compose: Compose) -> None:
+        self.name = service.account.service.name
+        self._service = service
         self._compose = compose
-        self._web = web
-        self._budget = budget
-        self._breaker = breaker or CircuitBreaker()
-        self._timeouts = Timeouts(
-            settings.timeout_s, settings.first_token_timeout_s, settings.idle_timeout_s, _TRIES
-        )
         self._rejected: set[str] = set()  # parameters that the endpoint rejected
 
     async def write(
         self, question: Question, evidence: Evidence, history: Sequence[Message]
     ) -> AsyncGenerator[DraftPiece, None]:
         prompt = self._compose(question, evidence, history)
-        async with aclosing(self._generate(prompt, self._settings.max_output_tokens)) as pieces:
+        async with aclosing(self._generate(prompt, self._service.draft(prompt))) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def probe(self) -> None:
         """Check endpoint, key and model with a request of a few tokens."""
         prompt = Prompt("Answer with one word.", ((Role.USER, "Are you there?"),))
+        draft = self._service.draft(prompt, max_tokens=_PROBE_TOKENS)
         try:
-            async with aclosing(self._generate(prompt, _PROBE_TOKENS)) as pieces:
+            async with aclosing(self._generate(prompt, draft)) as pieces:
                 async for _ in pieces:
                     pass
         except Truncated:
             return
 
-    async def _generate(self, prompt: Prompt, most: int) -> AsyncGenerator[DraftPiece, None]:
+    async def _generate(self, prompt: Prompt, draft: Draft) -> AsyncGenerator[DraftPiece, None]:
         """Yield the text of the draft and then its usage, also if it fails midway."""
-        draft = Draft(self._settings, prompt_tokens(prompt), most)
-        with translate_errors(self._account.service):
-            async with within_budget(self._budget, draft.most_tokens, draft.cost):
+        with translate_errors(self._service.account.service):
+            async with within_budget(self._service.budget, draft.most_tokens, draft.cost):
                 try:
                     async with aclosing(self._stream(prompt, draft)) as texts:
                         async for text in texts:
@@ -103,12 +77,16 @@ class OpenAIWriter:
 
     async def _stream(self, prompt: Prompt, draft: Draft) -> AsyncGenerator[str, None]:
         """Stream the draft; retry without a parameter that the endpoint rejects."""
-        endpoint = self._endpoint()
-        parse, now = _parser(draft), asyncio.get_running_loop().time
-        began = now()
+        account, now = self._service.account, asyncio.get_running_loop().time
+        key, began = account.usable_key(), now()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        endpoint = Endpoint(
+            self._service.web, account.address, headers=headers, breaker=self._service.breaker
+        )
         while True:
             body = self._body(prompt, draft.max_tokens)
-            timeouts = self._timeouts.less(now() - began)
+            timeouts = self._service.timeouts.less(now() - began)
+            parse = partial(_parse, draft)
             call = endpoint.stream("/chat/completions", body, parse, timeouts=timeouts)
             try:
                 async with aclosing(call) as texts:
@@ -121,19 +99,14 @@ class OpenAIWriter:
             else:
                 return
 
-    def _endpoint(self) -> Endpoint:
-        key = self._account.usable_key()
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        return Endpoint(self._web, self._account.address, headers=headers, breaker=self._breaker)
-
     def _body(self, prompt: Prompt, most: int) -> dict[str, Any]:
         turns = [{"role": str(role), "content": text} for role, text in prompt.turns]
         body: dict[str, Any] = {
-            "model": self._account.model,
+            "model": self._service.account.model,
             "messages": [{"role": "system", "content": prompt.system}, *turns],
             "stream": True,
             "stream_options": {"include_usage": True},
-            "temperature": self._settings.temperature,
+            "temperature": self._service.settings.temperature,
             "max_tokens": most,
         }
         if "max_tokens" in self._rejected:
@@ -144,24 +117,20 @@ class OpenAIWriter:
 # --- parsing of responses -------------------------------------------------------------------------
 
 
-def _parser(draft: Draft) -> ParseResponse[str]:
-    """Return a parser of a response into texts; an empty one shows progress, as in reasoning."""
-
-    async def parse(response: ResponseReader) -> AsyncGenerator[str, None]:
-        draft.begin()
-        if response.is_stream:
-            async with aclosing(_events(response, draft)) as events:
-                async for event in events:
-                    for text in _texts(parse_json(event), draft):
-                        yield draft.add(text)
-        else:  # some endpoints never stream, whatever the request says
-            whole = await response.json()
-            draft.done = True
-            for text in _texts(whole, draft):
-                yield draft.add(text)
-        draft.check_end()
-
-    return parse
+async def _parse(draft: Draft, response: ResponseReader) -> AsyncGenerator[str, None]:
+    """Yield the texts of a response; an empty one shows progress, as in reasoning."""
+    draft.begin()
+    if response.is_stream:
+        async with aclosing(_events(response, draft)) as events:
+            async for event in events:
+                for text in _texts(parse_json(event), draft):
+                    yield draft.add(text)
+    else:  # some endpoints never stream, whatever the request says
+        whole = await response.json()
+        draft.done = True
+        for text in _texts(whole, draft):
+            yield draft.add(text)
+    draft.check_end()
 
 
 async def _events(response: ResponseReader, draft: Draft) -> AsyncGenerator[str, None]:
