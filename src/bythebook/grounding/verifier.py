@@ -141,7 +141,7 @@ async def judge(
             if quote is not None:
                 # The matched wording is the book's own text, including its brackets and URLs.
                 cited = claim_of(claim.raw.removeprefix(text)).cited
-                return Supported(text, hit, quote, claim.lead, _count(Finding(), cited, hit, hits))
+                return Supported(text, hit, quote, claim.lead, _count(Finding(), cited, hits))
     return await _in_own_words(claim, evidence, hits, kinship)
 
 
@@ -149,7 +149,7 @@ async def _in_own_words(
     claim: DraftClaim, evidence: Evidence, hits: Sequence[Hit], kinship: WordSimilarity
 ) -> Supported | Withheld:
     dropped = Finding(0.0, foreign_markers=claim.strange_markers, addresses=claim.addresses)
-    dropped = _count(dropped, claim.cited, None, evidence.hits)
+    dropped = _count(dropped, claim.cited, evidence.hits)
     reading = parse_claim(without_line_mark(claim.text))
     if len([term for term in reading.terms if not term.is_light]) < _FEWEST_TERMS:
         return Withheld(claim.text, replace(dropped, reasons=("it says too little",)))
@@ -183,7 +183,7 @@ def _unsaid(claim: ParsedClaim, window: Window) -> str | None:
     return None
 
 
-def _count(finding: Finding, cited: Sequence[int], hit: Hit | None, hits: Sequence[Hit]) -> Finding:
+def _count(finding: Finding, cited: Sequence[int], hits: Sequence[Hit]) -> Finding:
     """Add the markers that name no passage to the counts."""
     foreign = sum(not 1 <= number <= len(hits) for number in cited)
     return replace(finding, foreign_markers=finding.foreign_markers + foreign)
