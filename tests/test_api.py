@@ -30,7 +30,7 @@ def test_ask_and_semantic_search_are_s1(sample_home: Path) -> None:
     assert found.results[0].score >= found.results[1].score
 
 
-def test_the_threshold_of_s1_is_a_keyword(sample_home: Path) -> None:
+def test_the_threshold_of_ask_is_a_keyword(sample_home: Path) -> None:
     everything = bythebook.semantic_search(_QUESTION, relevance_threshold=0, home=sample_home)
     assert everything.total_count == 5
     for threshold in (0.5, 0.9, 1):
@@ -64,6 +64,6 @@ async def test_they_work_where_a_loop_already_runs(sample_home: Path) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "x" * 2001, 7])
-def test_what_s0_does_not_allow_is_said_before_a_book_is_opened(query: object) -> None:
+def test_invalid_query_is_rejected_before_a_book_is_opened(query: object) -> None:
     with pytest.raises(InvalidInput):
         bythebook.respond(query, home=Path("nowhere"))  # type: ignore[arg-type]

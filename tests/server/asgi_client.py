@@ -1,4 +1,4 @@
-"""A client without a socket that speaks ASGI: it sees each piece as it is sent, and can leave."""
+"""ASGI client without a socket: sees each chunk as it is sent, and can disconnect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def events_of(text: str) -> list[Event]:
 
 @dataclass
 class Exchange:
-    """One request, while it is answered."""
+    """A request and the response received so far."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Exchange:
         return events_of(self.text)
 
     async def until(self, text: str, *, times: int = 1) -> None:
-        """Wait until this has arrived so many times."""
+        """Wait until the text has arrived this many times."""
         while self.text.count(text) < times:
             self._more.clear()
             await asyncio.wait_for(self._more.wait(), 10)
@@ -69,11 +69,11 @@ class Exchange:
 
 
 @asynccontextmanager
-async def exchange(
+async def open_exchange(
     app: ASGIApp, path: str, body: object, headers: dict[str, str] | None = None
 ) -> AsyncIterator[Exchange]:
-    """A POST that has been sent; when the block ends, so has the application's work for it."""
-    one = Exchange()
+    """Send a POST; when the block ends, the application has finished with it."""
+    received = Exchange()
     given = {"content-type": "application/json", **(headers or {})}
     scope = {
         "type": "http",
@@ -93,25 +93,25 @@ async def exchange(
     unread = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
 
     async def receive() -> Message:
-        return unread.pop() if unread else await one.disconnect()
+        return unread.pop() if unread else await received.disconnect()
 
-    task = asyncio.create_task(_call(app, scope, receive, one))
+    task = asyncio.create_task(_call(app, scope, receive, received))
     try:
-        yield one
+        yield received
         await asyncio.wait_for(task, 10)
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _call(app: ASGIApp, scope: Any, receive: Any, one: Exchange) -> None:
-    await app(scope, receive, one.send)
+async def _call(app: ASGIApp, scope: Any, receive: Any, received: Exchange) -> None:
+    await app(scope, receive, received.send)
 
 
-async def told(
+async def fetch(
     app: ASGIApp, path: str, body: object, headers: dict[str, str] | None = None
 ) -> Exchange:
-    """The same, read to its end."""
-    async with exchange(app, path, body, headers) as one:
+    """Send a POST and read the whole response."""
+    async with open_exchange(app, path, body, headers) as received:
         pass
-    return one
+    return received

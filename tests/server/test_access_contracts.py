@@ -1,4 +1,4 @@
-"""The door in front of the contracts: what it refuses is what each contract writes."""
+"""Access control rejects requests in the error format of each contract."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def served(
     library: Book, rules: Rules | None = None, *, needs_keys: bool = True
 ) -> Iterator[tuple[TestClient, str]]:
     stores = open_access_stores()
-    door = AccessControl(rules or Rules(), stores, needs_keys=needs_keys, pepper=PEPPER)
-    with TestClient(create_app(library, access=door), client=("198.51.100.9", 1)) as client:
+    access = AccessControl(rules or Rules(), stores, needs_keys=needs_keys, pepper=PEPPER)
+    with TestClient(create_app(library, access=access), client=("198.51.100.9", 1)) as client:
         text, key = make_key(PEPPER)
         assert client.portal is not None
         client.portal.call(stores.keys.add, key)
@@ -73,7 +73,7 @@ _LONGEST: list[tuple[str, dict[str, int]]] = [  # the limits of each contract, i
 
 @pytest.mark.parametrize(("path", "lengths"), _LONGEST)
 @pytest.mark.parametrize("letter", ["ا", "字", "🤖"])
-def test_a_request_at_its_limits_fits_however_it_is_escaped(
+def test_largest_valid_request_fits_the_body_limit(
     client: TestClient, path: str, lengths: dict[str, int], letter: str
 ) -> None:
     body = {name: letter * length for name, length in lengths.items()}
@@ -87,7 +87,7 @@ def test_a_request_at_its_limits_fits_however_it_is_escaped(
 
 
 @pytest.mark.parametrize("letter", ["ا" * 30, "🤖" * 15])
-def test_a_request_of_700_long_words_fits_s3(client: TestClient, letter: str) -> None:
+def test_plain_request_of_700_long_words_is_accepted(client: TestClient, letter: str) -> None:
     body = {"query": f"{letter} " * 500, "selected_text": f"{letter} " * 200}
     content = json.dumps(body).encode("ascii")
     told = client.post(
@@ -97,7 +97,7 @@ def test_a_request_of_700_long_words_fits_s3(client: TestClient, letter: str) ->
 
 
 @pytest.mark.parametrize(("path", "body", "model"), _ROUTES)
-def test_every_refusal_has_its_contracts_shape(
+def test_every_rejection_has_the_error_shape_of_the_contract(
     library: Book, path: str, body: dict[str, Any], model: Any
 ) -> None:
     with served(library, Rules(per_key=1, per_address=1)) as (client, text):
@@ -122,8 +122,8 @@ def test_every_refusal_has_its_contracts_shape(
         TypeAdapter(model).validate_python(changed.json())
 
 
-def test_every_route_that_asks_needs_a_key(library: Book) -> None:
-    """Nothing of a contract is forgotten: each route of the OpenAPI but the operations'."""
+def test_every_contract_route_requires_a_key(library: Book) -> None:
+    """Every route of the OpenAPI document except those for operators."""
     with served(library) as (client, _):
         paths = client.get("/openapi.json").json()["paths"]
         for path, operations in paths.items():
@@ -135,11 +135,11 @@ def test_every_route_that_asks_needs_a_key(library: Book) -> None:
         assert client.get("/").status_code == 200
 
 
-def test_threads_belong_to_the_key_that_began_them(library: Book) -> None:
+def test_threads_belong_to_the_key_that_started_them(library: Book) -> None:
     stores = open_access_stores()
-    door = AccessControl(Rules(), stores, needs_keys=True, pepper=PEPPER)
+    access = AccessControl(Rules(), stores, needs_keys=True, pepper=PEPPER)
     thread = f"/chat/threads/{(session := str(uuid.uuid4()))}"
-    with TestClient(create_app(library, access=door)) as client:
+    with TestClient(create_app(library, access=access)) as client:
         assert client.portal is not None
         holders = []
         for _ in range(2):
@@ -156,7 +156,7 @@ def test_threads_belong_to_the_key_that_began_them(library: Book) -> None:
         assert client.delete(thread, headers=mine).status_code == 204
 
 
-def test_a_refusal_is_counted_and_no_key_is_written_down(
+def test_rejection_is_counted_and_no_key_is_logged(
     library: Book, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -178,7 +178,7 @@ def test_a_refusal_is_counted_and_no_key_is_written_down(
         ("/chat/run", {"message": ""}, lambda told: told["request_id"]),
     ],
 )
-def test_header_body_and_log_spell_a_request_id_alike(
+def test_request_id_is_equal_in_header_body_and_log(
     client: TestClient, path: str, body: Any, id_of: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "bythebook")
@@ -192,7 +192,7 @@ def test_header_body_and_log_spell_a_request_id_alike(
 
 
 @pytest.mark.parametrize("path", ["/api/v2/query", "/api/query"])
-def test_s2_tells_the_session_whatever_it_refuses(library: Book, path: str) -> None:
+def test_envelope_errors_contain_the_session(library: Book, path: str) -> None:
     session = str(uuid.uuid4())
     body = {"query": _QUESTION, "session_id": session}
     with served(library, Rules(per_session=1)) as (client, text):
@@ -220,8 +220,8 @@ def test_s2_tells_the_session_whatever_it_refuses(library: Book, path: str) -> N
         assert answer.json()["metadata"]["session_id"] is None
 
 
-async def test_s2_s_answers_are_never_stored(library: Book, tmp_path: Path) -> None:
-    """Its invariant 6. A repeated request is answered anew; a changed one is still refused."""
+async def test_envelope_replies_are_never_stored(library: Book, tmp_path: Path) -> None:
+    """A repeated request is answered again; a changed one with the same key is rejected."""
     settings = Settings(home=tmp_path)
     chosen = "The harmonica of the kettle plays at ninety degrees exactly."
     body = {"query": "At how many degrees does the harmonica play?", "selected_text": chosen}

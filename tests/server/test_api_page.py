@@ -1,4 +1,4 @@
-"""The page at /docs: all of the API, and nothing from anywhere else."""
+"""The page at /docs shows the whole API and loads nothing from other sites."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_page_shows_every_route_and_schema(client: TestClient) -> None:
         assert f'id="schema-{name}"' in response.text
 
 
-def test_it_loads_nothing_from_elsewhere_and_has_no_inline_code(client: TestClient) -> None:
+def test_docs_page_has_no_external_resources_and_no_inline_code(client: TestClient) -> None:
     page = client.get("/docs").text
     loaded = re.findall(r'<(?:script|link|img|iframe)\b[^>]*?(?:src|href)="([^"]*)"', page)
     assert {name for name in loaded if name != "data:,"} == {
@@ -45,7 +45,7 @@ def test_it_loads_nothing_from_elsewhere_and_has_no_inline_code(client: TestClie
     assert not re.search(r"<script>|\sstyle=|\son\w+=|\{\{", page)
 
 
-def test_every_link_on_it_leads_to_a_part_of_it(client: TestClient) -> None:
+def test_every_link_of_the_docs_page_resolves(client: TestClient) -> None:
     page = client.get("/docs").text
     parts = re.findall(r'id="([^"]+)"', page)
     assert len(parts) == len(set(parts))
@@ -53,7 +53,9 @@ def test_every_link_on_it_leads_to_a_part_of_it(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("keys", "said"), [("required", "needed"), ("open", "open")])
-def test_it_is_public_and_says_whether_keys_are_needed(library: Book, keys: str, said: str) -> None:
+def test_docs_page_is_public_and_shows_if_keys_are_required(
+    library: Book, keys: str, said: str
+) -> None:
     settings = Settings.model_validate({"access": Rules.model_validate({"keys": keys})})
     with TestClient(create_app(library, settings)) as client:
         response = client.get("/docs")
@@ -61,7 +63,7 @@ def test_it_is_public_and_says_whether_keys_are_needed(library: Book, keys: str,
         assert f'data-keys="{said}"' in response.text
 
 
-def test_what_a_description_says_is_text() -> None:
+def test_descriptions_are_escaped() -> None:
     hostile = "<img src=x onerror=alert(1)> `<b>`"
     described = {**_DESCRIBED, "info": {"description": hostile}}
     page = contents(described) + reference(described)

@@ -17,7 +17,7 @@ from tests.server.conftest import FragileEmbedder
 _QUESTION = "At how many degrees does a kettle boil water?"
 
 
-def test_ask_answers_as_s1_says(client: TestClient) -> None:
+def test_ask_answers(client: TestClient) -> None:
     response = client.post("/ask", json={"text": _QUESTION})
     body = response.json()
     assert response.status_code == 200
@@ -82,7 +82,7 @@ def test_a_bad_query_is_an_agent_error(client: TestClient, body: object) -> None
         assert response.json()["details"] is None
 
 
-def test_chat_answers_as_s4_says(client: TestClient) -> None:
+def test_chat_answers(client: TestClient) -> None:
     session = str(uuid.uuid4())
     response = client.post("/chat/run", json={"message": _QUESTION, "session_id": session})
     body = response.json()

@@ -1,4 +1,4 @@
-"""What the contracts' own documents give as examples, accepted or refused as they say."""
+"""Examples of the contracts' data models are accepted or rejected as documented."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ _CONFIDENCE: dict[str, Any] = {
         ),
     ],
 )
-def test_a_response_of_the_documents_comes_back_as_it_was(
+def test_documented_response_survives_a_round_trip(
     model: type[BaseModel], example: dict[str, Any]
 ) -> None:
     assert model.model_validate(example).model_dump(mode="json") == example
@@ -159,7 +159,7 @@ def test_a_response_of_the_documents_comes_back_as_it_was(
         ),
     ],
 )
-def test_a_request_of_the_documents_is_accepted(model: type[BaseModel], body: object) -> None:
+def test_documented_request_is_accepted(model: type[BaseModel], body: object) -> None:
     read = model.model_validate(body)
     assert isinstance(body, dict)
     assert set(body) <= read.model_fields_set  # nothing that is sent is passed over in silence
@@ -232,8 +232,6 @@ def test_a_request_of_the_documents_is_accepted(model: type[BaseModel], body: ob
         (stream.ChatConfidenceMetrics, _CONFIDENCE | {"should_answer": False}, "confidence_level"),
     ],
 )
-def test_what_the_documents_forbid_is_refused(
-    model: type[BaseModel], body: object, said: str
-) -> None:
+def test_documented_rule_is_enforced(model: type[BaseModel], body: object, said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         model.model_validate(body)

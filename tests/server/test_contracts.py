@@ -1,4 +1,4 @@
-"""All five contracts on one small book: the same question, five ways to ask and to hear it."""
+"""The five contracts on one small book: answers, refusals, errors and limits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _PATHS = {
 }
 
 
-def test_s0_answers_and_refuses(client: TestClient) -> None:
+def test_query_answers_and_refuses(client: TestClient) -> None:
     answered = client.post("/query", json={"text": _QUESTION})
     assert answered.status_code == 200
     assert set(answered.json()) == {"answer", "sources", "is_refusal", "refusal_reason"}
@@ -64,7 +64,7 @@ def test_s0_answers_and_refuses(client: TestClient) -> None:
     assert (refused["is_refusal"], refused["refusal_reason"]) == (True, "low_relevance")
 
 
-def test_s2_answers_and_refuses_in_its_envelope(client: TestClient) -> None:
+def test_envelope_answers_and_refuses(client: TestClient) -> None:
     session = str(uuid.uuid4())
     answered = client.post("/api/v2/query", json={"query": _QUESTION, "session_id": session})
     body = answered.json()
@@ -79,7 +79,7 @@ def test_s2_answers_and_refuses_in_its_envelope(client: TestClient) -> None:
     assert refused["metadata"]["session_id"] is None
 
 
-def test_s2_answers_from_the_selection_alone(client: TestClient) -> None:
+def test_envelope_answers_from_the_selection_only(client: TestClient) -> None:
     selection = "A kettle boils water at 100 degrees Celsius. It switches itself off."
     body: dict[str, Any] = {
         "query": _QUESTION,
@@ -97,7 +97,7 @@ def test_s2_answers_from_the_selection_alone(client: TestClient) -> None:
     assert refused["refusal"]["reason"] == SELECTION_DOES_NOT_SAY
 
 
-def test_s3_answers_and_says_no_without_sources(client: TestClient) -> None:
+def test_plain_answers_and_refuses_without_sources(client: TestClient) -> None:
     body = client.post("/api/v1/query", json={"query": _QUESTION}).json()
     assert set(body) == {"answer", "sources"}
     assert set(body["sources"][0]) == {"chapter", "section", "filename", "score"}
@@ -106,7 +106,7 @@ def test_s3_answers_and_says_no_without_sources(client: TestClient) -> None:
     assert refused == {"answer": BOOK_DOES_NOT_SAY, "sources": []}
 
 
-def test_s3_still_uses_the_book_beside_a_selection(client: TestClient) -> None:
+def test_plain_uses_the_book_besides_a_selection(client: TestClient) -> None:
     selection = "Cut two sticks of spruce. Tie them into a cross."
     body = client.post("/api/v1/query", json={"query": _QUESTION, "selected_text": selection})
     assert "100 degrees" in body.json()["answer"]
@@ -135,7 +135,9 @@ def test_api_query_is_plain_by_setting_preset_and_variable(
 
 @pytest.mark.parametrize("path", _PATHS)
 @pytest.mark.parametrize("text", ["", " \n\t ", 7, None, ["kite"], "ki\0te"])
-def test_what_is_no_question_is_400_everywhere(client: TestClient, path: str, text: object) -> None:
+def test_invalid_question_is_400_in_every_contract(
+    client: TestClient, path: str, text: object
+) -> None:
     response = client.post(path, json={_PATHS[path]: text})
     assert response.status_code == 400
     assert "Traceback" not in response.text
@@ -157,7 +159,7 @@ def test_what_is_no_question_is_400_everywhere(client: TestClient, path: str, te
         b"[" * 20_000,
     ],
 )
-def test_a_body_that_is_no_json_object_is_400_everywhere(
+def test_body_that_is_no_json_object_is_400_in_every_contract(
     client: TestClient, path: str, content: bytes
 ) -> None:
     response = client.post(path, content=content, headers={"Content-Type": "application/json"})
@@ -165,7 +167,7 @@ def test_a_body_that_is_no_json_object_is_400_everywhere(
     assert set(response.json()) == set(client.post(path, json={}).json())  # its contract's shape
 
 
-def test_a_limit_is_told_in_the_contracts_own_words(client: TestClient) -> None:
+def test_exceeded_limit_is_reported_in_the_words_of_the_contract(client: TestClient) -> None:
     long = client.post("/api/v1/query", json={"query": "word " * 501}).json()
     assert long["detail"] == "Query exceeds 500 words (has 501). Correct the request."
     empty = client.post("/api/v2/query", json={"query": " "}).json()
@@ -177,13 +179,13 @@ def test_a_limit_is_told_in_the_contracts_own_words(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "data:text/html,x", "http://[", "x" * 2001])
-def test_a_page_that_no_browser_should_open_is_no_page(client: TestClient, url: str) -> None:
+def test_page_url_with_another_scheme_is_rejected(client: TestClient, url: str) -> None:
     body = {"selected_text": "A kettle boils water.", "page_url": url}
     assert client.post("/ask", json=body | {"text": "kettle"}).status_code == 400
     assert client.post("/api/query", json=body | {"query": "kettle"}).status_code == 400
 
 
-def test_a_service_that_is_down_is_told_by_every_contract(
+def test_failed_service_is_reported_by_every_contract(
     embedder: FragileEmbedder, client: TestClient
 ) -> None:
     embedder.broken = True
@@ -196,7 +198,7 @@ def test_a_service_that_is_down_is_told_by_every_contract(
 
 
 class _BrokenLibrary(Book):
-    """A library in which every question ends in the same error."""
+    """A book in which every question fails with the same error."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(
@@ -216,7 +218,7 @@ class _BrokenLibrary(Book):
         raise self._error
 
 
-def test_a_book_that_is_not_there_is_503_without_a_path() -> None:
+def test_missing_book_is_503_without_a_path() -> None:
     error = NotIngested("/home/author/.bythebook holds no book.", hint="Look into /home/author.")
     with TestClient(create_app(_BrokenLibrary(error))) as client:
         for path, field in _PATHS.items():
@@ -225,7 +227,7 @@ def test_a_book_that_is_not_there_is_503_without_a_path() -> None:
             assert "/home" not in response.text
 
 
-def test_a_store_that_takes_too_long_is_504_in_s2_alone() -> None:
+def test_store_timeout_is_504_in_envelope_only() -> None:
     error = StoreFailed("The store took a second.", timed_out=True)
     with TestClient(create_app(_BrokenLibrary(error))) as client:
         statuses = {
@@ -261,7 +263,7 @@ def _answer(parts: list[tuple[str, int]], section_of: Callable[[int], str]) -> R
     return replace(examples.ANSWERED, outcome=answer)
 
 
-def _markers_lead_to_sources(reply: Reply) -> None:
+def _check_markers(reply: Reply) -> None:
     assert isinstance(reply.outcome, Answer)
     used = {number for sentence in reply.outcome.sentences for number in sentence.citations}
     assert sorted(used) == [citation.number for citation in reply.outcome.citations]
@@ -269,12 +271,12 @@ def _markers_lead_to_sources(reply: Reply) -> None:
 
 
 @given(_sentences, st.integers(40, 3000), st.integers(1, 6))
-def test_what_does_not_fit_is_left_out_whole(
+def test_sentences_that_do_not_fit_are_left_out_whole(
     parts: list[tuple[str, int]], chars: int, sources: int
 ) -> None:
     whole = _answer(parts, str)
     cut = shortened(whole, chars=chars, sources=sources)
-    _markers_lead_to_sources(cut)
+    _check_markers(cut)
     assert isinstance(cut.outcome, Answer)
     assert isinstance(whole.outcome, Answer)
     assert len(cut.outcome.text) <= chars
@@ -284,9 +286,9 @@ def test_what_does_not_fit_is_left_out_whole(
 
 
 @given(_sentences)
-def test_one_section_is_one_source(parts: list[tuple[str, int]]) -> None:
+def test_each_section_is_listed_once(parts: list[tuple[str, int]]) -> None:
     merged = by_place(_answer(parts, lambda which: str(which % 3)))
-    _markers_lead_to_sources(merged)
+    _check_markers(merged)
     assert isinstance(merged.outcome, Answer)
     places = [citation.place for citation in merged.outcome.citations]
     assert len(places) == len(set(places))

@@ -1,4 +1,4 @@
-"""Replies that are made without search by meaning say so, in every contract."""
+"""Replies made without vector search are marked in every contract."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _body(path: str, text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("service", ["embedder", "index"])
-def test_answers_by_keyword_are_marked(scene: Scene, service: str) -> None:
+def test_keyword_answers_are_marked_as_degraded(scene: Scene, service: str) -> None:
     with TestClient(create_app(scene.library)) as client:
         for path in _PATHS:
             response = client.post(path, json=_body(path, "What does a kettle boil?"))
@@ -89,7 +89,7 @@ def test_answers_by_keyword_are_marked(scene: Scene, service: str) -> None:
         ),
     ],
 )
-def test_what_keywords_do_not_find_is_the_contracts_error_and_no_refusal(
+def test_question_without_keyword_hits_is_an_error_not_a_refusal(
     scene: Scene, service: str, errors: dict[str, dict[str, str]]
 ) -> None:
     with TestClient(create_app(scene.library)) as client:
@@ -103,7 +103,7 @@ def test_what_keywords_do_not_find_is_the_contracts_error_and_no_refusal(
         assert expected.items() <= told.items()
 
 
-def test_a_stream_says_so_at_its_end(scene: Scene) -> None:
+def test_stream_is_marked_as_degraded_at_its_end(scene: Scene) -> None:
     with TestClient(create_app(scene.library)) as client:
         _cut(scene, "embedder")
         answered = client.post("/chat/stream", json=_body("/chat/run", QUESTION.text))

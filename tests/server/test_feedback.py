@@ -1,4 +1,4 @@
-"""What readers think of answers: kept for the author, their words only if they agree."""
+"""Feedback on answers is stored, its text only with consent."""
 
 import json
 import uuid
@@ -25,7 +25,7 @@ def _done(client: TestClient, **body: str) -> dict[str, Any]:
     return done
 
 
-def test_a_verdict_names_the_question_as_the_log_does(
+def test_feedback_has_the_question_id_of_the_log(
     client: TestClient, library: Book, given: dict[str, Feedback]
 ) -> None:
     rows = MemoryQueryLog()
@@ -40,7 +40,7 @@ def test_a_verdict_names_the_question_as_the_log_does(
     assert list(rows.queries) == [asked]
 
 
-def test_words_need_consent(client: TestClient, given: dict[str, Feedback]) -> None:
+def test_text_of_feedback_needs_consent(client: TestClient, given: dict[str, Feedback]) -> None:
     body = {"verdict": "down", "reason": "wrong", "text": "It boils at 100."}
     refused = client.post("/feedback", json=body)
     assert refused.status_code == 400
@@ -59,13 +59,13 @@ def test_words_need_consent(client: TestClient, given: dict[str, Feedback]) -> N
         {"verdict": "up", "text": "x" * 1001, "agreed": True},
     ],
 )
-def test_nonsense_is_no_verdict(
+def test_invalid_feedback_is_rejected(
     client: TestClient, given: dict[str, Feedback], body: dict[str, object]
 ) -> None:
     assert client.post("/feedback", json=body).status_code == 400
     assert given == {}
 
 
-def test_without_a_store_it_is_said_that_nothing_is_kept(client: TestClient) -> None:
+def test_without_a_store_feedback_is_not_kept(client: TestClient) -> None:
     body = {"verdict": "up", "query_id": str(uuid.uuid4())}
     assert client.post("/feedback", json=body).json() == {"kept": False}

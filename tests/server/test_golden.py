@@ -1,6 +1,6 @@
-"""What each contract says of each outcome, byte for byte: ``golden/<contract>/<case>.json``.
+"""Responses of each contract to each outcome, byte for byte: ``golden/<contract>/<case>.json``.
 
-``BYTHEBOOK_REWRITE_GOLDEN=1 pytest tests/server/test_golden.py`` writes the files anew.
+``BYTHEBOOK_REWRITE_GOLDEN=1 pytest tests/server/test_golden.py`` rewrites the files.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Case = Callable[[], dict[str, Any]]
 _SECRET = "/home/author/.bythebook"
 
 
-def _answered() -> dict[str, Reply]:
-    """An answer; one of two sentences that quote one section; an uncertain one; a selection's."""
+def _answers() -> dict[str, Reply]:
+    """Answers: plain, with two quotes of one section, with low confidence, from a selection."""
     answer, evidence = examples.ANSWERED.outcome, examples.EVIDENCE
     assert isinstance(answer, Answer)
     [sentence], [citation] = answer.sentences, answer.citations
@@ -70,7 +70,7 @@ def _answered() -> dict[str, Reply]:
     }
 
 
-def _refused() -> dict[str, Reply]:
+def _refusals() -> dict[str, Reply]:
     known = examples.REFUSED.outcome
     assert isinstance(known, Refusal)
     return {
@@ -97,40 +97,40 @@ _FAILED: dict[str, errors.BookError] = {
 }
 
 
-def _told(body: BaseModel) -> dict[str, Any]:
+def _ok(body: BaseModel) -> dict[str, Any]:
     return {"status": 200, "body": body.model_dump(mode="json")}
 
 
-def _fate(
+def _cases_of(
     show: Callable[[Reply], BaseModel], fail: Fail
 ) -> dict[str, Callable[[], dict[str, Any]]]:
     """Every case of a contract, by name."""
 
     def failed(error: errors.BookError) -> dict[str, Any]:
         response = failure(error, _CALL, fail)
-        told = {"status": response.status_code, "body": json.loads(bytes(response.body))}
+        document = {"status": response.status_code, "body": json.loads(bytes(response.body))}
         wait = response.headers.get("retry-after")
-        return told if wait is None else told | {"Retry-After": wait}
+        return document if wait is None else document | {"Retry-After": wait}
 
     replies = {
-        name: lambda reply=reply: _told(show(reply))
-        for name, reply in (_answered() | _refused()).items()
+        name: lambda reply=reply: _ok(show(reply))
+        for name, reply in (_answers() | _refusals()).items()
     }
     return replies | {name: lambda error=error: failed(error) for name, error in _FAILED.items()}
 
 
 _CONTRACTS: dict[str, dict[str, Case]] = {
-    "query": _fate(query_documents.show, query_contract.fail),
-    "ask": _fate(reply_documents.show, ask_contract.fail),
-    "envelope": _fate(lambda reply: envelope.show(reply, _CALL), envelope.fail),
-    "plain": _fate(plain.show, plain.fail),
-    "chat": _fate(lambda reply: chat.show(reply, _CALL), chat.fail),
-    "openai": _fate(lambda reply: openai.show(reply, _CALL), openai.fail),
+    "query": _cases_of(query_documents.show, query_contract.fail),
+    "ask": _cases_of(reply_documents.show, ask_contract.fail),
+    "envelope": _cases_of(lambda reply: envelope.show(reply, _CALL), envelope.fail),
+    "plain": _cases_of(plain.show, plain.fail),
+    "chat": _cases_of(lambda reply: chat.show(reply, _CALL), chat.fail),
+    "openai": _cases_of(lambda reply: openai.show(reply, _CALL), openai.fail),
 }
 _CONTRACTS["chat"] |= {
-    "thread": lambda: _told(threads.show_thread(examples.THREAD)),
-    "threads": lambda: _told(threads.show_threads(examples.THREADS * 2, limit=1, offset=4)),
-    "answer-not-kept": lambda: _told(
+    "thread": lambda: _ok(threads.show_thread(examples.THREAD)),
+    "threads": lambda: _ok(threads.show_threads(examples.THREADS * 2, limit=1, offset=4)),
+    "answer-not-kept": lambda: _ok(
         chat.show(replace(examples.ANSWERED, persisted=False), examples.CALL)
     ),
 }
@@ -138,13 +138,13 @@ _CASES = [(contract, case) for contract, cases in _CONTRACTS.items() for case in
 
 
 @pytest.mark.parametrize(("contract", "case"), _CASES)
-def test_a_contract_says_what_it_said(contract: str, case: str) -> None:
-    said = json.dumps(_CONTRACTS[contract][case](), indent=2, ensure_ascii=False) + "\n"
+def test_response_equals_the_golden_file(contract: str, case: str) -> None:
+    document = json.dumps(_CONTRACTS[contract][case](), indent=2, ensure_ascii=False) + "\n"
     path = _GOLDEN / contract / f"{case}.json"
     if os.environ.get("BYTHEBOOK_REWRITE_GOLDEN"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(said, "utf-8")
-    assert path.read_text("utf-8") == said
+        path.write_text(document, "utf-8")
+    assert path.read_text("utf-8") == document
 
 
 def test_every_golden_file_belongs_to_a_case() -> None:
@@ -152,14 +152,14 @@ def test_every_golden_file_belongs_to_a_case() -> None:
     assert files == set(_CASES)
 
 
-def test_no_error_lets_a_path_an_address_or_a_key_out() -> None:
+def test_errors_contain_no_path_address_or_key() -> None:
     for contract, case in _CASES:
         if case in _FAILED:
-            said = json.dumps(_CONTRACTS[contract][case]())
+            document = json.dumps(_CONTRACTS[contract][case]())
             for secret in (_SECRET, "10.0.0.1", "api.example", "sk-123", "postgresql", "pw@"):
-                assert secret not in said, (contract, case)
+                assert secret not in document, (contract, case)
 
 
-def test_a_call_that_nobody_named_gets_a_name() -> None:
+def test_every_call_gets_its_own_request_id() -> None:
     one, other = Call(), Call()
     assert one.request_id != other.request_id

@@ -1,4 +1,4 @@
-"""The book's tools: in the same process, through access control, and with the official client."""
+"""MCP tools: in the same process, behind access control, and with the official client."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _text(result: CallToolResult) -> str:
     return content.text
 
 
-async def test_every_tool_says_what_it_takes_and_gives(library: Book) -> None:
+async def test_every_tool_has_a_description_and_schemas(library: Book) -> None:
     async with Client(make_server(library)) as client:
         listed = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert set(listed) == {"search_book", "ask_book", "read_section"}
@@ -47,7 +47,7 @@ async def test_every_tool_says_what_it_takes_and_gives(library: Book) -> None:
     assert listed["ask_book"].input_schema["required"] == ["question"]
 
 
-async def test_an_answer_comes_with_links(library: Book) -> None:
+async def test_answer_has_links(library: Book) -> None:
     async with Client(make_server(library)) as client:
         result = await client.call_tool("ask_book", {"question": _QUESTION})
     told = result.structured_content
@@ -56,7 +56,7 @@ async def test_an_answer_comes_with_links(library: Book) -> None:
     assert f"[1] Kettles: {told['sources'][0]['link']}" in _text(result)
 
 
-async def test_a_no_is_a_result(library: Book) -> None:
+async def test_refusal_is_a_result(library: Book) -> None:
     async with Client(make_server(library)) as client:
         asked = {"question": "Who won the chess championship of 1972?"}
         result = await client.call_tool("ask_book", asked)
@@ -66,7 +66,7 @@ async def test_a_no_is_a_result(library: Book) -> None:
     assert "does not contain" in _text(result)
 
 
-async def test_a_selection_alone_may_answer(library: Book) -> None:
+async def test_selected_text_is_the_only_source(library: Book) -> None:
     asked = {
         "question": "How long is the string?",
         "selected_text": "The string is 40 metres long.",
@@ -76,7 +76,7 @@ async def test_a_selection_alone_may_answer(library: Book) -> None:
     assert "40 metres" in result.structured_content["text"].replace("*", "")
 
 
-async def test_what_is_found_can_be_read_on(library: Book) -> None:
+async def test_found_passage_can_be_read_in_its_section(library: Book) -> None:
     async with Client(make_server(library)) as client:
         found = await client.call_tool("search_book", {"query": "kettle", "top_k": 2})
         passages = found.structured_content["passages"]
@@ -116,7 +116,7 @@ async def test_a_section_is_read_from_the_book_as_it_is_now(
         ("burn_book", {}, "no such tool"),
     ],
 )
-async def test_what_cannot_be_done_is_a_tools_error(
+async def test_invalid_call_is_a_tool_error(
     library: Book, tool: str, given: dict[str, Any], said: str
 ) -> None:
     async with Client(make_server(library)) as client:
@@ -125,9 +125,7 @@ async def test_what_cannot_be_done_is_a_tools_error(
     assert said in _text(result) and "Traceback" not in _text(result)
 
 
-async def test_a_broken_service_is_a_tools_error_too(
-    library: Book, embedder: FragileEmbedder
-) -> None:
+async def test_failed_service_is_a_tool_error(library: Book, embedder: FragileEmbedder) -> None:
     embedder.broken = True
     async with Client(make_server(library)) as client:
         result = await client.call_tool("ask_book", {"question": _QUESTION})
@@ -143,7 +141,7 @@ _LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 _HEADERS = {"accept": "application/json, text/event-stream"}
 
 
-def test_it_is_behind_access_control(library: Book) -> None:
+def test_endpoint_requires_a_key_and_is_rate_limited(library: Book) -> None:
     stores = open_access_stores()
     access = AccessControl(Rules(per_key=1), stores, needs_keys=True, pepper=PEPPER)
     client = TestClient(create_app(library, access=access), base_url="http://127.0.0.1:8000")
@@ -162,7 +160,7 @@ def test_it_is_behind_access_control(library: Book) -> None:
     assert limited.status_code == 429 and limited.headers["retry-after"]
 
 
-def test_an_open_book_is_not_asked_by_a_page_of_the_web(library: Book) -> None:
+def test_local_endpoint_rejects_dns_rebinding(library: Book) -> None:
     with TestClient(create_app(library), base_url="http://127.0.0.1:8000") as client:
         assert client.post("/mcp", json=_LIST, headers=_HEADERS).status_code == 200
         rebound = client.post("/mcp", json=_LIST, headers=_HEADERS | {"host": "evil.example"})
@@ -173,7 +171,7 @@ def test_an_open_book_is_not_asked_by_a_page_of_the_web(library: Book) -> None:
     assert (rebound.status_code, page.status_code) == (421, 403)
 
 
-def test_without_its_package_a_book_has_no_tools(
+def test_without_the_package_there_is_no_endpoint_and_no_command(
     library: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
@@ -194,7 +192,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "home"
 
 
-async def _use_all(client: Client) -> None:
+async def _call_every_tool(client: Client) -> None:
     assert len((await client.list_tools()).tools) == 3
     answer = await client.call_tool("ask_book", {"question": _QUESTION})
     assert "100 degrees" in answer.structured_content["text"].replace("*", "")
@@ -212,7 +210,7 @@ async def _use_all(client: Client) -> None:
 async def test_over_stdio(home: Path, mode: Any) -> None:
     program = StdioServerParameters(command=PROGRAM, args=["mcp", "--home", str(home)])
     async with Client(program, mode=mode) as client:
-        await _use_all(client)
+        await _call_every_tool(client)
 
 
 @pytest.mark.loopback
@@ -220,6 +218,6 @@ async def test_over_http(home: Path, tmp_path: Path) -> None:
     with book_server(home, tmp_path / "log", workers=2) as server:
         for mode in ("auto", "legacy"):
             async with Client(f"{server.url}/mcp", mode=mode) as client:
-                await _use_all(client)
+                await _call_every_tool(client)
         assert server.stop()[0] == 0
     assert "Traceback" not in server.log.read_text()

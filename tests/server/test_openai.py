@@ -1,4 +1,4 @@
-"""OpenAI's contract on the small book: what is read, what is shown, and how it is told."""
+"""The openai contract: requests, completions, streams and errors."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def _body(*messages: dict[str, object], **fields: object) -> dict[str, object]:
     return {"model": "bythebook", "messages": list(messages or [_user(_QUESTION)]), **fields}
 
 
-def _asked(client: TestClient, *messages: dict[str, object], **fields: object) -> dict[str, Any]:
+def _complete(client: TestClient, *messages: dict[str, object], **fields: object) -> dict[str, Any]:
     answer = client.post(_PATH, json=_body(*messages, **fields))
     assert answer.status_code == 200, answer.text
     told: dict[str, Any] = answer.json()
     return told
 
 
-def _streamed(client: TestClient, *messages: dict[str, object], **fields: object) -> list[Any]:
-    """The data of every event; each is one line, and nothing but data."""
+def _stream(client: TestClient, *messages: dict[str, object], **fields: object) -> list[Any]:
+    """The data of every event; an event is one line of data."""
     answer = client.post(_PATH, json=_body(*messages, stream=True, **fields))
     assert answer.headers["content-type"].startswith("text/event-stream")
     *events, rest = answer.text.split("\n\n")
@@ -48,12 +48,12 @@ def _streamed(client: TestClient, *messages: dict[str, object], **fields: object
     return [each if each == "[DONE]" else json.loads(each) for each in data]
 
 
-def _said(chunks: list[Any]) -> str:
+def _content(chunks: list[Any]) -> str:
     return "".join(c["choices"][0]["delta"].get("content", "") for c in chunks if c["choices"])
 
 
-def test_an_answer_has_openais_shape_and_says_where_it_stands(client: TestClient) -> None:
-    told = _asked(client)
+def test_answer_has_the_openai_shape_and_citations(client: TestClient) -> None:
+    told = _complete(client)
     assert told["object"] == "chat.completion" and told["id"].startswith("chatcmpl-")
     [choice] = told["choices"]
     assert choice["finish_reason"] == "stop"
@@ -75,7 +75,7 @@ def test_an_answer_has_openais_shape_and_says_where_it_stands(client: TestClient
 
 
 def test_a_refusal_is_an_answer_without_sources(client: TestClient) -> None:
-    told = _asked(client, _user(_UNKNOWN))
+    told = _complete(client, _user(_UNKNOWN))
     [choice] = told["choices"]
     assert choice["finish_reason"] == "stop"
     assert "does not contain" in choice["message"]["content"]
@@ -83,9 +83,9 @@ def test_a_refusal_is_an_answer_without_sources(client: TestClient) -> None:
     assert told["refusal_type"] in {"low_relevance", "empty_retrieval", "insufficient_grounding"}
 
 
-def test_a_question_leans_on_what_was_said_before(client: TestClient) -> None:
+def test_question_is_read_in_the_context_of_earlier_messages(client: TestClient) -> None:
     before = [_user("What is a kettle?"), {"role": "assistant", "content": "It boils water."}]
-    told = _asked(client, *before, _user("How does it switch itself off?"))
+    told = _complete(client, *before, _user("How does it switch itself off?"))
     assert told["sources"][0]["section"] == "Kettles"
     alone = client.post("/query", json={"text": "How does the kettle switch itself off?"}).json()
     assert "bimetal strip" in told["choices"][0]["message"]["content"].replace("*", "")
@@ -95,20 +95,22 @@ def test_a_question_leans_on_what_was_said_before(client: TestClient) -> None:
 def test_the_last_message_of_the_user_is_the_question(client: TestClient) -> None:
     system = {"role": "system", "content": "Talk about kites only."}
     begun = {"role": "assistant", "content": "A kettle"}
-    assert "100 degrees" in _asked(client, system, _user(_QUESTION), begun)["sources"][0]["quote"]
+    assert (
+        "100 degrees" in _complete(client, system, _user(_QUESTION), begun)["sources"][0]["quote"]
+    )
 
 
-def test_parts_of_text_are_one_question(client: TestClient) -> None:
+def test_text_parts_are_joined_to_one_question(client: TestClient) -> None:
     parts = [
         {"type": "text", "text": "At how many degrees"},
         {"type": "text", "text": "does a kettle boil water?"},
     ]
-    assert "100 degrees" in _asked(client, _user(parts))["sources"][0]["quote"]
+    assert "100 degrees" in _complete(client, _user(parts))["sources"][0]["quote"]
 
 
-def test_what_steers_a_model_is_ignored(client: TestClient) -> None:
-    steered = _asked(client, temperature=2, max_tokens=1, tools=[], seed=7, n=1, top_p=None)
-    assert steered["choices"] == _asked(client)["choices"]
+def test_model_parameters_are_ignored(client: TestClient) -> None:
+    steered = _complete(client, temperature=2, max_tokens=1, tools=[], seed=7, n=1, top_p=None)
+    assert steered["choices"] == _complete(client)["choices"]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_what_steers_a_model_is_ignored(client: TestClient) -> None:
         ({**_body(), "model": "gpt-4o"}, 404, "bythebook", None),
     ],
 )
-def test_what_cannot_be_asked_is_said_in_openais_shape(
+def test_invalid_request_is_reported_in_the_openai_shape(
     client: TestClient, body: dict[str, object], status: int, said: str, param: str | None
 ) -> None:
     answer = client.post(_PATH, json=body)
@@ -137,14 +139,14 @@ def test_what_cannot_be_asked_is_said_in_openais_shape(
     assert error["code"] == ("model_not_found" if status == 404 else None)
 
 
-def test_a_broken_service_is_a_server_error(client: TestClient, embedder: FragileEmbedder) -> None:
+def test_failed_service_is_a_server_error(client: TestClient, embedder: FragileEmbedder) -> None:
     embedder.broken = True
     answer = client.post(_PATH, json=_body())
     assert answer.status_code == 503
     assert answer.json()["error"]["type"] == "server_error"
 
 
-def test_the_models_are_the_book(client: TestClient) -> None:
+def test_the_book_is_the_only_model(client: TestClient) -> None:
     [model] = client.get("/v1/models").json()["data"]
     assert model["id"] == "bythebook"
     assert client.get("/v1/models/bythebook").json() == model
@@ -152,13 +154,13 @@ def test_the_models_are_the_book(client: TestClient) -> None:
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found")
 
 
-def test_a_stream_tells_the_same_answer_sentence_by_sentence(client: TestClient) -> None:
-    whole = _asked(client)
-    *chunks, end = _streamed(client)
+def test_stream_sends_the_same_answer_sentence_by_sentence(client: TestClient) -> None:
+    whole = _complete(client)
+    *chunks, end = _stream(client)
     assert end == "[DONE]"
     assert chunks[0]["choices"][0]["delta"]["role"] == "assistant"
     assert len({chunk["id"] for chunk in chunks}) == 1
-    said = _said(chunks)
+    said = _content(chunks)
     assert said == whole["choices"][0]["message"]["content"].replace("**", "")
     *earlier, last = chunks
     assert last["choices"][0]["finish_reason"] == "stop"
@@ -169,32 +171,30 @@ def test_a_stream_tells_the_same_answer_sentence_by_sentence(client: TestClient)
         assert said[cited["start_index"] : cited["end_index"]].startswith("[")
 
 
-def test_a_stream_refuses_in_words(client: TestClient) -> None:
-    *chunks, end = _streamed(client, _user(_UNKNOWN))
+def test_stream_of_a_refusal_is_its_text(client: TestClient) -> None:
+    *chunks, end = _stream(client, _user(_UNKNOWN))
     assert end == "[DONE]"
-    assert "does not contain" in _said(chunks)
+    assert "does not contain" in _content(chunks)
     assert chunks[-1]["sources"] == [] and chunks[-1]["refusal_type"]
 
 
-def test_a_stream_counts_where_it_is_asked_to(client: TestClient) -> None:
-    *chunks, counted, _ = _streamed(client, stream_options={"include_usage": True})
+def test_stream_reports_usage_if_requested(client: TestClient) -> None:
+    *chunks, counted, _ = _stream(client, stream_options={"include_usage": True})
     assert counted["choices"] == []
-    assert counted["usage"]["prompt_tokens"] == _asked(client)["usage"]["prompt_tokens"]
+    assert counted["usage"]["prompt_tokens"] == _complete(client)["usage"]["prompt_tokens"]
     assert {chunk["usage"] for chunk in chunks} == {None}
 
 
-def test_a_stream_that_breaks_off_ends_with_an_error_and_is_not_done(
+def test_failed_stream_ends_with_an_error_without_done(
     client: TestClient, embedder: FragileEmbedder
 ) -> None:
     embedder.broken = True
-    first, error = _streamed(client)
+    first, error = _stream(client)
     assert first["choices"][0]["delta"]["role"] == "assistant"
     assert error["error"]["type"] == "server_error"
 
 
-def test_a_stream_that_was_told_whole_is_told_again(
-    client: TestClient, embedder: FragileEmbedder
-) -> None:
+def test_complete_stream_is_replayed(client: TestClient, embedder: FragileEmbedder) -> None:
     def ask() -> str:
         body = _body(_user("Who keeps a kite from drifting away?"), stream=True)
         return client.post(_PATH, json=body, headers={"Idempotency-Key": "one"}).text
@@ -207,12 +207,12 @@ def test_a_stream_that_was_told_whole_is_told_again(
     assert ask() == told  # with the same id
 
 
-def test_a_question_is_written_down_as_this_contracts(
+def test_question_is_logged_with_the_contract(
     client: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    _asked(client)
-    _streamed(client, _user(_UNKNOWN))
+    _complete(client)
+    _stream(client, _user(_UNKNOWN))
     lines = [vars(record)[FIELDS] for record in caplog.records if FIELDS in vars(record)]
     assert [(line["contract"], line["outcome"]) for line in lines] == [
         ("openai", "answered"),
@@ -232,7 +232,7 @@ _SENTENCES = st.lists(
 
 
 @given(_SENTENCES, st.data())
-def test_every_annotation_stands_on_its_marker(
+def test_every_annotation_is_at_its_marker(
     told: list[tuple[str, list[int], str]], data: st.DataObject
 ) -> None:
     answer = examples.ANSWERED.outcome

@@ -1,4 +1,4 @@
-"""OpenAI's own client against the real server: the book answers it, and says no, as it expects."""
+"""OpenAI's Python client works with the server: answers, streams, refusals and errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def client(server: Running) -> Iterator[OpenAI]:
         yield client
 
 
-def test_it_answers_with_citations(client: OpenAI) -> None:
+def test_client_gets_an_answer_with_citations(client: OpenAI) -> None:
     told = client.chat.completions.create(
         model="bythebook", messages=[{"role": "user", "content": _QUESTION}]
     )
@@ -45,7 +45,7 @@ def test_it_answers_with_citations(client: OpenAI) -> None:
     assert told.model_extra["sources"][0]["link"] == cited.url
 
 
-def test_it_streams(client: OpenAI) -> None:
+def test_client_reads_a_stream(client: OpenAI) -> None:
     chunks = list(
         client.chat.completions.create(
             model="bythebook",
@@ -61,7 +61,7 @@ def test_it_streams(client: OpenAI) -> None:
     assert counted.usage is not None and counted.usage.total_tokens > 0
 
 
-def test_its_streaming_helper_collects_the_answer(client: OpenAI) -> None:
+def test_streaming_helper_of_the_client_collects_the_answer(client: OpenAI) -> None:
     with client.chat.completions.stream(
         model="bythebook", messages=[{"role": "user", "content": _QUESTION}]
     ) as stream:
@@ -70,7 +70,7 @@ def test_its_streaming_helper_collects_the_answer(client: OpenAI) -> None:
     assert "100 degrees" in (told.choices[0].message.content or "")
 
 
-def test_it_hears_a_no(client: OpenAI) -> None:
+def test_client_gets_a_refusal(client: OpenAI) -> None:
     told = client.chat.completions.create(
         model="bythebook",
         messages=[{"role": "user", "content": "Who won the chess championship of 1972?"}],
@@ -79,12 +79,12 @@ def test_it_hears_a_no(client: OpenAI) -> None:
     assert told.model_extra is not None and told.model_extra["sources"] == []
 
 
-def test_it_finds_the_model(client: OpenAI) -> None:
+def test_client_lists_the_model(client: OpenAI) -> None:
     assert [model.id for model in client.models.list()] == ["bythebook"]
     assert client.models.retrieve("bythebook").id == "bythebook"
 
 
-def test_it_reads_the_errors(client: OpenAI) -> None:
+def test_client_raises_its_own_errors(client: OpenAI) -> None:
     with pytest.raises(NotFoundError) as missing:
         client.models.retrieve("gpt-4o")
     assert missing.value.code == "model_not_found"

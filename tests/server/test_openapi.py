@@ -1,4 +1,4 @@
-"""The description at /openapi.json: complete, and true of the examples it gives."""
+"""The OpenAPI document is complete and agrees with its examples."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _requests() -> Iterator[tuple[str, dict[str, Any]]]:
             yield from ((path, example) for example in model["examples"])
 
 
-def test_every_contract_is_there() -> None:
+def test_every_contract_is_described() -> None:
     assert {(path, method) for path, method, _ in _operations()} >= {
         ("/query", "post"),
         ("/ask", "post"),
@@ -54,9 +54,7 @@ def test_every_contract_is_there() -> None:
 @pytest.mark.parametrize(
     ("path", "method", "operation"), [pytest.param(*each, id=each[0]) for each in _operations()]
 )
-def test_every_ending_is_declared_with_an_example(
-    path: str, method: str, operation: dict[str, Any]
-) -> None:
+def test_every_response_has_an_example(path: str, method: str, operation: dict[str, Any]) -> None:
     responses = operation["responses"]
     assert {"400", "401", "413", "429", "503"} <= set(responses)
     assert ("422" in responses) is (method == "post")  # a reused Idempotency-Key
@@ -89,7 +87,7 @@ def test_every_operation_declares_keys_and_headers(
         assert all(each["$ref"].rpartition("/")[2] in known for each in given.values())
 
 
-def test_a_server_that_needs_keys_says_so(library: Book) -> None:
+def test_required_keys_are_declared(library: Book) -> None:
     settings = Settings(access=Rules(keys="required"))
     described = create_app(library, settings).openapi()
     schemes = described["components"]["securitySchemes"]
@@ -98,7 +96,7 @@ def test_a_server_that_needs_keys_says_so(library: Book) -> None:
     assert "security" not in described["paths"]["/health"]["get"]
 
 
-def test_names_are_readable_and_tell_the_contract() -> None:
+def test_schema_names_and_operation_ids_name_the_contract() -> None:
     names = set(_DESCRIBED["components"]["schemas"])
     assert not [name for name in names if "__" in name]
     assert {"EnvelopeQueryRequest", "PlainQueryRequest", "ChatSource", "OpenAIError"} <= names
@@ -109,7 +107,7 @@ def test_names_are_readable_and_tell_the_contract() -> None:
     assert all(tag["description"] for tag in _DESCRIBED["tags"])
 
 
-def test_every_reference_leads_to_a_schema() -> None:
+def test_every_reference_resolves() -> None:
     text = json.dumps(_DESCRIBED)
     for target in set(re.findall(r'"#/components/(\w+)/([\w-]+)"', text)):
         assert target[1] in _DESCRIBED["components"][target[0]], target
@@ -128,7 +126,7 @@ def _events(stream: str) -> list[tuple[str, str, dict[str, Any]]]:
     return told
 
 
-def test_the_examples_of_a_stream_keep_its_rules() -> None:
+def test_stream_examples_have_the_documented_order() -> None:
     described = _DESCRIBED["paths"]["/chat/stream"]["post"]["responses"]["200"]["content"]
     told = described["text/event-stream"]
     order = [each["event"] for each in told["x-events"]]
@@ -147,7 +145,7 @@ def test_the_examples_of_a_stream_keep_its_rules() -> None:
             assert bodies["retrieval"][field] == done[field]
 
 
-def test_the_examples_of_a_stream_fit_the_schemas_of_its_events() -> None:
+def test_stream_examples_match_the_event_schemas() -> None:
     described = _DESCRIBED["paths"]["/chat/stream"]["post"]["responses"]["200"]["content"]
     told = described["text/event-stream"]
     schemas = _DESCRIBED["components"]["schemas"]
@@ -166,7 +164,7 @@ def test_every_request_has_an_example_that_is_accepted(client: TestClient) -> No
         assert client.post(path, json=example).status_code == 200, path
 
 
-def test_every_link_leads_to_an_operation_and_hands_over_what_it_takes() -> None:
+def test_every_link_resolves_and_passes_known_parameters() -> None:
     known = {
         f"#/paths/{path.replace('/', '~1')}/{method}": operation
         for path, method, operation in _operations()
@@ -185,12 +183,12 @@ def test_every_link_leads_to_an_operation_and_hands_over_what_it_takes() -> None
         assert ("requestBody" in link) <= ("requestBody" in there)
 
 
-def test_the_examples_carry_no_null_away() -> None:
+def test_examples_keep_their_nulls() -> None:
     content = _DESCRIBED["paths"]["/api/v2/query"]["post"]["responses"]["200"]["content"]
     answer = content["application/json"]["examples"]["answer"]["value"]
     assert answer["refusal"] is None
     assert answer["error"] is None
 
 
-def test_the_server_says_the_same(client: TestClient) -> None:
+def test_server_returns_the_same_document(client: TestClient) -> None:
     assert client.get("/openapi.json").json() == json.loads(json.dumps(_DESCRIBED))

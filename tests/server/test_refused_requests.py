@@ -1,4 +1,4 @@
-"""What a client reads when its request cannot be used: the field, the limit, what was sent."""
+"""Errors of invalid requests name the field, the limit and what was sent."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _message(body: dict[str, Any]) -> str:
         ),
     ],
 )
-def test_a_request_that_cannot_be_used_says_why(
+def test_invalid_request_is_explained(
     client: TestClient, path: str, body: object, said: str
 ) -> None:
     response = client.post(path, json=body)
@@ -94,7 +94,7 @@ def test_a_request_that_cannot_be_used_says_why(
     assert _message(response.json()).startswith(said)
 
 
-def test_a_path_and_a_query_are_told_in_the_same_words(client: TestClient) -> None:
+def test_invalid_path_and_query_parameters_are_explained(client: TestClient) -> None:
     thread = client.get("/chat/threads/nope").json()
     assert thread["message"] == 'thread_id: "nope" is not a UUID.'
     page = client.get("/chat/threads", params={"limit": 0}).json()
@@ -118,7 +118,7 @@ def test_a_path_and_a_query_are_told_in_the_same_words(client: TestClient) -> No
         (None, "The Content-Type is missing; send application/json."),
     ],
 )
-def test_a_body_that_is_not_called_json_is_told_so(
+def test_wrong_content_type_is_explained(
     client: TestClient, path: str, header: str | None, said: str
 ) -> None:
     headers = {} if header is None else {"Content-Type": header}
@@ -128,25 +128,25 @@ def test_a_body_that_is_not_called_json_is_told_so(
 
 
 @pytest.mark.parametrize("path", _PATHS)
-def test_a_long_text_is_never_repeated(client: TestClient, path: str) -> None:
+def test_error_does_not_repeat_a_long_text(client: TestClient, path: str) -> None:
     response = client.post(path, json={_PATHS[path]: [f"secret {'x' * 5000}"]})
     assert response.status_code == 400
     assert not re.search("secret|xxx|Input should|items", response.text)
 
 
-def test_a_time_without_a_zone_and_no_time_at_all_are_accepted(client: TestClient) -> None:
+def test_timestamp_without_a_zone_or_null_is_accepted(client: TestClient) -> None:
     for timestamp in ("2025-12-15T10:00:00", "2025-12-15T10:00:00+05:00", None):
         body = {"text": "At how many degrees does a kettle boil water?", "timestamp": timestamp}
         assert client.post("/query", json=body).status_code == 200
 
 
-def test_a_session_that_is_null_is_a_new_one(client: TestClient) -> None:
+def test_null_session_starts_a_new_thread(client: TestClient) -> None:
     body = {"message": "At how many degrees does a kettle boil water?", "session_id": None}
     sessions = {client.post("/chat/run", json=body).json()["session_id"] for _ in range(2)}
     assert len(sessions) == 2
 
 
 @pytest.mark.parametrize("threshold", [0, 1])
-def test_whole_numbers_are_numbers(client: TestClient, threshold: int) -> None:
+def test_integers_are_accepted_as_numbers(client: TestClient, threshold: int) -> None:
     body = {"text": "kettle", "relevance_threshold": threshold}
     assert client.post("/ask", json=body).status_code == 200

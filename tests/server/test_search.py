@@ -1,4 +1,4 @@
-"""POST /search honours every field that it documents."""
+"""``POST /search`` applies every field that it documents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _search(client: TestClient, text: str = _QUESTION, **fields: Any) -> list[di
     return results
 
 
-def test_nothing_below_the_threshold_is_listed(client: TestClient) -> None:
+def test_results_below_the_threshold_are_left_out(client: TestClient) -> None:
     everything = _search(client, top_k=20, relevance_threshold=0)
     assert len(everything) > 2
     scores = sorted({result["score"] for result in everything})
@@ -36,12 +36,12 @@ def test_nothing_below_the_threshold_is_listed(client: TestClient) -> None:
         assert found == [each for each in everything if each["score"] >= threshold]
 
 
-def test_the_threshold_is_s1s_unless_another_is_sent(client: TestClient) -> None:
+def test_default_threshold_is_that_of_ask(client: TestClient) -> None:
     assert _search(client, top_k=20) == _search(client, top_k=20, relevance_threshold=0.5)
     assert len(_search(client, top_k=20)) < len(_search(client, top_k=20, relevance_threshold=0))
 
 
-def test_a_selection_leads_the_search(client: TestClient) -> None:
+def test_selected_text_guides_the_search(client: TestClient) -> None:
     leading = "Cut two sticks of spruce. Tie them into a cross."
 
     def files(**fields: Any) -> Sequence[str]:
@@ -52,7 +52,7 @@ def test_a_selection_leads_the_search(client: TestClient) -> None:
     assert "spruce" in files(selected_text=leading)[0]
 
 
-def test_the_page_being_read_is_asked_for(client: TestClient) -> None:
+def test_page_url_is_passed_to_the_search(client: TestClient) -> None:
     body = ask_contract.AgentQuery(text="kite", page_url="https://book.example/docs/intro")
     assert (
         ask_contract.read_search(body).current_page
@@ -84,7 +84,7 @@ def test_a_source_url_is_a_url_or_null(url: str, reader: str | None, shown: str 
     assert [result.source_url for result in found.results] == [shown]
 
 
-def test_without_a_site_url_results_lead_to_the_reader(client: TestClient) -> None:
+def test_without_a_site_url_results_link_to_the_reader(client: TestClient) -> None:
     [best, *_] = _search(client)
     assert best["source_url"].startswith("http://testserver/read/docs/intro#")
     assert client.get(best["source_url"]).status_code == 200

@@ -81,7 +81,7 @@ def test_sources_are_distinct_within_top_k_and_at_or_above_the_floor(
     assert 1 <= len({s.section for s in query_documents.show(reply).sources}) <= _TOP_K
 
 
-def test_every_marker_of_a_chat_answer_is_explained_by_a_numbered_citation() -> None:
+def test_every_marker_of_a_chat_answer_has_a_citation() -> None:
     shown = chat.show(_reply([(0, 0), (0, 1), (3, 0), (1, 0)]))
     assert [citation.number for citation in shown.citations] == [1, 2, 3, 4]
     assert [source.chunk_index for source in shown.sources] == [0, 2]

@@ -1,4 +1,4 @@
-"""A stream tells everything once, in order, ends with one last event, and leaves nothing behind."""
+"""Streams send every event once, in order, end with one last event and leave no task behind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from bythebook.server.routes import Call
 from bythebook.server.sse import Events, NamedEvent, Streams
 from bythebook.types import BOOK_DOES_NOT_SAY, Evidence, Level, Message, Question
 from tests.samples import read, small_book
-from tests.server.asgi_client import Event, events_of, exchange, told
+from tests.server.asgi_client import Event, events_of, fetch, open_exchange
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 _ANSWER = "A kettle boils water at 100 degrees Celsius."
@@ -110,20 +110,20 @@ def _check_order(events: Sequence[Event]) -> None:
     assert len({event.id.partition(".")[0] for event in events}) == 1
 
 
-async def test_an_answer_is_told_in_the_contract_s_order(book_folder: Path) -> None:
+async def test_events_have_the_order_of_the_contract(book_folder: Path) -> None:
     app = await _app(book_folder)
     for path, body in (("/chat/stream", {}), ("/chat/run", {"stream": True})):
-        one = await told(app, path, {"message": _QUESTION, **body})
+        one = await fetch(app, path, {"message": _QUESTION, **body})
         assert one.status == 200
         assert one.finished
         _check_order(one.events)
         assert one.events[-1].name == "done"
 
 
-async def test_the_deltas_are_the_response_and_the_citations_its_sources(book_folder: Path) -> None:
+async def test_deltas_and_citations_equal_the_response(book_folder: Path) -> None:
     app = await _app(book_folder)
     for message in (_QUESTION, "How do I build a kite?", "Who won the chess match in 1972?"):
-        *events, last = (await told(app, "/chat/stream", {"message": message})).events
+        *events, last = (await fetch(app, "/chat/stream", {"message": message})).events
         deltas = [event.body["text"] for event in events if event.name == "delta"]
         assert "".join(deltas) == last.body["response"]
         citations = [event.body for event in events if event.name == "citation"]
@@ -158,7 +158,7 @@ _WEAK = Question("Is a kettle a good present?", min_score=0.0, top_k=1)
     st.lists(st.tuples(st.sampled_from(_SENTENCES), st.sampled_from([" ", "\n", "\n\n"]))),
     st.sampled_from([Question(_QUESTION), _WEAK]),
 )
-def test_deltas_add_up_to_the_response_and_retrieval_agrees_with_done(
+def test_deltas_join_to_the_response_and_retrieval_agrees_with_done(
     written: list[tuple[str, str]], asked: Question
 ) -> None:
     async def go() -> list[tuple[str, BaseModel]]:
@@ -180,7 +180,7 @@ def test_deltas_add_up_to_the_response_and_retrieval_agrees_with_done(
     assert metrics.should_answer is response.should_answer
 
 
-def test_a_weak_answer_carries_its_disclaimer_in_the_stream() -> None:
+def test_stream_of_a_low_confidence_answer_ends_with_the_disclaimer() -> None:
     """The property above is about such answers, too."""
 
     async def go() -> list[tuple[str, BaseModel]]:
@@ -214,9 +214,9 @@ def _small_book() -> ParsedBook:
         return read(small_book(Path(folder) / "docs"))
 
 
-async def test_nobody_on_the_way_may_hold_back_or_change_a_stream(book_folder: Path) -> None:
+async def test_headers_forbid_proxies_to_buffer_or_transform(book_folder: Path) -> None:
     app = await _app(book_folder)
-    one = await told(
+    one = await fetch(
         app, "/chat/stream", {"message": _QUESTION}, {"accept-encoding": "gzip, br, zstd"}
     )
     assert one.headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -226,19 +226,19 @@ async def test_nobody_on_the_way_may_hold_back_or_change_a_stream(book_folder: P
     assert one.headers["x-request-id"] == one.events[0].body["request_id"]
 
 
-async def test_a_request_that_cannot_be_used_gets_a_status_and_no_stream(book_folder: Path) -> None:
+async def test_invalid_request_gets_an_error_status_and_no_stream(book_folder: Path) -> None:
     app = await _app(book_folder)
-    one = await told(app, "/chat/stream", {"message": " "})
+    one = await fetch(app, "/chat/stream", {"message": " "})
     assert one.status == 400
     assert one.headers["content-type"] == "application/json"
     assert '"error_code"' in one.text
 
 
 @pytest.mark.parametrize("error", [WriterFailed("The writer broke off."), RuntimeError("a bug")])
-async def test_a_crash_is_the_last_event_and_says_no_more_than_it_should(
+async def test_crash_is_reported_as_the_last_event_without_details(
     book_folder: Path, error: Exception
 ) -> None:
-    one = await told(
+    one = await fetch(
         await _app(book_folder, Breaking(error)), "/chat/stream", {"message": _QUESTION}
     )
     _check_order(one.events)
@@ -251,9 +251,9 @@ async def test_a_crash_is_the_last_event_and_says_no_more_than_it_should(
     assert one.finished
 
 
-async def test_events_arrive_as_they_are_made(book_folder: Path) -> None:
+async def test_events_are_sent_as_they_are_produced(book_folder: Path) -> None:
     writer = Slow()
-    async with exchange(
+    async with open_exchange(
         await _app(book_folder, writer), "/chat/stream", {"message": _QUESTION}
     ) as one:
         await one.until("event: delta")
@@ -263,21 +263,21 @@ async def test_events_arrive_as_they_are_made(book_folder: Path) -> None:
     assert one.events[-1].name == "done"
 
 
-async def test_silence_is_filled_with_comments(book_folder: Path) -> None:
+async def test_idle_stream_sends_comments(book_folder: Path) -> None:
     writer = Slow()
     app = await _app(book_folder, writer, heartbeat_s=0.01)
-    async with exchange(app, "/chat/stream", {"message": _QUESTION}) as one:
+    async with open_exchange(app, "/chat/stream", {"message": _QUESTION}) as one:
         await one.until(": ping\n\n", times=3)
         writer.may_go_on.set()
     _check_order(one.events)
     assert one.events[-1].name == "done"  # a comment is no event, and takes no number
 
 
-async def test_a_reader_who_leaves_cancels_the_work_and_leaves_no_task(book_folder: Path) -> None:
+async def test_disconnect_cancels_the_work_and_leaves_no_task(book_folder: Path) -> None:
     writer = Slow()
     app = await _app(book_folder, writer)
     before = asyncio.all_tasks()
-    async with exchange(app, "/chat/stream", {"message": _QUESTION}) as one:
+    async with open_exchange(app, "/chat/stream", {"message": _QUESTION}) as one:
         await one.until("event: delta")
         one.leave()
     assert writer.cancelled
@@ -285,21 +285,21 @@ async def test_a_reader_who_leaves_cancels_the_work_and_leaves_no_task(book_fold
     assert asyncio.all_tasks() == before
 
 
-async def test_who_comes_back_misses_nothing(book_folder: Path) -> None:
+async def test_resumed_stream_misses_nothing(book_folder: Path) -> None:
     app, body = await _app(book_folder), {"message": _QUESTION}
-    whole = (await told(app, "/chat/stream", body)).events
+    whole = (await fetch(app, "/chat/stream", body)).events
     for seen in range(len(whole) + 1):
         header = {"last-event-id": f"{whole[0].id.partition('.')[0]}.{seen}"}
-        assert (await told(app, "/chat/stream", body, header)).events == whole[seen:]
+        assert (await fetch(app, "/chat/stream", body, header)).events == whole[seen:]
 
 
-async def test_a_second_reader_keeps_the_work_going(book_folder: Path) -> None:
+async def test_second_client_keeps_the_stream_running(book_folder: Path) -> None:
     writer = Slow()
     app, body = await _app(book_folder, writer), {"message": _QUESTION}
-    async with exchange(app, "/chat/stream", body) as first:
+    async with open_exchange(app, "/chat/stream", body) as first:
         await first.until("event: delta")
         header = {"last-event-id": first.events[0].id}
-        async with exchange(app, "/chat/stream", body, header) as second:
+        async with open_exchange(app, "/chat/stream", body, header) as second:
             await second.until("event: delta")
             first.leave()
             writer.may_go_on.set()
@@ -308,28 +308,28 @@ async def test_a_second_reader_keeps_the_work_going(book_folder: Path) -> None:
     assert second.events[0].number == 2
 
 
-async def test_who_comes_back_to_what_he_left_is_told_to_ask_again(book_folder: Path) -> None:
+async def test_resuming_an_abandoned_stream_is_an_error(book_folder: Path) -> None:
     writer = Slow()
     app, body = await _app(book_folder, writer), {"message": _QUESTION}
-    async with exchange(app, "/chat/stream", body) as one:
+    async with open_exchange(app, "/chat/stream", body) as one:
         await one.until("event: delta")
         one.leave()
     header = {"last-event-id": one.events[-1].id}
-    [last] = (await told(app, "/chat/stream", body, header)).events
+    [last] = (await fetch(app, "/chat/stream", body, header)).events
     assert (last.name, last.number) == ("error", len(one.events) + 1)
     assert last.body["suggested_action"] == "Try again in a moment."
 
 
-async def test_a_stopping_server_says_so_in_every_stream(book_folder: Path) -> None:
+async def test_shutdown_is_reported_in_every_stream(book_folder: Path) -> None:
     writer = Slow()
     app = await _app(book_folder, writer)
-    async with exchange(app, "/chat/stream", {"message": _QUESTION}) as one:
+    async with open_exchange(app, "/chat/stream", {"message": _QUESTION}) as one:
         await one.until("event: delta")
         await asyncio.wait_for(app.state.lifecycle.drain(), 5)
     assert writer.cancelled
     assert one.finished
     assert (one.events[-1].name, one.events[-1].body["error_code"]) == ("error", "SHUTTING_DOWN")
-    assert (await told(app, "/chat/stream", {"message": _QUESTION})).status == 503
+    assert (await fetch(app, "/chat/stream", {"message": _QUESTION})).status == 503
 
 
 # --- what is kept -----------------------------------------------------------------------------
@@ -350,7 +350,7 @@ async def _telling(count: int, text: str = "x") -> Events:
 
 
 async def _tell_all(response: object) -> list[Event]:
-    return (await told(response, "/", {})).events  # type: ignore[arg-type]
+    return (await fetch(response, "/", {})).events  # type: ignore[arg-type]
 
 
 class Clock:
@@ -360,7 +360,7 @@ class Clock:
         return self.now
 
 
-async def test_a_stream_is_kept_for_two_minutes_for_its_owner_alone() -> None:
+async def test_finished_stream_is_kept_two_minutes_for_its_owner_only() -> None:
     clock = Clock()
     streams = Streams(clock=clock)
     events = await _tell_all(streams.begin(_telling(3), fail=_fail, owner="anna"))
@@ -375,12 +375,12 @@ async def test_a_stream_is_kept_for_two_minutes_for_its_owner_alone() -> None:
 
 
 @pytest.mark.parametrize("seen", ["", "1", "x.1", "é", "a" * 32, f"{'a' * 32}.-1", "0" * 99])
-async def test_an_id_that_is_none_is_refused(seen: str) -> None:
+async def test_malformed_event_id_is_rejected(seen: str) -> None:
     with pytest.raises(InvalidInput):
         Streams().resume(seen, owner=None)
 
 
-async def test_an_event_that_never_was_is_not_found() -> None:
+async def test_unknown_event_is_not_found() -> None:
     streams = Streams()
     events = await _tell_all(streams.begin(_telling(1), fail=_fail, owner=None))
     with pytest.raises(NotFound):
@@ -389,7 +389,7 @@ async def test_an_event_that_never_was_is_not_found() -> None:
         streams.resume(f"{'a' * 32}.1", owner=None)
 
 
-async def test_what_is_kept_is_bounded_in_number_and_bytes() -> None:
+async def test_finished_streams_are_limited_in_number_and_bytes() -> None:
     for bounds in ({"most": 3}, {"most_bytes": 3000}):
         streams = Streams(**bounds)
         told_ids = [
@@ -402,7 +402,7 @@ async def test_what_is_kept_is_bounded_in_number_and_bytes() -> None:
         assert streams.open_count == 0
 
 
-async def test_what_is_kept_keeps_no_work() -> None:
+async def test_finished_stream_keeps_no_task() -> None:
     """A task remembers the request that it worked on, with all that was found for it."""
 
     def done() -> int:
@@ -415,13 +415,13 @@ async def test_what_is_kept_keeps_no_work() -> None:
     assert done() - before < 5
 
 
-async def test_more_streams_than_can_be_open_are_refused() -> None:
+async def test_too_many_open_streams_are_rejected() -> None:
     async def endless() -> Events:
         yield "session", Body(text="")
         await asyncio.Event().wait()
 
     streams = Streams(most=1)
-    async with exchange(streams.begin(endless(), fail=_fail, owner=None), "/", {}) as one:
+    async with open_exchange(streams.begin(endless(), fail=_fail, owner=None), "/", {}) as one:
         await one.until("event: session")
         with pytest.raises(ServiceError, match="Too many"):
             streams.begin(endless(), fail=_fail, owner=None)
@@ -429,7 +429,7 @@ async def test_more_streams_than_can_be_open_are_refused() -> None:
     streams.begin(endless(), fail=_fail, owner=None)
 
 
-async def test_who_takes_nothing_is_let_go() -> None:
+async def test_client_that_reads_nothing_is_disconnected() -> None:
     async def never(*_: object) -> None:
         await asyncio.Event().wait()
 
@@ -439,7 +439,7 @@ async def test_who_takes_nothing_is_let_go() -> None:
     assert streams.open_count == 0
 
 
-async def test_a_journey_that_just_stops_is_an_error() -> None:
+async def test_stream_without_a_last_event_ends_with_an_error() -> None:
     async def silent() -> Events:
         yield "session", Body(text="")
 
@@ -447,7 +447,7 @@ async def test_a_journey_that_just_stops_is_an_error() -> None:
     assert [event.name for event in events] == ["session", "error"]
 
 
-async def test_nothing_begins_in_a_stopping_server() -> None:
+async def test_stopping_server_starts_no_stream() -> None:
     streams = Streams()
     accepted = streams.begin(_telling(1), fail=_fail, owner=None)
     await streams.stop()
@@ -459,7 +459,7 @@ async def test_nothing_begins_in_a_stopping_server() -> None:
 
 
 @given(st.lists(st.text(max_size=40), max_size=6), st.lists(st.booleans(), max_size=8))
-def test_any_text_survives_in_one_piece(texts: list[str], pauses: list[bool]) -> None:
+def test_any_text_arrives_unchanged(texts: list[str], pauses: list[bool]) -> None:
     async def telling() -> Events:
         for number, text in enumerate(texts):
             if number < len(pauses) and pauses[number]:

@@ -21,8 +21,8 @@ _QUESTION = "At how many degrees does a kettle boil water?"
 _KEYS = {name: make_key(PEPPER) for name in ("ann", "bob")}
 
 
-def _of(name: str) -> dict[str, str]:
-    """The headers of whoever has this key."""
+def _headers_of(name: str) -> dict[str, str]:
+    """The headers of the client with this key."""
     return {"X-API-Key": _KEYS[name][0]}
 
 
@@ -39,15 +39,15 @@ def _talk(client: TestClient, *messages: str, owner: str = "ann") -> str:
     session = str(uuid.uuid4())
     for message in messages:
         body = {"message": message, "session_id": session}
-        answered = client.post("/chat/run", json=body, headers=_of(owner))
+        answered = client.post("/chat/run", json=body, headers=_headers_of(owner))
         assert answered.status_code == 200
     return session
 
 
 @pytest.mark.parametrize("path", ["/chat/threads/{}", "/session/{}/history"])
-def test_a_thread_is_read_as_s4_shows_it(keyed: TestClient, path: str) -> None:
+def test_thread_is_shown_in_the_chat_format(keyed: TestClient, path: str) -> None:
     session = _talk(keyed, _QUESTION, "And what about kites?")
-    response = keyed.get(path.format(session), headers=_of("ann"))
+    response = keyed.get(path.format(session), headers=_headers_of("ann"))
     body = response.json()
     assert response.status_code == 200
     assert set(body) == {
@@ -68,7 +68,7 @@ def test_a_thread_is_read_as_s4_shows_it(keyed: TestClient, path: str) -> None:
 def test_threads_are_listed_page_by_page(keyed: TestClient) -> None:
     sessions = [_talk(keyed, _QUESTION) for _ in range(3)]
     _talk(keyed, _QUESTION, owner="bob")
-    mine = _of("ann")
+    mine = _headers_of("ann")
     first = keyed.get("/chat/threads?limit=2", headers=mine).json()
     assert first["next_offset"] == 2
     last = keyed.get("/chat/threads?limit=2&offset=2", headers=mine).json()
@@ -79,8 +79,8 @@ def test_threads_are_listed_page_by_page(keyed: TestClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["/chat/threads/{}", "/session/{}"])
-def test_a_deleted_thread_is_gone(keyed: TestClient, path: str) -> None:
-    session, mine = _talk(keyed, _QUESTION), _of("ann")
+def test_deleted_thread_is_not_found(keyed: TestClient, path: str) -> None:
+    session, mine = _talk(keyed, _QUESTION), _headers_of("ann")
     gone = keyed.delete(path.format(session), headers=mine)
     assert (gone.status_code, gone.content) == (204, b"")
     again = keyed.delete(path.format(session), headers=mine)
@@ -100,15 +100,15 @@ def test_a_deleted_thread_is_gone(keyed: TestClient, path: str) -> None:
         "/chat/threads?offset=99999999999999999999",
     ],
 )
-def test_what_is_no_thread_is_400(keyed: TestClient, path: str) -> None:
+def test_invalid_thread_id_is_400(keyed: TestClient, path: str) -> None:
     response = keyed.get(path)
     assert response.status_code == 400
     assert set(response.json()) == {"error_code", "message", "suggested_action", "request_id"}
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", AWAY])
-def test_without_a_key_a_conversation_is_found_by_its_id_alone(library: Book, address: str) -> None:
-    """With BYTHEBOOK_KEYS=open, everyone without a key is the same nobody."""
+def test_without_a_key_a_thread_is_found_only_by_its_id(library: Book, address: str) -> None:
+    """With BYTHEBOOK_KEYS=open, clients without a key cannot be told apart."""
     session = str(uuid.uuid4())
     with TestClient(create_app(library, access=access_of())) as reader:
         body = {"message": _QUESTION, "session_id": session}
@@ -122,7 +122,7 @@ def test_without_a_key_a_conversation_is_found_by_its_id_alone(library: Book, ad
     assert (unknown.status_code, known.status_code) == (404, 200)
 
 
-def test_without_a_key_nobody_takes_up_a_stream_whose_id_is_not_known(library: Book) -> None:
+def test_without_a_key_an_unknown_stream_cannot_be_resumed(library: Book) -> None:
     body = {"message": _QUESTION, "session_id": str(uuid.uuid4())}
     with TestClient(create_app(library, access=access_of())) as client:
         told = client.post("/chat/stream", json=body).text
@@ -136,7 +136,7 @@ def test_without_a_key_nobody_takes_up_a_stream_whose_id_is_not_known(library: B
         assert client.post("/chat/stream", json=body, headers=headers).text == told
 
 
-def test_without_a_key_nobody_at_another_address_gets_an_answer_again(library: Book) -> None:
+def test_without_a_key_a_reply_is_not_replayed_to_another_address(library: Book) -> None:
     """The answer holds the id of a conversation; the Idempotency-Key may be easy to guess."""
     access, headers = access_of(), {"Idempotency-Key": "1"}
     app = create_app(library, access=access)

@@ -1,4 +1,4 @@
-"""What a language model cost, what of it was withheld and who stood in for it, on every wire."""
+"""Usage, withheld sentences and fallbacks of language models in every contract."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def _client(folder: Path, *pieces: Any) -> TestClient:
     return TestClient(create_app(await small_library(folder, Model(*pieces))))
 
 
-async def test_the_agents_contract_tells_what_an_answer_cost(tmp_path: Path) -> None:
+async def test_ask_reports_the_usage_of_an_answer(tmp_path: Path) -> None:
     with await _client(tmp_path, TRUE, LIE, COST) as client:
         body = client.post("/ask", json={"text": ASKED, "relevance_threshold": 0.01}).json()
     assert body["withheld"] == 1
@@ -40,7 +40,7 @@ async def test_the_agents_contract_tells_what_an_answer_cost(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("route", ["/chat/run", "/chat/stream"])
-async def test_the_chats_contract_tells_what_came_of_a_draft(tmp_path: Path, route: str) -> None:
+async def test_chat_reports_withheld_sentences(tmp_path: Path, route: str) -> None:
     with await _client(tmp_path, LIE, COST) as client:
         told = client.post(route, json={**CHAT, "session_id": str(uuid.uuid4())})
     body = events_of(told.text)[-1].body if route == "/chat/stream" else told.json()
@@ -50,7 +50,7 @@ async def test_the_chats_contract_tells_what_came_of_a_draft(tmp_path: Path, rou
     assert "70 degrees" not in told.text
 
 
-async def test_openais_contract_counts_as_the_model_did(tmp_path: Path) -> None:
+async def test_openai_reports_the_token_counts_of_the_model(tmp_path: Path) -> None:
     with await _client(tmp_path, TRUE, COST) as client:
         body = client.post("/v1/chat/completions", json=COMPLETION).json()
         streamed = {**COMPLETION, "stream": True, "stream_options": {"include_usage": True}}
@@ -59,13 +59,13 @@ async def test_openais_contract_counts_as_the_model_did(tmp_path: Path) -> None:
     assert '"total_tokens":240' in told
 
 
-async def test_a_fallback_is_told_on_openais_wire_too(tmp_path: Path) -> None:
+async def test_openai_reports_a_fallback(tmp_path: Path) -> None:
     with await _client(tmp_path, WriterFailed("Busy.")) as client:
         body = client.post("/v1/chat/completions", json=COMPLETION).json()
     assert "not available at the moment" in body["fallback"]
 
 
-async def test_what_nobody_but_the_writer_found_is_cited_in_the_stream(tmp_path: Path) -> None:
+async def test_passages_found_by_the_writer_are_cited_in_the_stream(tmp_path: Path) -> None:
     looked_up = hit("A dragon kite has a tail of forty coloured discs.", file="dragons.md")
     said = "A dragon kite has a tail of forty coloured discs. [9]\n"
     with await _client(tmp_path, TRUE, WriterSearchResult((looked_up,)), said) as client:
@@ -75,7 +75,7 @@ async def test_what_nobody_but_the_writer_found_is_cited_in_the_stream(tmp_path:
     assert events_of(told.text)[-1].name == "done"
 
 
-async def test_the_metrics_count_tokens_cost_fallbacks_and_what_was_withheld(
+async def test_metrics_count_tokens_cost_fallbacks_and_withheld_sentences(
     tmp_path: Path,
 ) -> None:
     with await _client(tmp_path, LIE, COST) as client:
@@ -97,7 +97,7 @@ async def test_the_metrics_count_tokens_cost_fallbacks_and_what_was_withheld(
     }
 
 
-async def test_without_a_stand_in_every_contract_fails_in_its_own_shape(tmp_path: Path) -> None:
+async def test_without_a_fallback_every_contract_reports_an_error(tmp_path: Path) -> None:
     library = await small_library(tmp_path, Model(WriterFailed("No.")), fallback=False)
     with TestClient(create_app(library)) as client:
         answers = {
