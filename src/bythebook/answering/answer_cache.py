@@ -25,7 +25,7 @@ class AnswerCache:
     """LRU cache of replies with a time-to-live of one hour."""
 
     def __init__(self, most: int = 256, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._known: TTLCache[tuple[str, ...], tuple[Event, ...]] = TTLCache(
+        self._events: TTLCache[tuple[str, ...], tuple[Event, ...]] = TTLCache(
             most, ttl=_FRESH_S, timer=clock
         )
 
@@ -34,17 +34,17 @@ class AnswerCache:
     ) -> AsyncGenerator[Event, None]:
         """Yield the events of ``pipeline.respond``, from the cache where possible."""
         key, began = _key(question, context), time.perf_counter()
-        known = None if history else self._known.get(key)
-        if known is not None:
-            for event in known:
-                yield _again(event, question, began) if isinstance(event, Reply) else event
+        cached = None if history else self._events.get(key)
+        if cached is not None:
+            for event in cached:
+                yield _replayed(event, question, began) if isinstance(event, Reply) else event
             return
         events: list[Event] = []
-        async with aclosing(respond(question, context, history)) as journey:
-            async for event in journey:
+        async with aclosing(respond(question, context, history)) as answering:
+            async for event in answering:
                 events.append(event)
                 if isinstance(event, Reply) and not history and _is_lasting(event):
-                    self._known[key] = tuple(events)
+                    self._events[key] = tuple(events)
                 yield event
 
 
@@ -59,6 +59,6 @@ def _is_lasting(reply: Reply) -> bool:
     return reply.fallback is None and reply.vectors is VectorState.READY
 
 
-def _again(reply: Reply, question: Question, began: float) -> Reply:
+def _replayed(reply: Reply, question: Question, began: float) -> Reply:
     timings = Timings(total_ms=(time.perf_counter() - began) * 1000)
     return replace(reply, question=question, timings=timings, usage=Usage(), cached=True)

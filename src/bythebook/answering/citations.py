@@ -12,17 +12,21 @@ class Citations:
     """Assign one number to each quote, however often it is cited."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], Citation] = {}
+        self._citations: dict[tuple[str, str], Citation] = {}
+
+    @property
+    def numbered(self) -> tuple[Citation, ...]:
+        return tuple(self._citations.values())
 
     def cite(self, supported: Supported) -> tuple[Sentence, Citation, bool]:
         """Return the sentence with its number, the citation, and whether it is new."""
         passage = supported.hit.passage
         quote = supported.quote[:_LONGEST_QUOTE]
         key = (passage.id, quote)
-        new = key not in self._known
+        new = key not in self._citations
         if new:
-            self._known[key] = Citation(
-                number=len(self._known) + 1,
+            self._citations[key] = Citation(
+                number=len(self._citations) + 1,
                 passage_id=passage.id,
                 place=passage.place,
                 quote=quote,
@@ -31,7 +35,7 @@ class Citations:
                 score=supported.hit.score,
                 position=passage.position,
             )
-        citation = self._known[key]
+        citation = self._citations[key]
         sentence = Sentence(supported.text, (citation.number,), supported.lead)
         return sentence, citation, new
 

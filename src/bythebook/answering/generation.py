@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 
 PARTLY = "The book does not answer all of this question."
 _THESE, _THE_REST = "these are the book's own sentences.", "the rest are the book's own sentences."
+AnswerWriter = Writer | ExtractiveWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,9 @@ class AnswerContext:
     """Everything needed to answer: a search index, a writer and a fallback writer."""
 
     index: SearchContext
-    writer: Writer | ExtractiveWriter
+    writer: AnswerWriter
     context_tokens: int
-    fallback: Writer | ExtractiveWriter | None = None  # None: a failing writer raises an error
+    fallback: AnswerWriter | None = None  # None: a failing writer raises an error
 
 
 class GenerationRun:
@@ -72,7 +73,7 @@ class GenerationRun:
                 return  # the sentences shown so far are complete
             if self._context.fallback is None:
                 raise
-            _log.warning("%s failed: %s", self._context.writer.name, error)
+            _log.warning("writer %s failed: %s", self._context.writer.name, error)
             why = _why(error)
         else:
             if self._shown or self._declined:
@@ -87,7 +88,7 @@ class GenerationRun:
             async for sentence in sentences:
                 yield sentence
 
-    async def _draft(self, writer: Writer | ExtractiveWriter) -> AsyncGenerator[Supported, None]:
+    async def _draft(self, writer: AnswerWriter) -> AsyncGenerator[Supported, None]:
         """Yield the supported sentences of one writer's draft; record verdicts, usage, evidence."""
         before = tuple(self._shown)
         async with aclosing(self._check(writer, before)) as checked:
@@ -108,7 +109,7 @@ class GenerationRun:
                         yield replace(event, lead="\n\n") if goes_on else event
 
     def _check(
-        self, writer: Writer | ExtractiveWriter, shown: tuple[Supported, ...]
+        self, writer: AnswerWriter, shown: tuple[Supported, ...]
     ) -> AsyncGenerator[Supported | Withheld | DraftEvent, None]:
         draft = (
             _as_text(writer.extract(self._question, self.evidence))

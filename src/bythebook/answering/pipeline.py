@@ -19,7 +19,7 @@ from bythebook.answering.generation import AnswerContext, GenerationRun
 from bythebook.answering.routing import Mode, mode_of
 from bythebook.chunking.passages import passage_of_selection
 from bythebook.conversations.query_rewriting import rewrite_follow_up
-from bythebook.retrieval.search import Findings, score_selection, search
+from bythebook.retrieval.search import Findings, SearchContext, score_selection, search
 from bythebook.types import (
     Answer,
     Citation,
@@ -55,72 +55,70 @@ Event = State | Evidence | Citation | Sentence | Reply
 async def respond(
     question: Question, context: AnswerContext, history: Sequence[Message] = ()
 ) -> AsyncGenerator[Event, None]:
+    """Answer one question; the last event is the reply."""
     began = time.perf_counter()
     yield State.RECEIVED
     yield State.VALIDATING
-    asked = rewrite_follow_up(question, history)
+    standalone = rewrite_follow_up(question, history)
+
     yield State.RETRIEVING
-    if mode_of(question) is Mode.SELECTED_TEXT_ONLY:
-        selection = passage_of_selection(question.selection or "", url=question.selection_url)
-        findings = await score_selection(asked, selection, context.index)
-    else:
-        findings = await search(asked, context.index, neighbours_of=_NEIGHBOURS_OF)
+    findings = await _retrieve(standalone, context.index)
     evidence = gather(findings, context_tokens=context.context_tokens)
-    outcome: Answer | Refusal | None = gate(findings.question, evidence)
-    if outcome is not None and findings.failure is not None:
+    refusal = gate(findings.question, evidence)
+    if refusal is not None and findings.failure is not None:
         # Too few hits by keywords alone do not justify a refusal: report the failure instead.
         raise findings.failure.with_traceback(None)
-    evidence = settle(evidence, answered=outcome is None)
+    evidence = settle(evidence, answered=refusal is None)
     yield evidence
-    written, writing = (
-        time.perf_counter(),
-        GenerationRun(context, findings.question, evidence, history),
-    )
-    if outcome is None:
+
+    retrieved = time.perf_counter()
+    run = GenerationRun(context, findings.question, evidence, history)
+    citations, sentences = Citations(), list[Sentence]()
+    if refusal is None:
         yield State.GENERATING
-        citations, sentences, cited = Citations(), [], []
-        async with aclosing(writing.sentences()) as supported:
-            async for each in supported:
-                sentence, citation, new = citations.cite(each)
-                if new:
-                    cited.append(citation)
+        async with aclosing(run.sentences()) as verified:
+            async for supported in verified:
+                sentence, citation, is_new = citations.cite(supported)
+                if is_new:
                     yield citation
                 sentences.append(sentence)
                 yield sentence
-        marked = find_answer_span(findings.question, [sentence.text for sentence in sentences])
-        said = tuple(sentences), tuple(cited), writing.writer, writing.disclaimer, marked
-        outcome = Answer(*said) if sentences else ungrounded(question, evidence)
+
+    outcome: Answer | Refusal
+    if sentences:
+        span = find_answer_span(findings.question, [sentence.text for sentence in sentences])
+        outcome = Answer(tuple(sentences), citations.numbered, run.writer, run.disclaimer, span)
+    else:
+        outcome = refusal or ungrounded(question, evidence)
+    evidence = settle(run.evidence, answered=bool(sentences))
     yield State.COMPLETE
-    yield _settled(
-        Reply(
-            question,
-            outcome,
-            writing.evidence,
-            _timings(findings, began, written),
-            vectors=findings.vectors,
-            verdicts=tuple(writing.verdicts),
-            writer=context.writer.name,
-            usage=writing.usage,
-            fallback=writing.fallback,
-        )
-    )
-
-
-def _settled(reply: Reply) -> Reply:
-    """Align the confidence with the outcome, and add a disclaimer if it is low."""
-    outcome = reply.outcome
-    evidence = settle(reply.evidence, answered=isinstance(outcome, Answer))
-    if isinstance(outcome, Answer) and evidence.confidence.level is Level.LOW:
-        told = " ".join(filter(None, (outcome.disclaimer, DISCLAIMER)))
-        outcome = replace(outcome, disclaimer=told)
-    return replace(reply, outcome=outcome, evidence=evidence)
-
-
-def _timings(findings: Findings, began: float, written: float) -> Timings:
     now = time.perf_counter()
-    return Timings(
-        query_ms=findings.query_ms,
-        search_ms=findings.search_ms,
-        generation_ms=(now - written) * 1000,
-        total_ms=(now - began) * 1000,
+    yield Reply(
+        question,
+        _with_disclaimer(outcome, evidence.confidence.level),
+        evidence,
+        Timings(
+            query_ms=findings.query_ms,
+            search_ms=findings.search_ms,
+            generation_ms=(now - retrieved) * 1000,
+            total_ms=(now - began) * 1000,
+        ),
+        vectors=findings.vectors,
+        verdicts=tuple(run.verdicts),
+        writer=context.writer.name,
+        usage=run.usage,
+        fallback=run.fallback,
     )
+
+
+async def _retrieve(question: Question, index: SearchContext) -> Findings:
+    if mode_of(question) is Mode.SELECTED_TEXT_ONLY:
+        selection = passage_of_selection(question.selection or "", url=question.selection_url)
+        return await score_selection(question, selection, index)
+    return await search(question, index, neighbours_of=_NEIGHBOURS_OF)
+
+
+def _with_disclaimer(outcome: Answer | Refusal, level: Level) -> Answer | Refusal:
+    if isinstance(outcome, Refusal) or level is not Level.LOW:
+        return outcome
+    return replace(outcome, disclaimer=" ".join(filter(None, (outcome.disclaimer, DISCLAIMER))))

@@ -14,13 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bythebook.grounding.claim_parser import ParsedClaim, TermKind, parse_claim
-from bythebook.grounding.entailment import (
-    ClaimFeatures,
-    Comparison,
-    Window,
-    WordSimilarity,
-    compare_claim,
-)
+from bythebook.grounding.entailment import Comparison, Window, WordSimilarity, compare_claim
 from bythebook.grounding.stream_splitter import (
     DraftClaim,
     claim_of,
@@ -45,7 +39,6 @@ class Finding:
     """Why a sentence is supported or not, and counts of what was removed from it."""
 
     odds: float = 1.0
-    signals: ClaimFeatures | None = None  # None: it is in the passage verbatim
     reasons: tuple[str, ...] = ()
     foreign_markers: int = 0  # markers that name no passage of the evidence
     addresses: int = 0  # links and markup
@@ -93,18 +86,19 @@ async def check(
     Passages that the writer found are added to the evidence; its events are passed through. A
     fallback draft skips sentences that an earlier draft has already ``shown``.
     """
-    known, kinship = _text_of(evidence), WordSimilarity(embedder)
+    text_of_evidence, kinship = _text_of(evidence), WordSimilarity(embedder)
     before: Supported | Withheld | None = shown[-1] if shown else None
     async with aclosing(claims(draft)) as pieces:
         async for piece in pieces:
             if not isinstance(piece, tuple):
                 if isinstance(piece, WriterSearchResult):
                     evidence = with_found(evidence, piece)
-                    known = _text_of(evidence)
+                    text_of_evidence = _text_of(evidence)
                 yield piece
                 continue
             lead, text = piece
-            verdict = await judge(claim_of(text, lead=lead, known=known), evidence, kinship)
+            claim = claim_of(text, lead=lead, known=text_of_evidence)
+            verdict = await judge(claim, evidence, kinship)
             if isinstance(verdict, Supported) and any(_same(verdict, one) for one in shown):
                 continue
             if isinstance(verdict, Supported) and not _stands(verdict, before):
@@ -141,15 +135,16 @@ async def judge(
             if quote is not None:
                 # The matched wording is the book's own text, including its brackets and URLs.
                 cited = claim_of(claim.raw.removeprefix(text)).cited
-                return Supported(text, hit, quote, claim.lead, _count(Finding(), cited, hits))
+                finding = Finding(foreign_markers=_count_foreign(cited, evidence))
+                return Supported(text, hit, quote, claim.lead, finding)
     return await _in_own_words(claim, evidence, hits, kinship)
 
 
 async def _in_own_words(
     claim: DraftClaim, evidence: Evidence, hits: Sequence[Hit], kinship: WordSimilarity
 ) -> Supported | Withheld:
-    dropped = Finding(0.0, foreign_markers=claim.strange_markers, addresses=claim.addresses)
-    dropped = _count(dropped, claim.cited, evidence.hits)
+    foreign = claim.strange_markers + _count_foreign(claim.cited, evidence)
+    dropped = Finding(0.0, foreign_markers=foreign, addresses=claim.addresses)
     reading = parse_claim(without_line_mark(claim.text))
     if len([term for term in reading.terms if not term.is_light]) < _FEWEST_TERMS:
         return Withheld(claim.text, replace(dropped, reasons=("it says too little",)))
@@ -160,7 +155,7 @@ async def _in_own_words(
     if weighed is None:
         return Withheld(claim.text, replace(dropped, reasons=("no passage has its words",)))
     best, odds = weighed
-    finding = replace(dropped, odds=odds, signals=best.signals, reasons=tuple(_reasons(best)))
+    finding = replace(dropped, odds=odds, reasons=tuple(_reasons(best)))
     if odds < ENOUGH:
         return Withheld(claim.text, finding)
     unsaid = _unsaid(reading, best.window)
@@ -183,10 +178,8 @@ def _unsaid(claim: ParsedClaim, window: Window) -> str | None:
     return None
 
 
-def _count(finding: Finding, cited: Sequence[int], hits: Sequence[Hit]) -> Finding:
-    """Add the markers that name no passage to the counts."""
-    foreign = sum(not 1 <= number <= len(hits) for number in cited)
-    return replace(finding, foreign_markers=finding.foreign_markers + foreign)
+def _count_foreign(cited: Sequence[int], evidence: Evidence) -> int:
+    return sum(not 1 <= number <= len(evidence.hits) for number in cited)
 
 
 def _stands(verdict: Supported, before: Supported | Withheld | None) -> bool:
@@ -200,19 +193,15 @@ def _stands(verdict: Supported, before: Supported | Withheld | None) -> bool:
     return isinstance(before, Supported) and before.hit.passage.id == verdict.hit.passage.id
 
 
-def _in_a_row(words: Sequence[str]) -> re.Pattern[str]:
-    return re.compile(r"\s+".join(map(re.escape, words)))
-
-
 def _verbatim(text: str, hit: Hit) -> str | None:
     """Return the passage's own text if whole sentences match; for a fenced block, its content."""
     words = without_line_mark(text).split()
     passage = hit.passage
     if not words or words[0] not in passage.text:
         return None
-    for found in _in_a_row(words).finditer(passage.text):
-        if _is_whole(hit, found.start(), found.end()):
-            return inside_fence(found[0]) or found[0]
+    for match in re.finditer(r"\s+".join(map(re.escape, words)), passage.text):
+        if _is_whole(hit, match.start(), match.end()):
+            return inside_fence(match[0]) or match[0]
     return None
 
 
@@ -243,15 +232,11 @@ _REASONS = {
 }
 
 
-def _reasons(found: Comparison) -> Iterator[str]:
-    for kind, name in (
-        (TermKind.NUMBER, "number"),
-        (TermKind.NAME, "name"),
-        (TermKind.WORD, "word"),
-    ):
-        lacking = [f"“{term.text}”" for term in found.lacking if term.kind is kind]
+def _reasons(comparison: Comparison) -> Iterator[str]:
+    for kind in (TermKind.NUMBER, TermKind.NAME, TermKind.WORD):
+        lacking = [f"“{term.text}”" for term in comparison.lacking if term.kind is kind]
         if lacking:
-            yield f"the passage has no such {name}: {', '.join(lacking)}"
+            yield f"the passage has no such {kind.value}: {', '.join(lacking)}"
     for name, reason in _REASONS.items():
-        if getattr(found.signals, name):
+        if getattr(comparison.signals, name):
             yield reason

@@ -8,7 +8,6 @@ yes-or-no questions and choices, the question's own words may be the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -45,41 +44,36 @@ _SAYING = frozenset(term_ids(_ABOUT_SAYING))
 
 def adds_information(question: str, passage: Passage) -> tuple[bool, ...]:
     """Return for each unit of the passage whether it adds information to the question."""
-    return tuple(_telling(question, passage))
-
-
-def _telling(question: str, passage: Passage) -> Iterator[bool]:
     language = language_of_passage(passage)
-    asked = _asked(question, language)
-    told = False
-    for unit in passage.units:
-        text = passage.unit_text(unit)
-        if asked is None:
-            told = True
-        elif _ASKS.search(text):
-            told = False
-        else:
-            # "It switches the kettle off" inherits the topic of the sentence before it.
-            leans = told and LEANS_BACK.match(text) is not None
-            told = leans or asked.is_answered_by(text, language)
-        yield told
+    rules = _rules_for(question, language)
+    if rules is None:
+        return (True,) * len(passage.units)
+    flags: list[bool] = []
+    for text in map(passage.unit_text, passage.units):
+        # "It switches the kettle off" inherits the flag of the sentence before it.
+        inherits = flags[-1:] == [True] and LEANS_BACK.match(text)
+        is_question = _ASKS.search(text)
+        flags.append(not is_question and bool(inherits or rules.allow(text, language)))
+    return tuple(flags)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    is_open: bool  # its answer needs words that it does not contain
-    known: frozenset[int]  # terms that add no information
-    text: str  # normalised words, without punctuation
+class _EchoRules:
+    """What a sentence must contain to add information to one question."""
 
-    def is_answered_by(self, text: str, language: str) -> bool:
-        said = _bare(text)
-        rest = said.replace(self.text, " ")  # quoting the question does not answer it
-        terms = term_ids(text if rest == said else rest, language)
-        if not self.known.issuperset(terms):
+    is_open: bool  # the answer needs words that the question does not contain
+    uninformative: frozenset[int]  # terms that add no information
+    question: str  # normalised words, without punctuation
+
+    def allow(self, text: str, language: str) -> bool:
+        bare = _bare(text)
+        rest = bare.replace(self.question, " ")  # quoting the question does not answer it
+        terms = term_ids(text if rest == bare else rest, language)
+        if not self.uninformative.issuperset(terms):
             return True
         if not self.is_open:
-            return rest == said and not terms  # e.g. "No."
-        return any(word in _WEIGHTY and f" {word} " not in self.text for word in rest.split())
+            return rest == bare and not terms  # e.g. "No."
+        return any(word in _WEIGHTY and f" {word} " not in self.question for word in rest.split())
 
 
 def _bare(text: str) -> str:
@@ -87,9 +81,11 @@ def _bare(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _asked(question: str, language: str) -> _Asked | None:
-    """Analyse the question; return None if no rule matches: then any sentence may answer."""
+def _rules_for(question: str, language: str) -> _EchoRules | None:
+    """Return the rules for the question, or None if any sentence may answer it."""
     terms = term_ids(question, language)
     if _CLOSED.search(question):
-        return _Asked(False, _SAYING.difference(terms), _bare(question))
-    return _Asked(True, _SAYING.union(terms), _bare(question)) if _OPEN.search(question) else None
+        return _EchoRules(False, _SAYING.difference(terms), _bare(question))
+    if _OPEN.search(question):
+        return _EchoRules(True, _SAYING.union(terms), _bare(question))
+    return None

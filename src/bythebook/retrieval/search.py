@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +45,8 @@ _WIDER = 8  # times as many candidates if the first ones only repeat the questio
 _MOST_REPLACEMENTS = 24  # further passages examined if some of the best may be replaced
 SELECTION_TOKENS = 1250  # of a selection that are embedded: 5000 characters of English
 _SELECTION_WEIGHT = 0.3  # of its vector: it only orders similar passages, it does not answer
+
+_RANKED_BY = attrgetter("passage_cosine", "unit_cosine", "term_weight")
 
 # Fallback store with the same passages if the index fails; may raise StoreFailed.
 Spare = Callable[[], Awaitable[PassageStore]]
@@ -170,7 +172,7 @@ async def _score_selection(
     entry = await _entry(passage, index)
     embedded = time.perf_counter()
     candidates = _fuse([Candidate.of(entry, query.vector)], query)
-    examined = _examine([entry], query, candidates, _Ranking(candidates))
+    examined = _examine([entry], query, candidates)
     best = _best_fusion_score(examined, index.calibration)
     hits = _score(examined, index.calibration, best=best, selected=True)
     return query.findings(hits, embedded)
@@ -205,7 +207,7 @@ async def _find(query: _Query) -> tuple[list[ScoredCandidate], list[Hit]]:
         if not found and index.vocabulary.passages and is_unfiltered:
             raise IndexDamaged("The index is empty.", hint="Run the ingest again.")
         candidates = _fuse(found, query)
-        examined = await _examine_enough(query, dedupe(candidates), _Ranking(candidates))
+        examined = await _examine_enough(query, candidates)
         if len(found) < wide or not all(hit.signals.echo for hit in examined):
             break
     return candidates, examined
@@ -231,10 +233,8 @@ def _fuse(candidates: Sequence[Candidate], query: _Query) -> list[ScoredCandidat
     return scored
 
 
-async def _examine_enough(
-    query: _Query, candidates: Sequence[ScoredCandidate], ranking: _Ranking
-) -> list[Hit]:
-    """Examine the best candidates by fusion score.
+async def _examine_enough(query: _Query, candidates: Sequence[ScoredCandidate]) -> list[Hit]:
+    """Examine the best candidates by fusion score, each content once.
 
     If a file exceeds its share of them, or some only repeat the question, also examine the next
     ones that may replace them.
@@ -244,9 +244,10 @@ async def _examine_enough(
     async def examine(chosen: Sequence[ScoredCandidate]) -> list[Hit]:
         ids = [each.candidate.passage_id for each in chosen]
         entries = await query.index.store.fetch(ids) if ids else []
-        return _examine(entries, query, chosen, ranking)
+        return _examine(entries, query, candidates)
 
-    first = await examine(candidates[: question.top_k])
+    ranking = dedupe(candidates)
+    first = await examine(ranking[: question.top_k])
     files = Counter(file_of(hit.passage) for hit in first)
     crowded = any(count > most_of_one_file(question.top_k) for count in files.values())
     if not crowded and not any(hit.signals.echo for hit in first):
@@ -254,26 +255,25 @@ async def _examine_enough(
     best, likely = _best_fusion_score(first, calibration), max(question.min_score, LIKELY)
     later = [
         each
-        for each in candidates[question.top_k :]
+        for each in ranking[question.top_k :]
         if calibration.found(each.fusion_score, max(best, each.fusion_score)) >= likely
     ]
     return [*first, *await examine(later[:_MOST_REPLACEMENTS])]
 
 
 def _examine(
-    entries: Sequence[IndexedPassage],
-    query: _Query,
-    candidates: Sequence[ScoredCandidate],
-    ranking: _Ranking,
+    entries: Sequence[IndexedPassage], query: _Query, candidates: Sequence[ScoredCandidate]
 ) -> list[Hit]:
     """Check the passages' text for counter-evidence; return hits without score and rank."""
     signals = {each.candidate.passage_id: each.signals for each in candidates}
+    ranked = np.array([_RANKED_BY(each.signals) for each in candidates])
     hits = []
     for entry in entries:
         passage = entry.passage
         cosines = _unit_cosines(entry, query.vector)
         informative = adds_information(query.question.text, passage)
         found = signals[passage.id]
+        by_passage, by_unit, by_words = (1 + (ranked > _RANKED_BY(found)).sum(axis=0)).tolist()
         seen = add_counter_evidence(found, query.question, passage, cosines, informative)
         hit = Hit(
             passage=passage,
@@ -281,7 +281,7 @@ def _examine(
             cosine=seen.passage_cosine,
             score=0.0,
             signals=seen,
-            ranks=ranking.of(found),
+            ranks=Ranks(by_passage, by_unit, by_words, among=len(ranked)),
             unit_cosines=cosines,
             unit_informative=informative,
             vector=entry.vector,
@@ -324,7 +324,7 @@ async def _neighbours(
     calibration = query.index.calibration
     entries = await query.index.store.fetch(list(ids))
     beside = _fuse([Candidate.of(entry, query.vector) for entry in entries], query)
-    examined = _examine(entries, query, beside, _Ranking([*candidates, *beside]))
+    examined = _examine(entries, query, [*candidates, *beside])
     best = max(best, _best_fusion_score(examined, calibration))
     return _score(examined, calibration, best=best)
 
@@ -358,20 +358,3 @@ def _beginning(units: Iterable[str], tokens: int) -> Iterator[str]:
         text = shortened(unit, tokens)
         tokens -= estimate_most(text)
         yield text
-
-
-class _Ranking:
-    """Ranks of a passage among all candidates by each signal alone."""
-
-    def __init__(self, candidates: Sequence[ScoredCandidate]) -> None:
-        self._passage = sorted([-each.signals.passage_cosine for each in candidates])
-        self._unit = sorted([-each.signals.unit_cosine for each in candidates])
-        self._words = sorted([-each.signals.term_weight for each in candidates])
-
-    def of(self, signals: Signals) -> Ranks:
-        return Ranks(
-            passage=1 + bisect_left(self._passage, -signals.passage_cosine),
-            unit=1 + bisect_left(self._unit, -signals.unit_cosine),
-            words=1 + bisect_left(self._words, -signals.term_weight),
-            among=len(self._words),
-        )
