@@ -221,7 +221,7 @@ class Book:
         async with self._listing:
             if self._contents is None or self._contents.generation != generation:
                 listed = partial(self._list_contents, generation)
-                self._contents = await self._executor.do(listed, patience=_OPENING)
+                self._contents = await self._executor.run(listed, deadlines=_OPENING)
             return self._contents
 
     def _list_contents(self, generation: str) -> Contents:
@@ -301,9 +301,9 @@ class Book:
 
     async def _newest(self) -> _OpenGeneration:
         """Return the generation that the catalog names; if the catalog fails, the open one."""
-        patience = 1 if self._edition else _OPENING
+        deadlines = 1 if self._edition else _OPENING
         try:
-            served = await self._executor.do(self._catalog.served, patience=patience)
+            served = await self._executor.run(self._catalog.served, deadlines=deadlines)
         except DatabaseFailed:
             if self._edition is None:
                 raise
@@ -317,13 +317,13 @@ class Book:
 
     async def _renewed(self, edition: _OpenGeneration | None) -> _OpenGeneration:
         """Open the served generation; the previous one stays open for requests that use it."""
-        generation = await self._executor.do(self._current)
+        generation = await self._executor.run(self._current)
         while edition is None or edition.name != generation.name or edition.until < math.inf:
             try:
                 opened = await self._open_edition(generation)
             except IndexDamaged:
                 # An ingest may have deleted it since the catalog was read.
-                later = await self._executor.do(self._current)
+                later = await self._executor.run(self._current)
                 if later.name == generation.name:
                     raise
                 generation = later
@@ -414,7 +414,7 @@ class Book:
         await self._embedder.embed(["Is the book open?"], role="query")
 
     async def _ask_database(self) -> None:
-        await self._executor.do(self._catalog.served)
+        await self._executor.run(self._catalog.served)
         await self.threads.list(owner=None, limit=1)
 
     async def _open_store(self, generation: Generation) -> PassageStore:
@@ -461,7 +461,7 @@ class Book:
             if self._spare is None or self._spare[0] != generation:
                 if vocabulary.passages > _MOST_SPARED:
                     raise StoreFailed("The index does not answer.", hint="Look after its server.")
-                passages = await self._executor.do(self._catalog.passages, patience=_OPENING)
+                passages = await self._executor.run(self._catalog.passages, deadlines=_OPENING)
                 store = await asyncio.to_thread(self._make_spare, passages.values(), vocabulary)
                 self._spare = generation, store
             return self._spare[1]

@@ -17,20 +17,20 @@ async def test_work_within_the_deadline_returns_or_raises() -> None:
     def fail() -> None:
         raise NotFound("There is none.")
 
-    assert await executor.do(lambda: 42) == 42
+    assert await executor.run(lambda: 42) == 42
     with pytest.raises(NotFound):
-        await executor.do(fail)
+        await executor.run(fail)
     executor.close()
-    assert await executor.do(lambda: 43) == 43
+    assert await executor.run(lambda: 43) == 43
 
 
 async def test_calls_fail_fast_while_the_database_hangs() -> None:
     executor, released = DeadlineExecutor(4, deadline_s=0.05), threading.Event()
-    late = [executor.do(released.wait) for _ in range(20)]
+    late = [executor.run(released.wait) for _ in range(20)]
     outcomes = await asyncio.gather(*late, return_exceptions=True)
     assert all(isinstance(outcome, DatabaseFailed) for outcome in outcomes)
     with pytest.raises(DatabaseFailed, match="in time"):
-        await executor.do(lambda: pytest.fail("no hand is free for this"))
+        await executor.run(lambda: pytest.fail("no thread is free for this"))
     released.set()
     await _until_back(executor)
 
@@ -38,11 +38,11 @@ async def test_calls_fail_fast_while_the_database_hangs() -> None:
 async def _until_back(executor: DeadlineExecutor) -> None:
     for _ in range(5000):
         try:
-            assert await executor.do(lambda: "back") == "back"
+            assert await executor.run(lambda: "back") == "back"
             return
         except DatabaseFailed:
             await asyncio.sleep(0.01)
-    pytest.fail("the hands did not come back")
+    pytest.fail("the threads did not come back")
 
 
 async def test_queued_work_waits_while_other_work_completes() -> None:
@@ -53,7 +53,7 @@ async def test_queued_work_waits_while_other_work_completes() -> None:
         time.sleep(0.1)
         done.append(time.monotonic())
 
-    await asyncio.gather(*(executor.do(work) for _ in range(20)))
+    await asyncio.gather(*(executor.run(work) for _ in range(20)))
     assert len(done) == 20
     assert done[-1] - done[0] > 1.5  # longer than the deadline of each
 
@@ -73,15 +73,15 @@ async def test_abandoned_work_is_not_committed() -> None:
         ended.set()
 
     with pytest.raises(DatabaseFailed):
-        await executor.do(work)
+        await executor.run(work)
     released.set()
     await asyncio.to_thread(ended.wait)
     assert outcome == ["rolled back"]
 
 
 async def test_the_failure_of_cancelled_work_is_not_reported() -> None:
-    told: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
     executor, begun, go = DeadlineExecutor(1, deadline_s=60), threading.Event(), threading.Event()
 
     def fail() -> None:
@@ -89,7 +89,7 @@ async def test_the_failure_of_cancelled_work_is_not_reported() -> None:
         go.wait()
         raise DatabaseFailed("It is gone.")
 
-    leaving = asyncio.create_task(executor.do(fail))
+    leaving = asyncio.create_task(executor.run(fail))
     await asyncio.to_thread(begun.wait)
     go.set()
     time.sleep(0.1)  # noqa: ASYNC251 - the failure arrives while nobody can look at it
@@ -99,5 +99,5 @@ async def test_the_failure_of_cancelled_work_is_not_reported() -> None:
     del leaving
     gc.collect()
     await asyncio.sleep(0)
-    assert not told
+    assert not reported
     executor.close()

@@ -43,7 +43,7 @@ class Swept:
 class Archiver:
     def __init__(
         self,
-        attic: ThreadArchive,
+        threads: ThreadArchive,
         log: QueryLog,
         *,
         feedback: FeedbackStore | None = None,
@@ -51,7 +51,7 @@ class Archiver:
         every: timedelta = timedelta(minutes=1),
         clock: Clock = now,
     ) -> None:
-        self._attic = attic
+        self._threads = threads
         self._log = log
         self._feedback = feedback
         self._retention = retention or Retention()
@@ -62,10 +62,10 @@ class Archiver:
         """Run forever; each run is done by the worker that claims it first."""
         while True:
             try:
-                if await self._attic.claim(_CHORE, now=self._clock(), every=self._every):
+                if await self._threads.claim(_CHORE, now=self._clock(), every=self._every):
                     await self.sweep()
             except DatabaseFailed:
-                _log.warning("conversations could not be archived now")
+                _log.warning("threads were not archived: the database did not answer")
             await asyncio.sleep(self._every.total_seconds())
 
     async def sweep(self) -> Swept:
@@ -77,7 +77,7 @@ class Archiver:
         moment = self._clock()
         before = moment if only else moment - self._retention.idle
         return await _in_batches(
-            lambda: self._attic.archive(before=before, now=moment, limit=BATCH, only=only)
+            lambda: self._threads.archive(before=before, now=moment, limit=BATCH, only=only)
         )
 
     async def purge(self, *, threads_older_than: timedelta | None = None) -> Swept:
@@ -87,7 +87,7 @@ class Archiver:
         threads = 0
         if age is not None:
             old = moment - age
-            threads = await _in_batches(lambda: self._attic.purge(before=old, limit=BATCH))
+            threads = await _in_batches(lambda: self._threads.purge(before=old, limit=BATCH))
         before = moment - keep.queries
         queries = await _in_batches(lambda: self._log.purge(before=before, limit=BATCH))
         if (feedback := self._feedback) is not None:  # same period as the queries it refers to

@@ -50,7 +50,7 @@ class Conversation:
                 self.thread_id, exchange, owner=self.owner, summarise=summarise
             )
         except (DatabaseFailed, NotFound):
-            _log.warning("a message of a conversation could not be kept")
+            _log.warning("an exchange was not stored in its thread")
             return replace(reply, persisted=False)
         return reply
 
@@ -65,7 +65,7 @@ async def open_conversation(
     try:
         thread = await threads.read(question.thread, owner=owner)
     except DatabaseFailed:
-        _log.warning("a conversation could not be read")
+        _log.warning("a thread could not be read")
         return Conversation(threads, question.thread, owner, readable=False)
     history = before(thread.messages, request) if thread else ()
     return Conversation(threads, question.thread, owner, history, request, clock=clock)

@@ -23,20 +23,20 @@ def summarise(messages: Sequence[Message]) -> str | None:
         return None
     cited = [message.citations[0].place.topic for message in messages if message.citations]
     headings = _commonest(cited)[:_HEADINGS]
-    known = {term for heading in headings for term in terms_of(heading)}
-    words = _telling_words(questions, known)[:_WORDS]
+    in_headings = {term for heading in headings for term in terms_of(heading)}
+    words = _other_terms(questions, in_headings)[:_WORDS]
     return _fitting([*headings, *words]) or None
 
 
-def _telling_words(questions: Iterable[str], known: set[str]) -> list[str]:
-    """Return terms of the questions that are not ``known``, most frequent first."""
+def _other_terms(questions: Iterable[str], excluded: set[str]) -> list[str]:
+    """Return terms of the questions that are not ``excluded``, most frequent first."""
     spelled: dict[str, str] = {}
     asked: list[str] = []
     for question in questions:
         own: dict[str, None] = {}
         for word in _WORD.findall(question):
             terms = terms_of(word)
-            if terms and terms[0] not in known:
+            if terms and terms[0] not in excluded:
                 spelled.setdefault(terms[0], word)
                 own.setdefault(terms[0])
         asked.extend(own)

@@ -22,28 +22,32 @@ class FallbackCounter:
     """
 
     def __init__(
-        self, store: RateCounter, spare: RateCounter, *, clock: Callable[[], float] = time.monotonic
+        self,
+        store: RateCounter,
+        fallback: RateCounter,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
-        self._spare = spare
+        self._fallback = fallback
         self._clock = clock
-        self._away_until = float("-inf")
-        self._is_away = False
+        self._down_until = float("-inf")
+        self._is_down = False
 
     async def take(self, key: str, *, limit: int, seconds: int) -> RateCount:
-        if self._clock() < self._away_until:
-            return await self._spare.take(key, limit=limit, seconds=seconds)
+        if self._clock() < self._down_until:
+            return await self._fallback.take(key, limit=limit, seconds=seconds)
         try:
             count = await self._store.take(key, limit=limit, seconds=seconds)
         except ServiceError as error:
-            self._away_until = self._clock() + _PAUSE_S
-            if not self._is_away:
-                _log.warning("counting in memory until it is back: %s", error.message)
-            self._is_away = True
-            return await self._spare.take(key, limit=limit, seconds=seconds)
-        self._is_away = False
+            self._down_until = self._clock() + _PAUSE_S
+            if not self._is_down:
+                _log.warning("counting rate limits in memory: %s", error.message)
+            self._is_down = True
+            return await self._fallback.take(key, limit=limit, seconds=seconds)
+        self._is_down = False
         return count
 
     async def close(self) -> None:
         await self._store.close()
-        await self._spare.close()
+        await self._fallback.close()

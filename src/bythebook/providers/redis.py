@@ -44,7 +44,7 @@ class RedisCounter:
                 reset, remaining = await self._windows.get_window_stats(window, key)
         except (StorageError, RedisError) as error:
             raise ServiceError(
-                "The Redis that counts did not answer.", hint="Check access.rate_limit_store."
+                "Redis did not answer.", hint="Check access.rate_limit_store."
             ) from error
         return RateCount(allowed, max(0, remaining), max(0.0, reset - time.time()))
 

@@ -30,7 +30,7 @@ from bythebook.interfaces.conversations import (
 from bythebook.interfaces.store import Candidate, Filters, Generation, IndexedPassage, StoredVectors
 from bythebook.interfaces.thread_rules import LIVE_MESSAGES, before, in_turn, no_such_thread
 from bythebook.language.terms import terms_of
-from bythebook.providers.qdrant.payload import to_payload
+from bythebook.providers.qdrant.payload import matches
 from bythebook.types import Evidence, Message, Passage, Question, Thread
 
 if TYPE_CHECKING:
@@ -75,20 +75,18 @@ class MemoryStore:
     async def find(
         self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
     ) -> list[Candidate]:
-        wanted = [entry for entry in self._entries.values() if _fits(entry.passage, filters)]
-        found = [Candidate.of(entry, vector) for entry in wanted]
-        matching = {one.passage_id: self._bm25(one, terms) for one in found}
-        best = sorted(
-            (one for one in found if matching[one.passage_id] > 0),
-            key=lambda one: -matching[one.passage_id],
-        )[:limit]
+        entries = [entry for entry in self._entries.values() if matches(entry.passage, filters)]
+        candidates = [Candidate.of(entry, vector) for entry in entries]
+        scores = {one.passage_id: self._bm25(one, terms) for one in candidates}
+        matching = [one for one in candidates if scores[one.passage_id] > 0]
+        best = sorted(matching, key=lambda one: -scores[one.passage_id])[:limit]
         if vector is not None:
-            best += sorted(found, key=lambda one: -one.cosine)[:limit]
-            best += sorted(found, key=lambda one: -one.unit_cosine)[:limit]
+            best += sorted(candidates, key=lambda one: -one.cosine)[:limit]
+            best += sorted(candidates, key=lambda one: -one.unit_cosine)[:limit]
         return list({one.passage_id: one for one in best}.values())
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
-        return [self._entries[name] for name in passage_ids if name in self._entries]
+        return [entry for one in passage_ids if (entry := self._entries.get(one)) is not None]
 
     async def count(self) -> int:
         return len(self._entries)
@@ -96,17 +94,12 @@ class MemoryStore:
     async def close(self) -> None:
         """Do nothing."""
 
-    def _bm25(self, found: Candidate, terms: Mapping[int, float]) -> float:
-        return sum(found.terms.get(term, 0.0) * self._idf(term) for term in terms)
+    def _bm25(self, candidate: Candidate, terms: Mapping[int, float]) -> float:
+        return sum(candidate.terms.get(term, 0.0) * self._idf(term) for term in terms)
 
     def _idf(self, term: int) -> float:
         frequency = self._frequencies[term]
         return math.log(1 + (len(self._entries) - frequency + 0.5) / (frequency + 0.5))
-
-
-def _fits(passage: Passage, filters: Filters) -> bool:
-    payload = to_payload(passage)
-    return all(payload.get(name) == value for name, value in filters.items())
 
 
 class MemoryGenerationStore:
@@ -293,8 +286,8 @@ class MemoryQueryLog:
 
     async def purge(self, *, before: datetime, limit: int) -> int:
         old = [query.id for query in self.queries.values() if query.asked_at < before][:limit]
-        for name in old:
-            del self.queries[name]
+        for query_id in old:
+            del self.queries[query_id]
         return len(old)
 
     async def tally(self, *, since: datetime) -> Tally:
@@ -307,8 +300,8 @@ class MemoryQueryLog:
                 scores[min(int(query.best_score * SCORE_BINS), SCORE_BINS - 1)] += 1
         return Tally(
             days=tuple(
-                DayTally(day, went["success"], went["refused"], went["error"])
-                for day, went in sorted(days.items())
+                DayTally(day, outcomes["success"], outcomes["refused"], outcomes["error"])
+                for day, outcomes in sorted(days.items())
             ),
             scores=tuple(scores),
             times_ms=Counter(query.total_ms for query in asked),
@@ -318,20 +311,20 @@ class MemoryQueryLog:
     async def unanswered(
         self, *, since: datetime, below: float, limit: int
     ) -> Sequence[Unanswered]:
-        found: dict[str, Unanswered] = {}
+        by_text: dict[str, Unanswered] = {}
         for query in self.queries.values():
             unsure = query.status == "success" and (query.best_score or 0.0) < below
             refused = query.status == "refused"
             is_asked = query.asked_at >= since and query.text and query.mode == "standard_rag"
             if is_asked and (refused or unsure):
-                one = found.get(query.text) or Unanswered(query.text, 0, 0, query.asked_at)
-                found[query.text] = Unanswered(
+                one = by_text.get(query.text) or Unanswered(query.text, 0, 0, query.asked_at)
+                by_text[query.text] = Unanswered(
                     query.text,
                     one.refused + refused,
                     one.unsure + unsure,
                     max(one.last_at, query.asked_at),
                 )
-        order = sorted(found.values(), key=lambda one: (-one.count, -one.last_at.timestamp()))
+        order = sorted(by_text.values(), key=lambda one: (-one.count, -one.last_at.timestamp()))
         return order[:limit]
 
     async def close(self) -> None:
@@ -346,15 +339,15 @@ class MemoryFeedback:
         self.given[feedback.id] = feedback
 
     async def recent(self, *, since: datetime, limit: int) -> list[Feedback]:
-        found = [one for one in self.given.values() if one.given_at >= since]
-        found.sort(key=lambda one: one.id)
-        found.sort(key=lambda one: one.given_at, reverse=True)
-        return found[:limit]
+        recent = [one for one in self.given.values() if one.given_at >= since]
+        recent.sort(key=lambda one: one.id)
+        recent.sort(key=lambda one: one.given_at, reverse=True)
+        return recent[:limit]
 
     async def purge(self, *, before: datetime, limit: int) -> int:
         old = [one.id for one in self.given.values() if one.given_at < before][:limit]
-        for name in old:
-            del self.given[name]
+        for feedback_id in old:
+            del self.given[feedback_id]
         return len(old)
 
     async def close(self) -> None:

@@ -57,7 +57,7 @@ class Budget:
         now = self._now()
         day = f"{now:%Y-%m-%d}"
         try:
-            reserved = await self._executor.do(lambda: self._reserve(day, tokens))
+            reserved = await self._executor.run(lambda: self._reserve(day, tokens))
         except DatabaseFailed:  # without a count, nothing may be spent
             raise ProviderError(ErrorCode.UNCOUNTED) from None
         if not reserved:
@@ -67,7 +67,7 @@ class Budget:
 
     async def settle(self, day: str, reserved: int, spent: int) -> None:
         try:
-            await self._executor.do(lambda: self._add(day, spent - reserved))
+            await self._executor.run(lambda: self._add(day, spent - reserved))
         except DatabaseFailed:
             _log.warning(
                 "today's token count was not updated: %d reserved tokens stay counted", reserved
@@ -76,7 +76,7 @@ class Budget:
     async def spent(self) -> int:
         """Return today's tokens, including reservations."""
         day = f"{self._now():%Y-%m-%d}"
-        return await self._executor.do(lambda: self._spent(day))
+        return await self._executor.run(lambda: self._spent(day))
 
     async def close(self) -> None:
         self._executor.close()

@@ -10,7 +10,7 @@ import numpy as np
 
 from bythebook.errors import StoreFailed
 from bythebook.indexing.passage_records import from_record, to_record
-from bythebook.interfaces.store import Candidate, IndexedPassage
+from bythebook.interfaces.store import Candidate, Filters, IndexedPassage
 
 if TYPE_CHECKING:
     from bythebook.types import Passage, Vectors
@@ -42,6 +42,11 @@ def to_filterable(passage: Passage) -> dict[str, Any]:
         "week": passage.metadata.week,
         "hasCode": passage.metadata.has_code,
     }
+
+
+def matches(passage: Passage, filters: Filters) -> bool:
+    values = to_filterable(passage) if filters else {}
+    return all(values.get(name) == value for name, value in filters.items())
 
 
 def check_vectors(entry: IndexedPassage, dimension: int) -> None:

@@ -248,7 +248,7 @@ def on_database_thread(
         @wraps(method)
         async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
             work = partial(blocking, self, *args, **kwargs)
-            return await self._executor.do(work, patience=deadlines)
+            return await self._executor.run(work, deadlines=deadlines)
 
         return call
 

@@ -19,7 +19,7 @@ from bythebook.errors import DatabaseFailed
 
 T = TypeVar("T")
 
-_IN_LINE = 5  # maximum wait, in deadlines, while other work still completes
+_QUEUED = 5  # maximum wait, in deadlines, while other work still completes
 
 _Work = tuple["Future[Any]", Callable[[], Any], threading.Event]
 
@@ -40,11 +40,11 @@ class DeadlineExecutor:
         self._current = threading.local()
         self._done_at = 0.0  # when work that was not abandoned last completed
 
-    async def do(self, work: Callable[[], T], *, patience: float = 1) -> T:
-        """Return the work's result; raise DatabaseFailed after ``patience`` deadlines.
+    async def run(self, work: Callable[[], T], *, deadlines: float = 1) -> T:
+        """Return the work's result; raise DatabaseFailed after so many deadlines.
 
         While other work completes, the database is busy rather than unreachable, and queued work
-        waits up to ``_IN_LINE`` times as long.
+        waits up to ``_QUEUED`` times as long.
         """
         if 2 * self._held_up() >= self._count:
             raise _late()
@@ -54,7 +54,7 @@ class DeadlineExecutor:
         self._start_one_more()
         waiting = asyncio.wrap_future(future)
         try:
-            if await self._in_time(waiting, patience * self._deadline_s):
+            if await self._in_time(waiting, deadlines * self._deadline_s):
                 return waiting.result()
         finally:
             if not waiting.done():
@@ -65,10 +65,10 @@ class DeadlineExecutor:
         raise _late()
 
     async def _in_time(self, waiting: asyncio.Future[T], deadline_s: float) -> bool:
-        asked = time.monotonic()
+        called_at = time.monotonic()
         while not waiting.done():
-            alive = min(max(asked, self._done_at), asked + (_IN_LINE - 1) * deadline_s)
-            left = alive + deadline_s - time.monotonic()
+            alive_at = min(max(called_at, self._done_at), called_at + (_QUEUED - 1) * deadline_s)
+            left = alive_at + deadline_s - time.monotonic()
             if left <= 0:
                 return False
             await asyncio.wait([waiting], timeout=left)

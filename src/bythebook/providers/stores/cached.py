@@ -28,12 +28,12 @@ class CachedStore:
         return await self._store.find(vector, terms, limit=limit, filters=filters)
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
-        known = {name: self._fetched.get(name) for name in passage_ids}
-        if missing := [name for name, entry in known.items() if entry is None]:
+        entries = {passage_id: self._fetched.get(passage_id) for passage_id in passage_ids}
+        if missing := [passage_id for passage_id, entry in entries.items() if entry is None]:
             for fetched in await self._store.fetch(missing):
-                known[fetched.passage.id] = fetched
+                entries[fetched.passage.id] = fetched
                 self._fetched[fetched.passage.id] = fetched
-        return [entry for name in passage_ids if (entry := known[name]) is not None]
+        return [entry for one in passage_ids if (entry := entries[one]) is not None]
 
     async def count(self) -> int:
         return await self._store.count()

@@ -15,7 +15,7 @@ import numpy as np
 
 from bythebook.interfaces.store import Candidate, Filters, IndexedPassage
 from bythebook.language.terms import Vocabulary
-from bythebook.providers.qdrant.payload import to_filterable
+from bythebook.providers.qdrant.payload import matches
 from bythebook.types import Passage
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ class KeywordStore:
         nothing = np.zeros((0, 0), dtype=np.float32)
         self._vocabulary = vocabulary
         self._entries: dict[str, IndexedPassage] = {}
-        self._places: dict[int, list[tuple[str, float]]] = {}  # term to passages and weights
+        self._postings: dict[int, list[tuple[str, float]]] = {}  # term to passages and weights
         for passage in passages:
             terms = vocabulary.weigh(passage)
             self._entries[passage.id] = IndexedPassage(passage, None, nothing, terms)
             for term, weight in terms.items():
-                self._places.setdefault(term, []).append((passage.id, weight))
+                self._postings.setdefault(term, []).append((passage.id, weight))
 
     async def find(
         self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
@@ -41,7 +41,7 @@ class KeywordStore:
         return await asyncio.to_thread(self._find, list(terms), limit, filters)
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
-        return [self._entries[name] for name in passage_ids if name in self._entries]
+        return [entry for one in passage_ids if (entry := self._entries.get(one)) is not None]
 
     async def count(self) -> int:
         return len(self._entries)
@@ -53,14 +53,8 @@ class KeywordStore:
         weights: dict[str, float] = {}
         for term in terms:
             idf = self._vocabulary.idf(term)
-            for name, weight in self._places.get(term, ()):
-                weights[name] = weights.get(name, 0.0) + weight * idf
-        fitting = (name for name in weights if self._fits(name, filters))
-        best = heapq.nlargest(limit, fitting, key=lambda name: (weights[name], name))
-        return [Candidate.of(self._entries[name], None) for name in best]
-
-    def _fits(self, name: str, filters: Filters) -> bool:
-        if not filters:
-            return True
-        values = to_filterable(self._entries[name].passage)
-        return all(values.get(field) == value for field, value in filters.items())
+            for passage_id, weight in self._postings.get(term, ()):
+                weights[passage_id] = weights.get(passage_id, 0.0) + weight * idf
+        fitting = (one for one in weights if matches(self._entries[one].passage, filters))
+        best = heapq.nlargest(limit, fitting, key=lambda one: (weights[one], one))
+        return [Candidate.of(self._entries[one], None) for one in best]
