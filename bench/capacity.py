@@ -1,4 +1,4 @@
-"""What a question and an open stream cost each part of the scaled-out deployment.
+"""Measure what a question and an open stream cost each service of the scaled-out deployment.
 
     python -m bench.capacity [--questions 400] [--streams 200] [--write]
 
@@ -48,21 +48,21 @@ FROM pg_stat_database WHERE datname = current_database()
 class Part:
     name: str
     memory_mb: float
-    question_ms: float  # of the processors
+    question_ms: float  # CPU time
     rest_cores: float
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
     streams: int
-    memory_kb: float  # of each, while it is open
-    event_ms: float  # of the processors, for each event
-    alone_mb: float  # of the server without streams
+    memory_kb: float  # of each open stream
+    event_ms: float  # CPU time of an event
+    alone_mb: float  # memory of the server without streams
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a question costs the database."""
+    """Database cost of a question."""
 
     transactions: float
     kb: float  # its exchange, its citations and its line of the log, with indexes
@@ -99,7 +99,7 @@ class Moment:
 
 
 def _pids(deployment: Deployment) -> dict[str, list[int]]:
-    """Every process of the deployment; the like are one part."""
+    """Return the processes of the deployment, grouped by service."""
     found: dict[str, list[int]] = {}
     for name, part in deployment.parts.items():
         kind = name.rstrip("123 ")
@@ -108,7 +108,7 @@ def _pids(deployment: Deployment) -> dict[str, list[int]]:
 
 
 def ask(deployment: Deployment, questions: Sequence[str]) -> float:
-    """How many seconds it took."""
+    """Ask the questions and return the seconds it took."""
 
     async def one(client: httpx.AsyncClient, mine: Sequence[str]) -> None:
         thread = str(uuid.uuid4())
@@ -202,19 +202,19 @@ def _of_family(pid: int, figure: object) -> float:
 
 
 def _worked_s(pid: int) -> float:
-    """Of the processors, with what its children did that have ended."""
+    """Return the CPU seconds of a process and its ended children."""
     fields = _read(pid, "stat").rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _memory_mb(pid: int) -> float:
-    """What would be free without it: pages that it shares count by their share."""
+    """Return the proportional set size of a process, in MB."""
     lines = _read(pid, "smaps_rollup").splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 def _read(pid: int, name: str) -> str:
-    """Nothing of a process that has just ended: PostgreSQL has some that come and go."""
+    """Read a file of /proc; empty if the process has ended, as some of PostgreSQL do."""
     try:
         return Path(f"/proc/{pid}/{name}").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -223,9 +223,9 @@ def _read(pid: int, name: str) -> str:
 
 def table(found: Capacity) -> str:
     rows = [
-        f"{found.questions} questions of the sample book, {AT_ONCE} at once, streamed in threads: "
-        f"{found.per_second} a second. Of a kind all processes together.\n",
-        "| part | memory MB | CPU ms a question | cores at rest |",
+        f"{found.questions} questions about the sample book, {AT_ONCE} concurrently, streamed, in "
+        f"threads: {found.per_second} per second. Each row sums all processes of a service.\n",
+        "| service | memory MB | CPU ms per question | cores when idle |",
         "|---|---|---|---|",
     ]
     rows += [
@@ -234,13 +234,13 @@ def table(found: Capacity) -> str:
     ]
     told = found.stream
     rows.append(
-        f"\nA question is {found.kept.transactions} transactions. The database grows by "
-        f"{found.kept.kb} KB with it and its answer, and for a day by {found.kept.day_kb} KB more: "
-        "the reply, should it be asked for again."
+        f"\nA question takes {found.kept.transactions} transactions. The question and its answer "
+        f"add {found.kept.kb} KB to the database; the reply kept for its `Idempotency-Key` adds "
+        f"{found.kept.day_kb} KB for a day."
     )
     rows.append(
-        f"\n{told.streams} streams held open on one worker: {told.memory_kb} KB each, "
-        f"{told.event_ms} ms of a processor for each event; without streams the worker has "
+        f"\n{told.streams} open streams on one worker: {told.memory_kb} KB each, "
+        f"{told.event_ms} ms of CPU time per event. Without streams the worker uses "
         f"{told.alone_mb:.0f} MB."
     )
     return "\n".join(rows) + "\n"
@@ -252,7 +252,7 @@ def main() -> None:
     )
     parser.add_argument("--questions", type=int, default=400)
     parser.add_argument("--streams", type=int, default=200)
-    parser.add_argument("--write", action="store_true", help="keep the figures")
+    parser.add_argument("--write", action="store_true", help="store the figures")
     given = parser.parse_args()
     per_second, parts, kept = measure_questions(given.questions)
     stream = measure_streams(given.streams)

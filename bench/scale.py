@@ -1,15 +1,15 @@
-"""How a book grows: publishing, opening and asking at 10,000, 100,000 and 1,000,000 passages.
+"""Measure publishing, opening and querying at 10,000, 100,000 and 1,000,000 passages.
 
     python bench/scale.py --book DOCS --book DOCS2 --questions QA.jsonl --work DIR
 
 The passages of the books are embedded once and repeated with noise until there are enough of
-them: a third of the sentences come from another passage, words are invented, vectors lean towards
-another passage's and a random direction, and have unit length again. The first book's own
-passages are hidden among them unchanged, and its questions are asked.
+them: a third of the sentences come from another passage, words are invented, and vectors are
+shifted towards another passage's and a random direction, and normalised. The first book's own
+passages are included unchanged, and questions about it are asked.
 
-Each step is a process of its own, so that its memory is its own. *Exact* compares every vector
-of every unit, as no index does: what it finds is what the search is measured against.
-The figures go to ``bench/scale.json`` and to the section *Scale* of ``bench/RESULTS.md``.
+Each step runs in its own process, so that its memory can be measured. *Exact* compares every
+vector of every unit; the search is compared with its results. The figures go to
+``bench/scale.json`` and to the section *Scale* of ``bench/RESULTS.md``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ FIGURES = Path(__file__).with_name("scale.json")
 
 @dataclass(frozen=True)
 class Real:
-    """A real passage, and its units (or the whole of it, if it has none) apart."""
+    """A real passage and its units; a passage without units counts as one unit."""
 
     passage: Passage
     vector: np.ndarray
@@ -86,7 +86,7 @@ class Real:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Of what a passage of the haystack is made."""
+    """Sources of one passage of the corpus."""
 
     number: int
     one: int  # the real passage that it is like
@@ -97,7 +97,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Haystack:
-    """A book hidden among noise. Everything is a function of the passage's number."""
+    """A book among noise passages. Everything is derived from the passage's number."""
 
     real: list[Real]
     hidden: int  # the first so many are the book that is asked about
@@ -176,7 +176,7 @@ class Haystack:
         return mixed[0], mixed[1:]
 
     def _mixed(self, recipe: Recipe, own: list[Any], name: str) -> list[Any]:
-        """The units of one passage, with some of the other's in their places."""
+        """Return the units of one passage, some replaced by units of the other."""
         others = getattr(self.real[recipe.other], name)
         return [
             others[place % len(others)] if recipe.borrowed[place % 256] else unit
@@ -197,7 +197,7 @@ def _numbers(terms: Sequence[str]) -> np.ndarray:
 
 
 def _weights(terms: np.ndarray, counts: np.ndarray, average_length: float) -> dict[int, float]:
-    """As ``Vocabulary.weigh`` weighs them, from terms that are counted already."""
+    """Weigh terms that are already counted, as ``Vocabulary.weigh`` does."""
     norm = 1.2 * (0.25 + 0.75 * counts.sum() / average_length)
     return dict(zip(terms.tolist(), (counts * 2.2 / (counts + norm)).tolist(), strict=True))
 
@@ -206,7 +206,7 @@ def _weights(terms: np.ndarray, counts: np.ndarray, average_length: float) -> di
 
 
 def publish(hay: Haystack, folder: Path) -> dict[str, Any]:
-    """A generation from scratch, as an ingest publishes it, without embedding and reading."""
+    """Publish a new generation as an ingest does, without parsing and embedding."""
     vocabulary = hay.vocabulary()
     (folder / "vocabulary").write_bytes(vocabulary.to_bytes())
     shelf = EmbeddedGenerationStore(folder, dimension=DIMENSION)
@@ -227,7 +227,7 @@ def publish(hay: Haystack, folder: Path) -> dict[str, Any]:
 
 
 def making(hay: Haystack) -> dict[str, Any]:
-    """What making the noise takes of the processor time above, and what counting words would."""
+    """Measure the CPU time of generating the noise, and of weighing terms."""
     some = replace(hay, size=min(hay.size, 5_000))
     vocabulary = some.vocabulary()
     began = time.process_time()
@@ -298,7 +298,7 @@ def judge(hay: Haystack, folder: Path, rows: list[dict[str, Any]]) -> dict[str, 
 
 
 async def _judge(hay: Haystack, folder: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The search beside an exact one: how much of it is found, and what difference it makes."""
+    """Compare the search with an exact one: recall, and effect on the metrics."""
     index, _, _ = await _open(folder)
     files = EntryFiles(folder / "generation" / "entries", dimension=DIMENSION)
     vectors = await index.embedder.embed([row["question"] for row in rows], role="query")
@@ -333,7 +333,7 @@ async def _judge(hay: Haystack, folder: Path, rows: list[dict[str, Any]]) -> dic
 
 
 def _exact(files: EntryFiles, vectors: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each question the rows nearest by passage and by best unit, every vector compared."""
+    """Return for each question the nearest rows by passage and by best unit, exactly."""
     kept: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     empty = (np.full((len(vectors), 0), 0.0, np.float32), np.zeros((len(vectors), 0), np.int64))
     for start in range(0, len(files), BATCH):
@@ -386,7 +386,7 @@ def _quality(ranks: Sequence[float]) -> dict[str, float]:
 
 
 def catalog(hay: Haystack, folder: Path) -> dict[str, Any]:
-    """What the SQL catalog takes: adding vectors, committing, reading back."""
+    """Measure the SQL catalog: adding vectors, committing, reading back."""
     home = folder / "catalog"
     shutil.rmtree(home, ignore_errors=True)
     ledger = SqlCatalog(open_database(None, home), home)
@@ -450,7 +450,7 @@ def _disk_gb(folder: Path) -> float:
 
 
 def _forget(folder: Path) -> None:
-    """Let the kernel drop the generation's pages, so that opening it reads the disk."""
+    """Drop the generation from the page cache, so that opening it reads the disk."""
     for path in _files(folder):
         file = os.open(path, os.O_RDONLY)
         os.fsync(file)
@@ -478,9 +478,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--book", type=Path, action="append", required=True, dest="books")
     parser.add_argument("--questions", type=Path, required=True, help="about the first book")
-    parser.add_argument("--work", type=Path, required=True, help="a folder for gigabytes")
+    parser.add_argument("--work", type=Path, required=True, help="folder with gigabytes of space")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--keep", action="store_true", help="leave the generations in --work")
+    parser.add_argument("--keep", action="store_true", help="keep the generations in --work")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     parser.add_argument("--started", type=float, default=0.0, help=argparse.SUPPRESS)
     given = vars(parser.parse_args())
@@ -513,7 +513,7 @@ def run(options: Options) -> None:
 
 
 def _known_figures() -> dict[str, Any]:
-    """Sizes that are not measured again keep their figures."""
+    """Read the stored figures; sizes that are not measured again keep theirs."""
     known: dict[str, Any] = {"sizes": {}}
     return json.loads(FIGURES.read_text("utf-8")) if FIGURES.exists() else known
 
@@ -556,10 +556,10 @@ def _questions(file: Path) -> list[dict[str, Any]]:
 
 PREAMBLE = """## Scale
 
-Real passages repeated with noise, one book hidden among them unchanged; {asked} of its questions
-are asked. Every step is a process of its own. *Exact* compares every vector of every unit; the
-search scans packed passage vectors and compares only the units of what that brings up (decision
-17).
+The corpus consists of real passages repeated with noise, plus one unchanged book, about which
+{asked} questions are asked. Every step runs in its own process. *Exact* compares every vector of
+every unit; the search scans quantised passage vectors and compares only the units of the
+candidates it finds ([decision 17](../docs/decisions/0017-large-books.md)).
 
 ```sh
 python bench/scale.py --work bench/data/scale --questions bench/data/squad-minibook/qa.jsonl \\
@@ -602,47 +602,48 @@ def _graded(quality: dict[str, float]) -> str:
 
 
 _ROWS = {
-    "published, passages/s (per processor second)": lambda s: (
+    "publishing, passages/s (per CPU second)": lambda s: (
         f"{s['publish']['passages_per_s']:,.0f} ({s['publish']['passages_per_cpu_s']:,.0f})"
     ),
-    "of a passage's processor time, making the noise, µs": lambda s: (
+    "CPU time per passage for generating the noise, µs": lambda s: (
         f"{s['making']['noise_us']:.0f} of {1e6 / s['publish']['passages_per_cpu_s']:.0f}"
     ),
     "peak memory of publishing, MB": lambda s: f"{s['publish']['peak_rss_mb']:,.0f}",
     "disk, GB": lambda s: f"{s['publish']['disk_gb']:.2f}",
-    "open the generation, ms (pages not in memory)": lambda s: f"{s['ask']['open_ms']:.0f}",
-    "read the vocabulary, ms": lambda s: f"{s['ask']['vocabulary_load_ms']:.0f}",
-    "from starting a process to its first result, s": lambda s: (
+    "opening the generation, ms (page cache cold)": lambda s: f"{s['ask']['open_ms']:.0f}",
+    "reading the vocabulary, ms": lambda s: f"{s['ask']['vocabulary_load_ms']:.0f}",
+    "process start to first result, s": lambda s: (
         f"{s['ask']['process_start_to_first_result_s']:.1f}"
     ),
     "first pass over the questions, search p50 / p95 ms": lambda s: _pair(
         s["ask"]["cold_search_ms"]
     ),
-    "**warm, with embedding the question, p50 / p95 ms**": lambda s: _pair(
+    "**warm, including question embedding, p50 / p95 ms**": lambda s: _pair(
         s["ask"]["warm_total_ms"]
     ),
     "warm, search alone, p50 / p95 ms": lambda s: _pair(s["ask"]["warm_search_ms"]),
-    "warm, processor time with embedding, mean ms": lambda s: f"{s['ask']['warm_cpu_ms']:.1f}",
-    "warm, with a filter that all pass, p50 / p95 ms": lambda s: _pair(
+    "warm, CPU time including embedding, mean ms": lambda s: f"{s['ask']['warm_cpu_ms']:.1f}",
+    "warm, with a filter that matches everything, p50 / p95 ms": lambda s: _pair(
         s["ask"]["filtered_search_ms"]
     ),
-    "peak memory of asking, MB (of it not file pages)": lambda s: (
+    "peak memory of querying, MB (of which anonymous)": lambda s: (
         f"{s['ask']['peak_rss_mb']:,.0f} ({s['ask']['anonymous_rss_mb']:,.0f})"
     ),
     "hit@1 / hit@5 / MRR@10, exact": lambda s: _graded(s["judge"]["exact"]),
     "hit@1 / hit@5 / MRR@10, search": lambda s: _graded(s["judge"]["search"]),
-    "of the nearest passages found": lambda s: f"{s['judge']['found_of_nearest_passages']:.4f}",
-    "of the nearest by unit found": lambda s: f"{s['judge']['found_of_nearest_units']:.3f}",
+    "recall of the nearest passages": lambda s: f"{s['judge']['found_of_nearest_passages']:.4f}",
+    "recall of the nearest by unit": lambda s: f"{s['judge']['found_of_nearest_units']:.3f}",
     "same first hit as exact": lambda s: f"{s['judge']['same_first_hit']:.3f}",
     "words in the vocabulary (packed, MB)": lambda s: (
         f"{s['publish']['vocabulary_terms']:,} ({s['publish']['vocabulary_mb']:.1f})"
     ),
 }
 
-_CATALOG = """The catalog with {passages:,.0f} passages (SQLite): {add_vectors_per_s:,.0f} \
-passages/s take their vectors,
-the commit takes {commit_s:.1f} s, reading all passages back {read_passages_s:.1f} s, looking up the
-served generation {current_ms_p50:.1f} ms; peak memory {peak_rss_mb:,.0f} MB, disk {disk_gb:.2f} GB.
+_CATALOG = """The catalog with {passages:,.0f} passages (SQLite): vectors are stored at \
+{add_vectors_per_s:,.0f} passages/s, the
+commit takes {commit_s:.1f} s, reading all passages back {read_passages_s:.1f} s, and looking up the
+served generation {current_ms_p50:.1f} ms. Peak memory is {peak_rss_mb:,.0f} MB, disk \
+{disk_gb:.2f} GB.
 """
 
 

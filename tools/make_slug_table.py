@@ -1,7 +1,7 @@
 """Write ``sources/slug_ranges.txt`` from the npm package ``github-slugger``.
 
-Usage: ``python tools/make_slug_table.py path/to/node_modules/github-slugger``. Node answers, for
-every code point, whether the slugger deletes it; the answers become ranges.
+Usage: ``python tools/make_slug_table.py path/to/node_modules/github-slugger``. A Node
+script tests every code point; those that the slugger deletes are written as ranges.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 TARGET = Path(__file__).parents[1] / "src" / "bythebook" / "sources" / "slug_ranges.txt"
 
-ASK_NODE = """
+LIST_RANGES = """
 const {regex} = await import(process.argv[1]);
 const ranges = [];
 for (let point = 0; point <= 0x10ffff; point++) {
@@ -40,19 +40,19 @@ Pairs of first and last code point, in hexadecimal."""
 
 
 def main(package: Path) -> None:
-    asked = subprocess.run(  # noqa: S603
+    listed = subprocess.run(  # noqa: S603
         [
             shutil.which("node") or "node",
             "--input-type=module",
             "-e",
-            ASK_NODE,
+            LIST_RANGES,
             str(package / "regex.js"),
         ],
         check=True,
         capture_output=True,
         text=True,
     )
-    ranges = json.loads(asked.stdout)
+    ranges = json.loads(listed.stdout)
     pairs = " ".join(f"{a:x}" if a == b else f"{a:x}-{b:x}" for a, b in ranges)
     licence = "\n".join(
         textwrap.fill(line, 98) for line in (package / "LICENSE").read_text().strip().splitlines()

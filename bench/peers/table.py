@@ -1,4 +1,4 @@
-"""Figures of every system in; Markdown tables and a plot out."""
+"""Write Markdown tables and a plot of the figures of all systems."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from peers.run import Figures
 from peers.setting import Peer
 
 _LEAD = """\
-`python bench/peers.py --work DIR` writes this section; [what it measures, how](peers/README.md).
+`python bench/peers.py --work DIR` writes this section; [method](peers/README.md).
 One run, one machine: {machine}, {cores} cores, Python {python}.
 """
 
 
 @dataclass(frozen=True)
 class Line:
-    """One way of searching one system."""
+    """One search variant of one system."""
 
     peer: Peer
     variant: str
-    first: bool  # of its system: what belongs to the system is told once
+    first: bool  # variant of its system, which carries the figures of the system
     taken: Figures
 
     @property
@@ -58,12 +58,12 @@ def markdown(lines: Sequence[Line]) -> str:
         _LEAD.format(
             machine=platform.machine(), cores=os.cpu_count(), python=platform.python_version()
         ),
-        "![The main figures side by side](peers/plot.svg)",
-        _table("Finding, in twelve encyclopaedia articles", lines, _FINDING),
-        _table("Asking", lines, _ASKING),
+        "![The main figures compared](peers/plot.svg)",
+        _table("Retrieval in twelve encyclopaedia articles", lines, _FINDING),
+        _table("Query time", lines, _ASKING),
         _table("Ingesting the twelve articles", firsts, _MINIBOOK),
         _table("Ingesting the 106-page book", firsts, _BOOK),
-        _table("Weight", firsts, _WEIGHT),
+        _table("Footprint", firsts, _WEIGHT),
     ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -112,25 +112,23 @@ _FINDING: dict[str, Cell] = {
 }
 _ASKING: dict[str, Cell] = {
     "p50 / p95 ms": lambda line: _times(line.of("minibook")),
-    "10k: p50 / p95 ms": lambda line: _times(line.of("large")),
-    "cold s": lambda line: f"{line.of('cold')['seconds']:.1f}",
+    "10k passages: p50 / p95 ms": lambda line: _times(line.of("large")),
+    "cold start s": lambda line: f"{line.of('cold')['seconds']:.1f}",
     "memory MB": lambda line: f"{line.of('cold')['peak_mb']:.0f}",
 }
 _MINIBOOK: dict[str, Cell] = {
     "chunks": lambda line: str(line.taken["minibook"]["chunks"]),
     "s": lambda line: f"{line.taken['minibook']['ingest']['seconds']:.1f}",
-    "of it in the model": lambda line: (
-        f"{line.taken['minibook']['ingest']['embedding_seconds']:.1f}"
-    ),
+    "model s": lambda line: f"{line.taken['minibook']['ingest']['embedding_seconds']:.1f}",
     "tokens": lambda line: f"{_pieces(line, line.taken['minibook']['ingest']):,}",
-    "tokens/s in the model": lambda line: _speed(
+    "tokens per model second": lambda line: _speed(
         line,
         line.taken["minibook"]["ingest"],
         line.taken["minibook"]["ingest"]["embedding_seconds"],
     ),
-    "again s": lambda line: f"{line.taken['again']['ingest']['seconds']:.1f}",
-    "again embedded": lambda line: str(line.taken["again"]["ingest"]["texts"]),
-    "again chunks": lambda line: (
+    "re-ingest s": lambda line: f"{line.taken['again']['ingest']['seconds']:.1f}",
+    "re-ingest texts embedded": lambda line: str(line.taken["again"]["ingest"]["texts"]),
+    "re-ingest chunks": lambda line: (
         f"{line.taken['minibook']['chunks']} → {line.taken['again']['chunks']}"
     ),
 }
@@ -140,18 +138,18 @@ _BOOK: dict[str, Cell] = {
     "chunks": lambda line: str(line.taken["book"]["chunks"]),
     "texts embedded": lambda line: str(line.taken["book"]["ingest"]["texts"]),
     "tokens": lambda line: f"{_pieces(line, line.taken['book']['ingest']):,}",
-    "tokens/s in the model": lambda line: _speed(
+    "tokens per model second": lambda line: _speed(
         line, line.taken["book"]["ingest"], line.taken["book"]["ingest"]["embedding_seconds"]
     ),
     "tokens/s": lambda line: _speed(
         line, line.taken["book"]["ingest"], line.taken["book"]["ingest"]["seconds"]
     ),
-    "outside": lambda line: _outside(line.taken["book"]["ingest"]),
-    "texts cut": lambda line: (
+    "outside the model": lambda line: _outside(line.taken["book"]["ingest"]),
+    "texts truncated": lambda line: (
         "0" if line.peer.windows else str(line.taken["book"]["ingest"]["texts_over_limit"])
     ),
     "memory MB": lambda line: f"{line.taken['book']['ingest']['peak_mb']:.0f}",
-    "fences whole": lambda line: (
+    "intact code blocks": lambda line: (
         f"{line.taken['book']['fences_whole']} of {line.taken['book']['fences']}"
     ),
 }
@@ -167,7 +165,7 @@ def _install_mb(line: Line) -> float:
 
 
 def _start_seconds(line: Line) -> float:
-    """The median of all its processes: the first ones find the disk's cache cold."""
+    """Return the median over all processes; the first ones start with a cold page cache."""
     return statistics.median(s for told in line.taken.values() for s in told["start_seconds"])
 
 
@@ -186,7 +184,7 @@ class Panel:
     title: str
     value: Callable[[Line], float]
     show: str
-    once: bool  # one bar for a system, not one for each of its ways of searching
+    once: bool  # one bar per system, not one per search variant
 
 
 _PANELS = (
@@ -232,12 +230,12 @@ def _bars(panel: Panel, lines: Sequence[Line], top: float) -> Iterator[str]:
 
 
 def summary(lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """The same figures for machines: one object for each way of searching."""
+    """Return the figures as data: one object per search variant."""
     return [{"system": line.peer.name, "variant": line.variant, **_figures(line)} for line in lines]
 
 
 def _figures(line: Line) -> dict[str, Any]:
-    """What belongs to the system, with the variant's own figures in place of all variants'."""
+    """Return the figures of the system, with those of this variant only."""
     return {
         name: {**{key: told[key] for key in told if key != "variants"}, **_own(line, name)}
         for name, told in line.taken.items()

@@ -1,4 +1,4 @@
-"""What ``docs/operators/scale.md`` reckons with is what ``bench/capacity.py`` measured."""
+"""``docs/operators/scale.md`` uses the figures that ``bench/capacity.py`` measured."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def measured() -> Capacity:
     return Capacity(**found, parts=parts, kept=kept, stream=stream)
 
 
-def test_the_results_show_what_was_measured(measured: Capacity) -> None:
+def test_the_results_show_the_measured_figures(measured: Capacity) -> None:
     assert table(measured) in (ROOT / "bench" / "RESULTS.md").read_text("utf-8")
 
 
-def test_the_page_reckons_with_what_was_measured(measured: Capacity) -> None:
-    page = (ROOT / "docs" / "scale.md").read_text("utf-8")
+def test_the_page_uses_the_measured_figures(measured: Capacity) -> None:
+    page = (ROOT / "docs" / "operators" / "scale.md").read_text("utf-8")
     costs = page.partition("## What one costs")[2].partition("## What a day asks")[0]
     of_a_question = [f"{part.name} {part.question_ms}" for part in measured.parts]
     of_the_database = [
