@@ -1,4 +1,4 @@
-"""Writers and embedders for tests, pointed at a loopback provider, with little patience."""
+"""Writers and embedders for tests, on a loopback server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bythebook.types import Evidence, Message, Question, Role, Usage
 from bythebook.wiring import EMBEDDERS, choose
 
 QUESTION, EVIDENCE = Question("What lifts a kite?"), Evidence()
-# Time-outs that no busy machine reaches; and, for tests of time-outs, some that come at once.
+# Timeouts that no busy machine reaches; and short ones, for tests of timeouts.
 CALM = {"timeout_s": 60.0, "first_token_timeout_s": 60.0, "idle_timeout_s": 60.0}
 HURRIED = {"timeout_s": 1.0, "first_token_timeout_s": 0.4, "idle_timeout_s": 0.3}
 

@@ -1,8 +1,8 @@
-"""A provider of models on this machine, for tests: real sockets, and every fault on demand.
+"""Loopback server that acts as a model provider, with real sockets and every fault.
 
-A script makes of each request what is done about it, in order: bytes are sent, a number is waited
-for (in seconds), ``RESET`` tears the connection and ``HANG`` leaves it open without a word. After
-the last step the connection is closed.
+A script returns the steps for a request: bytes are sent, a number is a pause in seconds, ``RESET``
+resets the connection and ``HANG`` leaves it open without sending. After the last step the
+connection is closed.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Loopback:
     def __init__(self, script: Script) -> None:
         self.script = script
         self.requests: list[Request] = []
-        self.left: list[float] = []  # when clients went away before the answer's end
-        self.open = 0  # answers under way
+        self.left: list[float] = []  # when clients disconnected before the end of the response
+        self.open = 0  # responses in progress
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._server: asyncio.Server | None = None
@@ -78,7 +78,7 @@ class Loopback:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        await asyncio.sleep(0.01)  # what was closed is gone a turn of the loop later
+        await asyncio.sleep(0.01)  # transports close one iteration later
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -97,7 +97,7 @@ class Loopback:
         self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         acting = asyncio.ensure_future(_act(self.script(request), writer))
-        leaving = asyncio.ensure_future(reader.read(1))  # nothing more is ever sent to us
+        leaving = asyncio.ensure_future(reader.read(1))  # clients send nothing more
         try:
             done, _ = await asyncio.wait([acting, leaving], return_when="FIRST_COMPLETED")
             if acting not in done:
@@ -134,7 +134,7 @@ async def _act(steps: Iterable[Step], writer: asyncio.StreamWriter) -> None:
             await asyncio.sleep(float(step))
 
 
-# --- what providers say ---------------------------------------------------------------------------
+# --- responses ------------------------------------------------------------------------------------
 
 
 def head(status: int = 200, kind: str = "application/json", **headers: str) -> bytes:
@@ -147,8 +147,8 @@ def reply(body: object, status: int = 200, **headers: str) -> list[Step]:
     return [head(status, **headers) + json.dumps(body).encode()]
 
 
-def refuse(status: int, said: str = "No.", code: str = "", **headers: str) -> list[Step]:
-    error = {"message": said, "type": "error", "param": None, "code": code or None}
+def refuse(status: int, message: str = "No.", code: str = "", **headers: str) -> list[Step]:
+    error = {"message": message, "type": "error", "param": None, "code": code or None}
     return reply({"error": error}, status, **headers)
 
 
@@ -185,7 +185,7 @@ def usage(prompt: int, completion: int) -> bytes:
 
 
 def chat(*texts: str, finish: str | None = "stop", cost: tuple[int, int] = (40, 9)) -> list[Step]:
-    """A whole answer, as OpenAI streams it."""
+    """Return a complete answer, as OpenAI streams it."""
     return [
         STREAM,
         delta("", role="assistant"),
@@ -197,7 +197,7 @@ def chat(*texts: str, finish: str | None = "stop", cost: tuple[int, int] = (40, 
     ]
 
 
-# --- embedders on the wire ------------------------------------------------------------------------
+# --- embeddings -----------------------------------------------------------------------------------
 
 
 DIMENSIONS = {
@@ -211,16 +211,16 @@ DIMENSIONS = {
 
 
 def bag(texts: Sequence[str], dimension: int, length: float = 1.0) -> list[list[float]]:
-    """Texts that share words are near to each other."""
+    """Return vectors: texts that share words are close to each other."""
     embedder = FakeEmbedder(dimension=dimension)
-    # Models that ask for a word on what a text is for know it when they see it.
+    # Prefixes of the role are ignored.
     bare = [re.sub("^search_(query|document): ", "", text) for text in texts]
     rows = [embedder.vector(text) for text in bare]
     return [(length * row).tolist() for row in rows]
 
 
 def embeddings(request: Request) -> Iterator[Step]:
-    """Speaks as OpenAI, Cohere and Gemini do, each under its own path."""
+    """Answer as OpenAI, Cohere or Gemini, depending on the path."""
     body = request.body
     if request.path.endswith("/embeddings"):
         rows = bag(body["input"], body.get("dimensions") or DIMENSIONS[body["model"]])
@@ -233,7 +233,7 @@ def embeddings(request: Request) -> Iterator[Step]:
         rows = bag(body["texts"], DIMENSIONS[body["model"]])
         yield from reply({"embeddings": {"float": rows}})
     else:
-        asked = body["requests"]
-        texts = [each["content"]["parts"][0]["text"] for each in asked]
-        rows = bag(texts, asked[0]["outputDimensionality"], length=3.0)
+        requests = body["requests"]
+        texts = [item["content"]["parts"][0]["text"] for item in requests]
+        rows = bag(texts, requests[0]["outputDimensionality"], length=3.0)
         yield from reply({"embeddings": [{"values": row} for row in rows]})

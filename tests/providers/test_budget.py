@@ -1,4 +1,4 @@
-"""A day's tokens: never more than the author allows, however many ask at once."""
+"""Daily token budget: never exceeded, also by concurrent calls and processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def _reserved(budget: Budget, tokens: int) -> bool:
     return True
 
 
-def test_processes_share_a_day(tmp_path: Path) -> None:
+def test_processes_share_the_daily_budget(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys\n"
         "from pathlib import Path\n"
@@ -51,7 +51,9 @@ def test_processes_share_a_day(tmp_path: Path) -> None:
     assert sum(int(process.communicate(timeout=300)[0]) for process in running) == 100
 
 
-async def test_what_was_not_needed_is_given_back_and_a_new_day_is_new(tmp_path: Path) -> None:
+async def test_unused_tokens_are_released_and_the_budget_is_reset_daily(
+    tmp_path: Path,
+) -> None:
     now = [_NOON]
     budget = Budget(tmp_path / "tokens.db", 100, now=lambda: now[0])
     day = await budget.reserve(90)
@@ -67,7 +69,7 @@ async def test_what_was_not_needed_is_given_back_and_a_new_day_is_new(tmp_path: 
     await budget.close()
 
 
-async def test_what_cannot_be_counted_is_not_spent(tmp_path: Path) -> None:
+async def test_without_a_writable_count_no_tokens_are_reserved(tmp_path: Path) -> None:
     budget = Budget(tmp_path / "not" / "there" / "tokens.db", 100)
     with pytest.raises(ProviderError) as failure:
         await budget.reserve(1)
@@ -82,7 +84,7 @@ def provider() -> Iterator[Loopback]:
 
 
 @pytest.mark.loopback
-async def test_fifty_questions_at_once_stay_within_the_day(
+async def test_fifty_concurrent_questions_stay_within_the_budget(
     provider: Loopback, tmp_path: Path
 ) -> None:
     budget = Budget(tmp_path / "tokens.db", 1000)
@@ -107,7 +109,7 @@ async def test_fifty_questions_at_once_stay_within_the_day(
 
 
 @pytest.mark.loopback
-async def test_a_call_that_was_refused_costs_nothing(provider: Loopback, tmp_path: Path) -> None:
+async def test_a_rejected_call_costs_no_tokens(provider: Loopback, tmp_path: Path) -> None:
     provider.script = lambda request: refuse(401)
     budget = Budget(tmp_path / "tokens.db", 1000)
     async with writer_at(provider.url, budget=budget) as writer:

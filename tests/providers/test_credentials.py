@@ -1,4 +1,4 @@
-"""Which address is asked, with which key."""
+"""Addresses and keys of providers, from settings and environment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _settings(environ: dict[str, str] | None = None, **sections: object) -> Sett
         ("ollama", "http://127.0.0.1:11434/v1", None),
     ],
 )
-def test_a_writer_has_its_providers_address_and_key(
+def test_a_writer_gets_the_address_and_key_of_its_provider(
     provider: str, address: str, key: str | None
 ) -> None:
     account = writer_account(provider, "m", _settings())
@@ -45,14 +45,14 @@ def test_a_writer_has_its_providers_address_and_key(
         ("ollama", "http://127.0.0.1:11434/v1", None),
     ],
 )
-def test_an_embedder_has_its_providers_address_and_key(
+def test_an_embedder_gets_the_address_and_key_of_its_provider(
     provider: str, address: str, key: str | None
 ) -> None:
     account = embedder_account(provider, "m", _settings())
     assert (account.address, account.usable_key()) == (address, key)
 
 
-def test_a_key_goes_to_no_other_address_than_its_own() -> None:
+def test_an_exported_key_is_not_sent_to_another_address() -> None:
     elsewhere = _settings(model={"base_url": "http://127.0.0.1:8080/v1"})
     assert writer_account("openai", "m", elsewhere).usable_key() is None
     assert embedder_account("openai", "m", elsewhere).usable_key() == "sk-openai"
@@ -63,19 +63,19 @@ def test_a_key_goes_to_no_other_address_than_its_own() -> None:
     assert (account.address, account.usable_key()) == ("https://gateway.example/v1", "sk-openai")
 
 
-def test_a_missing_key_is_found_out_when_it_is_needed() -> None:
+def test_a_missing_key_is_reported_when_it_is_used() -> None:
     account = writer_account("openrouter", "m", _settings({}))
     with pytest.raises(ProviderError) as failure:
         account.usable_key()
     assert failure.value.code is ErrorCode.NO_KEY
 
 
-def test_of_two_names_for_a_key_the_stronger_one_counts() -> None:
+def test_precedence_of_two_variables_for_one_key() -> None:
     settings = _settings({"GOOGLE_API_KEY": "a", "GEMINI_API_KEY": "b"})
     assert writer_account("gemini", "m", settings).usable_key() == "b"
 
 
-def test_no_key_is_ever_shown() -> None:
+def test_keys_are_not_in_representations() -> None:
     keys = [*_EXPORTED.values(), "own-key"]
     settings = _settings(model={"api_key": "own-key"}, embedding={"api_key": "own-key"})
     shown = [repr(settings), str(settings.model_dump()), settings.model_dump_json()]
@@ -98,5 +98,5 @@ def test_no_key_is_ever_shown() -> None:
         ("box:junk", "http://127.0.0.1:11434/v1"),
     ],
 )
-def test_ollama_is_where_it_says_it_listens(host: str, address: str) -> None:
+def test_the_address_of_ollama_follows_ollama_host(host: str, address: str) -> None:
     assert ollama_address(host) == address

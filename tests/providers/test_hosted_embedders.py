@@ -1,4 +1,4 @@
-"""Embedders behind an address: what goes over the wire, and that nothing of a text is lost."""
+"""Hosted embedders: requests, batches, windows of long texts, and resumed ingests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def provider() -> Iterator[Loopback]:
 
 
 @pytest.mark.loopback
-async def test_cohere_is_told_what_a_text_is_for_and_never_to_cut_it(provider: Loopback) -> None:
+async def test_cohere_requests_have_the_input_type_and_no_truncation(provider: Loopback) -> None:
     async with embedder_at(provider.url + "/v2", "cohere:embed-english-v3.0") as embedder:
         vectors = await embedder.embed([f"text {n}" for n in range(200)], role="passage")
         await embedder.embed(["a question"], role="query")
@@ -49,7 +49,7 @@ async def test_cohere_is_told_what_a_text_is_for_and_never_to_cut_it(provider: L
 
 
 @pytest.mark.loopback
-async def test_gemini_is_told_the_task_and_the_dimension(provider: Loopback) -> None:
+async def test_gemini_requests_have_the_task_and_the_dimension(provider: Loopback) -> None:
     async with embedder_at(
         provider.url + "/v1beta", "gemini:gemini-embedding-001", query_timeout_s=20
     ) as embedder:
@@ -63,7 +63,7 @@ async def test_gemini_is_told_the_task_and_the_dimension(provider: Loopback) -> 
 
 
 @pytest.mark.loopback
-async def test_vectors_are_shortened_where_the_model_can(provider: Loopback) -> None:
+async def test_openai_vectors_can_be_shortened(provider: Loopback) -> None:
     name = "openai:text-embedding-3-large@256"
     async with embedder_at(provider.url, name) as embedder:
         assert (await embedder.embed(["a"], role="query")).shape == (1, 256)
@@ -73,7 +73,7 @@ async def test_vectors_are_shortened_where_the_model_can(provider: Loopback) -> 
 
 
 @pytest.mark.loopback
-async def test_no_more_batches_than_allowed_are_under_way(provider: Loopback) -> None:
+async def test_the_number_of_concurrent_batches_is_limited(provider: Loopback) -> None:
     most = 0
 
     def script(request: Request) -> Iterator[Step]:
@@ -93,7 +93,7 @@ async def test_no_more_batches_than_allowed_are_under_way(provider: Loopback) ->
 
 
 @pytest.mark.loopback
-async def test_where_the_embedder_counts_more_tokens_windows_get_smaller(
+async def test_texts_that_are_too_long_are_split_further(
     provider: Loopback,
 ) -> None:
     def script(request: Request) -> Iterator[Step]:
@@ -113,7 +113,7 @@ async def test_where_the_embedder_counts_more_tokens_windows_get_smaller(
 
 
 @given(st.text(max_size=400), st.integers(2, 60))
-def test_windows_hold_the_whole_text_and_fit(text: str, room: int) -> None:
+def test_windows_contain_the_whole_text_and_fit(text: str, room: int) -> None:
     windows = list(cut(text, room))
     assert all(estimate_tokens(window) <= room for window in windows)
     if len(windows) > 1:
@@ -126,7 +126,7 @@ def test_windows_hold_the_whole_text_and_fit(text: str, room: int) -> None:
         assert windows == [text]
 
 
-def test_a_window_begins_before_the_last_one_ends() -> None:
+def test_windows_overlap() -> None:
     words = [f"w{n}" for n in range(500)]
     windows = [window.split() for window in cut(" ".join(words), 50)]
     assert [word for window in windows for word in window if word] != words  # they overlap
@@ -144,7 +144,7 @@ def test_a_window_begins_before_the_last_one_ends() -> None:
         (openai_embedder, "ollama:nothing", "nomic-embed-text"),
     ],
 )
-def test_a_model_that_cannot_be_used_is_named_with_what_can(  # type: ignore[no-untyped-def]
+def test_an_unusable_model_is_reported_with_an_alternative(  # type: ignore[no-untyped-def]
     make, name: str, hint: str
 ) -> None:
     settings = load_settings(environ={})
@@ -154,7 +154,7 @@ def test_a_model_that_cannot_be_used_is_named_with_what_can(  # type: ignore[no-
     assert hint in failure.value.hint
 
 
-def test_an_ollama_model_has_tags_and_any_other_its_dimension() -> None:
+def test_ollama_tags_and_given_dimensions_are_read() -> None:
     settings = load_settings(environ={})
 
     def dimension(provider: str, model: str) -> int:
@@ -170,9 +170,7 @@ def test_an_ollama_model_has_tags_and_any_other_its_dimension() -> None:
 
 
 @pytest.mark.loopback
-def test_an_ingest_that_dies_in_the_middle_goes_on_where_it_stopped(
-    provider: Loopback, tmp_path: Path
-) -> None:
+def test_an_interrupted_ingest_resumes(provider: Loopback, tmp_path: Path) -> None:
     book = read_book(SAMPLE_BOOK / "docs")
     settings = load_settings(
         {

@@ -1,4 +1,4 @@
-"""A writer on any OpenAI-compatible endpoint: what is asked, what is whole, what it costs."""
+"""Writer for OpenAI-compatible endpoints: requests, complete drafts, usage, cancellation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def provider() -> Iterator[Loopback]:
         yield provider
 
 
-async def test_it_asks_for_a_stream_and_for_what_it_cost(provider: Loopback) -> None:
+async def test_the_request_asks_for_a_stream_with_usage(provider: Loopback) -> None:
     async with writer_at(provider.url + "/v1", max_output_tokens=77) as writer:
         assert await drafted(writer) == ("A kite flies.", Usage(40, 9, 1, None))
     [request] = provider.requests
@@ -59,7 +59,7 @@ async def test_it_asks_for_a_stream_and_for_what_it_cost(provider: Loopback) -> 
     }
 
 
-_WHOLE: dict[str, list[Step]] = {
+_COMPLETE: dict[str, list[Step]] = {
     "finish and [DONE]": chat("A kite."),
     "null finish and [DONE], as Ollama": [STREAM, delta("A kite."), DONE, LAST],
     "finish without [DONE]": [STREAM, delta("A kite."), delta(None, "stop"), LAST],
@@ -93,7 +93,7 @@ _WHOLE: dict[str, list[Step]] = {
 
 
 @given(st.text("<think/>a b", max_size=40), st.lists(st.integers(1, 9), max_size=20))
-def test_thoughts_are_taken_out_however_the_text_is_cut(text: str, sizes: list[int]) -> None:
+def test_a_think_block_is_removed_however_the_text_is_split(text: str, sizes: list[int]) -> None:
     cuts, rest = [], text
     for size in sizes:
         cuts.append(rest[:size])
@@ -107,15 +107,15 @@ def test_thoughts_are_taken_out_however_the_text_is_cut(text: str, sizes: list[i
         assert left == ("" if "<think>".startswith(start) else text)
 
 
-@pytest.mark.parametrize("name", _WHOLE)
-async def test_a_draft_that_says_it_is_whole_is_whole(name: str, provider: Loopback) -> None:
-    provider.script = lambda request: _WHOLE[name]
+@pytest.mark.parametrize("name", _COMPLETE)
+async def test_a_complete_draft_is_accepted(name: str, provider: Loopback) -> None:
+    provider.script = lambda request: _COMPLETE[name]
     async with writer_at(provider.url) as writer:
         text, _ = await drafted(writer)
     assert text == "A kite."
 
 
-async def test_what_was_said_before_the_length_stays_and_is_counted(provider: Loopback) -> None:
+async def test_a_truncated_draft_keeps_its_text_and_usage(provider: Loopback) -> None:
     provider.script = lambda request: chat("A kite flies. It", finish="length", cost=(30, 5))
     pieces = []
     async with writer_at(provider.url) as writer:
@@ -125,7 +125,7 @@ async def test_what_was_said_before_the_length_stays_and_is_counted(provider: Lo
     assert pieces == ["A kite flies. It", Usage(30, 5, 1)]
 
 
-async def test_what_nobody_counted_is_estimated(provider: Loopback) -> None:
+async def test_usage_is_estimated_if_the_endpoint_reports_none(provider: Loopback) -> None:
     provider.script = lambda request: [STREAM, delta("A kite flies by wind."), DONE, LAST]
     async with writer_at(provider.url, price_in=2.0, price_out=10.0) as writer:
         _, used = await drafted(writer)
@@ -147,7 +147,7 @@ async def test_what_nobody_counted_is_estimated(provider: Loopback) -> None:
         ("stream_options: Extra inputs are not permitted", "stream_options", None),
     ],
 )
-async def test_a_parameter_that_an_endpoint_does_not_take_is_left_out_from_then_on(
+async def test_a_rejected_parameter_is_left_out_of_later_requests(
     said: str, gone: str, instead: str | None, provider: Loopback
 ) -> None:
     def script(request: Request) -> list[Step]:
@@ -161,7 +161,7 @@ async def test_a_parameter_that_an_endpoint_does_not_take_is_left_out_from_then_
     assert instead is None or instead in provider.requests[-1].body
 
 
-async def test_a_probe_takes_a_few_tokens_or_says_what_is_wrong(provider: Loopback) -> None:
+async def test_a_probe_uses_few_tokens_or_raises(provider: Loopback) -> None:
     provider.script = lambda request: chat("Ye", finish="length")
     async with writer_at(provider.url) as writer:
         await writer.probe()
@@ -171,17 +171,17 @@ async def test_a_probe_takes_a_few_tokens_or_says_what_is_wrong(provider: Loopba
             await writer.probe()
 
 
-# --- leaving --------------------------------------------------------------------------------------
+# --- cancellation ---------------------------------------------------------------------------------
 
 
 async def _until(happened: Callable[[], object]) -> None:
-    """Wait for less time than a call would last if nobody ended it."""
+    """Wait until it happened, for less time than an uncancelled call would last."""
     async with asyncio.timeout(30):
         while not happened():  # noqa: ASYNC110 - it happens on the provider's thread
             await asyncio.sleep(0.005)
 
 
-def _tokens_for_ever(request: Request) -> Iterator[Step]:
+def _endless_tokens(request: Request) -> Iterator[Step]:
     yield STREAM
     while True:
         yield delta("word ")
@@ -189,9 +189,9 @@ def _tokens_for_ever(request: Request) -> Iterator[Step]:
 
 
 @pytest.mark.parametrize("when", ["streaming", "idle", "before the first token"])
-async def test_who_leaves_ends_the_call_at_once(when: str, provider: Loopback) -> None:
+async def test_cancelling_the_reader_ends_the_call_at_once(when: str, provider: Loopback) -> None:
     quiet: list[Step] = [STREAM, HANG] if when.startswith("before") else [STREAM, delta("A"), HANG]
-    provider.script = _tokens_for_ever if when == "streaming" else lambda request: quiet
+    provider.script = _endless_tokens if when == "streaming" else lambda request: quiet
     async with writer_at(provider.url) as writer:
         first = asyncio.Event()
 
@@ -206,8 +206,8 @@ async def test_who_leaves_ends_the_call_at_once(when: str, provider: Loopback) -
         await _until(lambda: provider.left)
 
 
-async def test_a_draft_that_is_closed_ends_the_call_at_once(provider: Loopback) -> None:
-    provider.script = _tokens_for_ever
+async def test_closing_the_draft_ends_the_call_at_once(provider: Loopback) -> None:
+    provider.script = _endless_tokens
     async with writer_at(provider.url) as writer:
         pieces = writer.write(QUESTION, EVIDENCE, ())
         assert await anext(pieces) == "word "
@@ -215,7 +215,7 @@ async def test_a_draft_that_is_closed_ends_the_call_at_once(provider: Loopback) 
         await _until(lambda: provider.left)
 
 
-async def test_a_reader_who_leaves_a_question_ends_the_call_at_once(
+async def test_cancelling_a_question_ends_the_call_at_once(
     provider: Loopback, book_folder: Path
 ) -> None:
     said = ["A kettle boils water at 100 degrees Celsius. [1] ", "A kettle "]

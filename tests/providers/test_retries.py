@@ -1,4 +1,4 @@
-"""Who is not asked at all, who is asked again, and who is not."""
+"""Missing or bad keys, unreachable services, and which failures are retried."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def provider() -> Iterator[Loopback]:
 
 
 def _no_model(request: Request) -> list[Step]:
-    raise AssertionError("nobody should be asked")
+    raise AssertionError("unexpected request")
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def _no_model(request: Request) -> list[Step]:
         ("gemini:gemini-2.5-flash", "GEMINI_API_KEY"),
     ],
 )
-async def test_without_a_key_nobody_is_asked(name: str, exported: str) -> None:
+async def test_without_a_key_no_request_is_made(name: str, exported: str) -> None:
     async with writer_at(None, name, api_key=None) as writer:
         with pytest.raises(WriterFailed, match=f"needs a key.*{exported}") as failure:
             await drafted(writer)
@@ -39,7 +39,7 @@ async def test_without_a_key_nobody_is_asked(name: str, exported: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["line\nbreak", "schlüssel", "a\x00b"])
-async def test_a_key_that_no_header_can_carry_is_told(key: str, provider: Loopback) -> None:
+async def test_a_key_with_invalid_characters_is_reported(key: str, provider: Loopback) -> None:
     provider.script = _no_model
     async with writer_at(provider.url, api_key=key) as writer:
         with pytest.raises(WriterFailed, match="contains invalid characters") as failure:
@@ -47,14 +47,14 @@ async def test_a_key_that_no_header_can_carry_is_told(key: str, provider: Loopba
     assert key not in str(failure.value)
 
 
-async def test_nobody_at_the_address_is_told_with_what_to_start() -> None:
+async def test_an_unreachable_service_is_reported_with_a_start_command() -> None:
     async with writer_at(None, "ollama:x", environ={"OLLAMA_HOST": "127.0.0.1:9"}) as writer:
         with pytest.raises(WriterFailed, match=r"cannot be reached.*ollama serve") as failure:
             await drafted(writer)
     assert failure.value.retryable
 
 
-def _then(*scripts: Script) -> Script:
+def _in_turn(*scripts: Script) -> Script:
     turns = iter(scripts)
 
     def script(request: Request) -> Iterable[Step]:
@@ -63,11 +63,11 @@ def _then(*scripts: Script) -> Script:
     return script
 
 
-async def test_what_fails_before_the_first_token_is_asked_again(provider: Loopback) -> None:
+async def test_a_failure_before_the_first_token_is_retried(provider: Loopback) -> None:
     provider.requests.clear()
-    provider.script = _then(
+    provider.script = _in_turn(
         lambda request: refuse(503, retry_after="0"),
-        lambda request: [STREAM, delta("", role="assistant")],  # cut before a word
+        lambda request: [STREAM, delta("", role="assistant")],  # cut before the first text
         lambda request: chat("A kite ", "flies."),
     )
     async with writer_at(provider.url, first_token_timeout_s=60, timeout_s=60) as writer:
@@ -76,7 +76,7 @@ async def test_what_fails_before_the_first_token_is_asked_again(provider: Loopba
     assert len(provider.requests) == 3
 
 
-async def test_what_fails_after_the_first_token_is_not(provider: Loopback) -> None:
+async def test_a_failure_after_the_first_token_is_not_retried(provider: Loopback) -> None:
     provider.requests.clear()
     provider.script = lambda request: [STREAM, delta("A kite ")]
     async with writer_at(provider.url, first_token_timeout_s=60, timeout_s=60) as writer:
@@ -85,7 +85,7 @@ async def test_what_fails_after_the_first_token_is_not(provider: Loopback) -> No
     assert len(provider.requests) == 1
 
 
-async def test_a_wait_that_does_not_fit_is_not_begun(provider: Loopback) -> None:
+async def test_a_retry_after_beyond_the_timeout_is_not_waited_for(provider: Loopback) -> None:
     provider.requests.clear()
     provider.script = lambda request: refuse(429, retry_after="120")
     async with writer_at(provider.url) as writer:

@@ -1,4 +1,4 @@
-"""Requests that are given up at any instant leave no connection behind."""
+"""Cancelled requests leave no open connection."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _KEPT = httpx.Limits(max_connections=None, max_keepalive_connections=0)
 
 
 class _Server:
-    """Answers after a moment, and counts who is connected."""
+    """Server that answers after a short delay, and counts its connections."""
 
     def __init__(self) -> None:
         self.connected = 0
         self.asked = 0
 
-    async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connected += 1
         try:
             while await reader.readuntil(b"\r\n\r\n"):
@@ -40,7 +40,7 @@ class _Server:
             writer.close()
 
 
-async def _ask_and_leave(client: httpx.AsyncClient, after_s: float) -> None:
+async def _get_and_cancel(client: httpx.AsyncClient, after_s: float) -> None:
     asking = asyncio.create_task(client.get("/"))
     await asyncio.sleep(after_s)
     asking.cancel()
@@ -48,9 +48,9 @@ async def _ask_and_leave(client: httpx.AsyncClient, after_s: float) -> None:
         await asking
 
 
-async def test_who_leaves_at_any_instant_leaves_no_connection_open() -> None:
-    meeting = _Server()
-    server = await asyncio.start_server(meeting.meet, "127.0.0.1", 0)
+async def test_a_request_cancelled_at_any_time_closes_its_connection() -> None:
+    handler = _Server()
+    server = await asyncio.start_server(handler.handle, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with (
         server,
@@ -59,12 +59,12 @@ async def test_who_leaves_at_any_instant_leaves_no_connection_open() -> None:
         ) as client,
     ):
         longest_s = 0.05
-        while (before := meeting.asked) <= 100:
+        while (before := handler.asked) <= 100:
             instants = (random.random() * longest_s for _ in range(20))
-            await asyncio.gather(*(_ask_and_leave(client, after_s) for after_s in instants))
-            if meeting.asked == before:  # a busy machine: nobody was there long enough
+            await asyncio.gather(*(_get_and_cancel(client, after_s) for after_s in instants))
+            if handler.asked == before:  # a busy machine: nobody was there long enough
                 longest_s *= 2
         async with asyncio.timeout(60):
-            while meeting.connected:  # noqa: ASYNC110 - nobody tells when a connection is gone
+            while handler.connected:  # noqa: ASYNC110 - nobody tells when a connection is gone
                 await asyncio.sleep(0.1)
         assert (await client.get("/")).text == "what\never"

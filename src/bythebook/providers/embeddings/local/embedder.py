@@ -173,6 +173,6 @@ def _batches(windows: Iterator[_Window]) -> Iterator[list[_Window]]:
 def _unit_length(vectors: Vectors) -> Vectors:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if vectors.size and not (np.isfinite(norms).all() and (norms > 0).all()):
-        raise EmbedderFailed("The embedder returned a vector without direction.")
+        raise EmbedderFailed("The local model returned a vector that cannot be used.")
     result: Vectors = (vectors / np.maximum(norms, 1e-12)).astype(np.float32)
     return result

@@ -25,7 +25,7 @@ def folder_of(module: str, *, install: str) -> Path:
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.submodule_search_locations:
         raise UnknownProvider(
-            "The package that carries the embedding model is not installed.",
+            "The package with the embedding model is not installed.",
             hint=f"Run: {install}",
         )
     return Path(next(iter(spec.submodule_search_locations)))
