@@ -59,6 +59,7 @@ class BookSearch:
 
     async def __call__(self, question: Question) -> Sequence[Hit]:
         self.queries.append(question.text)
+        await asyncio.sleep(0)  # parallel searches overlap
         return self.hits
 
 
@@ -223,6 +224,14 @@ async def test_parallel_tool_calls_are_limited_too() -> None:
         async with writer_at(provider, search=search, agentic=True) as writer:
             assert text_of(await write(writer)) == KETTLE
     assert len(search.queries) == MOST_SEARCHES
+
+
+async def test_parallel_searches_add_a_passage_once() -> None:
+    with in_turn(tool_calls("dragons", "kites"), chat(KETTLE)) as provider:
+        async with writer_at(provider, agentic=True) as writer:
+            pieces = await write(writer)
+    results = [piece for piece in pieces if isinstance(piece, WriterSearchResult)]
+    assert results == [WriterSearchResult((DRAGON,))]
 
 
 async def test_an_agent_that_keeps_calling_tools_is_stopped() -> None:

@@ -96,8 +96,8 @@ class _Run:
             return _LAST_SEARCH
         self.searches += 1
         question = replace(self.question, text=query[:_LONGEST_QUERY], selection=None)
-        known = {hit.passage.id for hit in self.evidence.hits}
         hits = await self.tools.search(question)
+        known = {hit.passage.id for hit in self.evidence.hits}
         new = tuple(hit for hit in hits if hit.passage.id not in known)
         if not new:
             return _NOTHING_NEW
