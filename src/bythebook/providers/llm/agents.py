@@ -127,10 +127,14 @@ def _may_search(context: sdk.RunContextWrapper[_Run], _: sdk.AgentBase[Any]) -> 
 
 @sdk.function_tool(failure_error_function=None, is_enabled=_may_search)
 async def search_textbook(context: sdk.RunContextWrapper[_Run], query: str) -> str:
-    """Search the book for more passages. Use it only if the given passages do not answer.
+    """Search the textbook for passages that were not given yet.
+
+    Call this only if the given passages do not contain the answer. It returns further passages,
+    numbered after the given ones and cited in the same way, or a note that there are none.
 
     Args:
-        query: What to look for, in the book's own terms.
+        query: What to look for, in words that the textbook would use. Change the words if an
+            earlier search found nothing new.
     """
     return await context.context.search(query)
 
