@@ -125,24 +125,24 @@ def errors_page() -> str:
 def api_page() -> str:
     described = describe()
     parts = [
-        "# The contracts over HTTP\n",
+        "# HTTP API\n",
         "Every route with its fields, limits, examples and errors. [Contracts](contracts.md) "
-        "explains them and says how to move a client over. The server describes itself at "
-        "`/openapi.json`, and shows that with forms to try it at `/docs`; this page is made from "
-        "it.\n",
-        "`POST /api/query` belongs to `envelope`, or to `plain` where `server.api_query` says so "
+        "explains them and how to migrate a client. A running server has the OpenAPI document, "
+        "from which this page is generated, at `/openapi.json`, and a page with forms to try each "
+        "route at `/docs`.\n",
+        "`POST /api/query` is served by `envelope`, or by `plain` if `server.api_query` is `plain` "
         '(`preset = "plain"` or `BYTHEBOOK_API_QUERY=plain`).\n',
         "## Keys and headers\n",
         *(f"- {scheme['description']}" for scheme in _part(described, "securitySchemes")),
-        "\nA server on this machine alone needs no key by default.\n",
-        "| header of a request | where | what it does |",
+        "\nA server that listens only on this machine requires no key by default.\n",
+        "| header of a request | where | meaning |",
         "|---|---|---|",
         *(
             f"| `{name}` | {_WHERE[name]} | {header['description']} |"
             for name, header in headers.REQUEST_HEADERS.items()
         ),
         "",
-        "| header of a response | what it says |",
+        "| header of a response | meaning |",
         "|---|---|",
         *(
             f"| `{name}` | {header['description']} |"
@@ -227,7 +227,7 @@ def _operation(described: dict[str, Any], operation: dict[str, Any]) -> str:
                 parts.append("With `stream: true`: the events of `POST /chat/stream`, below.\n")
             elif streamed:
                 parts += _stream(described, streamed)
-            parts += [] if "content" in response else [f"{status}: nothing more is said.\n"]
+            parts += [] if "content" in response else [f"{status}, without a body.\n"]
     return "\n".join(parts)
 
 
