@@ -328,7 +328,7 @@ def _key(home: Path, *options: str) -> str:
     return str(json.loads(made.stdout)["key"])
 
 
-def test_a_page_behind_a_door_asks_for_a_key(
+def test_page_asks_for_an_api_key_if_one_is_required(
     browser: Browser, sample_home: Path, problems: list[str]
 ) -> None:
     secret = _key(sample_home)

@@ -270,7 +270,7 @@ def test_a_stream_without_an_end_is_an_error_with_another_try(page: Page, stage:
     _open(page, stage.url(server=stage.crooked))
     turn = _ask(page, "cut it", state="failed")
     expect(turn).to_contain_text("This is only the beginning.")
-    expect(turn).to_contain_text("The answer broke off before its end.")
+    expect(turn).to_contain_text("The answer was interrupted.")
     turn.get_by_role("button", name="Try again").click()
     expect(page.locator("by-the-book .asked")).to_have_count(1)
     expect(page.locator("by-the-book .answered").last).to_contain_text("broke off")
@@ -351,7 +351,7 @@ def test_words_are_sent_only_with_consent(page: Page, stage: Stage) -> None:
         form.get_by_text("Something is missing").click()
         form.locator("textarea").fill("Who sends first?")
         if agree:
-            form.get_by_text("The author may read my words").click()
+            form.get_by_text("The author may read my comment").click()
         with page.expect_response("**/feedback") as response:
             form.get_by_role("button", name="Send feedback").click()
         assert response.value.json() == {"kept": True}

@@ -143,7 +143,7 @@ async def test_without_the_words_there_are_counts_only(book_folder: Path) -> Non
         told = author.get("/admin/report.json").json()
         assert told["questions"]["asked"] == 5
         assert told["gaps"] == []
-        assert "only how many there were is known" in author.get("/admin/report.html").text
+        assert "text of questions is not stored" in author.get("/admin/report.html").text
 
 
 async def test_without_a_log_the_page_says_so(book_folder: Path) -> None:
@@ -158,7 +158,7 @@ async def test_figures_are_shown_while_the_embedder_is_away(book_folder: Path) -
     library = await _library(book_folder, embedder)
     embedder.broken = True
     with TestClient(create_app(library), "http://127.0.0.1", client=_AT_HOME) as author:
-        assert "cannot be found out now" in author.get("/admin/report.html").text
+        assert "cannot be computed now" in author.get("/admin/report.html").text
 
 
 @pytest.mark.parametrize("path", ["/admin/report.json", "/admin/report.html", "/admin/gaps.csv"])
@@ -180,4 +180,4 @@ def test_others_see_nothing(
         answer = other.get(path)
     assert answer.status_code == 401
     assert "harmonica" not in answer.text
-    assert answer.json()["message"].startswith("What readers ask is shown to")
+    assert answer.json()["message"].startswith("This report requires a secret API key")

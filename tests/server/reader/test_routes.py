@@ -148,7 +148,7 @@ def test_where_keys_are_needed_the_book_is_not_read_without(library: Book) -> No
         for path in ("/reader/contents", "/reader/page", "/reader/suggestions"):
             assert client.get(path).status_code == 401
         assert client.post("/reader/search", json={"text": "kite"}).status_code == 401
-        assert "This book asks for a key" in client.get("/").text
+        assert "This book requires an API key" in client.get("/").text
 
 
 def test_a_key_for_the_page_opens_the_reader_to_everyone(library: Book) -> None:

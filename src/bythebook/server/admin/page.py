@@ -8,31 +8,30 @@ from urllib.parse import quote
 from bythebook.drawing.markup import Markup, element, joined
 from bythebook.drawing.svg_plot import LEFT, Axes, axis, bars, label, picture
 from bythebook.interfaces.conversations import SCORE_BINS, DayTally
-from bythebook.server.admin.report import UNSURE, Gap, Report, percentiles
+from bythebook.server.admin.report import OUTCOMES, UNSURE, Gap, Report, percentiles
 from bythebook.server.reader.routes import path_of
 
 _FIRST = 10  # topics shown without expanding the list
 _EXAMPLES = 5  # questions shown per topic
 _HEIGHT = 190.0
-_OUTCOMES = ("answered", "refused", "failed")
 _REASONS = {
-    "empty_retrieval": "nothing was found",
-    "low_relevance": "nothing was near enough",
-    "insufficient_grounding": "nothing held against the text",
-    "selected_text_missing": "the selection did not say",
+    "empty_retrieval": "no passage found",
+    "low_relevance": "no passage was relevant enough",
+    "insufficient_grounding": "the book did not support the generated answer",
+    "selected_text_missing": "the selected text did not contain the answer",
 }
 _NOTHING = Markup("")
 
 
 def to_html(report: Report) -> Markup:
     if not report.is_logged:
-        said = "The query log is switched off (log.queries): there is nothing to report."
-        return joined(_empty(said), _book(report))
+        message = "The query log is switched off (log.queries): there is nothing to report."
+        return joined(_empty(message), _book(report))
     return joined(
         _figures(report),
         _pair(
             _panel("Questions per day", _per_day(report), _legend()),
-            _panel("How sure the book was", _confidence(report), _edge()),
+            _panel("Confidence of the answers", _confidence(report), _edge()),
         ),
         _gaps(report),
         _pair(_refusals(report), _feedback(report)),
@@ -42,12 +41,13 @@ def to_html(report: Report) -> Markup:
 
 def _figures(report: Report) -> Markup:
     times = percentiles(report.tally.times_ms)
-    share = f"{report.answered / report.asked:.0%}" if report.asked else "–"
+    outcomes = report.outcomes
+    share = f"{outcomes['answered'] / report.asked:.0%}" if report.asked else "–"
     figures = [
         (f"{report.asked:,}", "questions"),
         (share, "answered"),
-        (f"{report.refused:,}", "refused"),
-        (f"{report.failed:,}", "failed"),
+        (f"{outcomes['refused']:,}", "refused"),
+        (f"{outcomes['failed']:,}", "failed"),
         (f"{times[50]:,} ms" if times else "–", "median time"),
         (f"{times[95]:,} ms" if times else "–", "95th percentile"),
     ]
@@ -66,7 +66,7 @@ def _per_day(report: Report) -> Markup:
     plane = Axes(height=_HEIGHT)
     parts = [*_scale(plane, most), *_dates(plane, days)]
     ground = [0.0] * len(days)
-    for outcome in _OUTCOMES:
+    for outcome in OUTCOMES:
         shares = [getattr(day, outcome) / most for day in days]
         parts += bars(plane, shares, class_=f"bar {outcome}", ground=ground)
         ground = [low + share for low, share in zip(ground, shares, strict=True)]
@@ -112,12 +112,12 @@ def _dates(plane: Axes, days: Sequence[DayTally]) -> list[Markup]:
 
 
 def _legend() -> Markup:
-    keys = (element("span", name, class_=f"key {name}") for name in _OUTCOMES)
+    keys = (element("span", name, class_=f"key {name}") for name in OUTCOMES)
     return element("p", *keys, class_="legend")
 
 
 def _edge() -> Markup:
-    return element("p", f"Paler, below {UNSURE:g}: the book was unsure.", class_="legend")
+    return element("p", f"Pale bars: low confidence, below {UNSURE:g}.", class_="legend")
 
 
 # --- gaps -----------------------------------------------------------------------------------------
@@ -129,8 +129,8 @@ def _gaps(report: Report) -> Markup:
         return _panel(title, _empty(_why_no_gaps(report)), name="gaps")
     most = max(gap.topic.count for gap in report.gaps)
     lead = (
-        "Questions that were refused or hardly answered, by topic: what readers look for and do "
-        "not find."
+        "Questions that were refused or answered with low confidence, grouped by topic: what "
+        "readers look for and do not find."
     )
     rows = [_gap(gap, most) for gap in report.gaps]
     return _panel(
@@ -152,11 +152,11 @@ def _more(rows: Sequence[Markup]) -> Markup:
 
 
 def _why_no_gaps(report: Report) -> str:
-    if report.trouble:
-        return f"The topics cannot be found out now. {report.trouble}"
+    if report.error:
+        return f"The topics cannot be computed now. {report.error}"
     if not report.with_text:
-        return "The questions' words are not kept (log.text): only how many there were is known."
-    return "Nothing was refused, and no answer was unsure."
+        return "The text of questions is not stored (log.text), only their number."
+    return "No question was refused, and no answer had low confidence."
 
 
 def _gap(gap: Gap, most: int) -> Markup:
@@ -186,19 +186,12 @@ def _examples(gap: Gap) -> Markup:
 def _nearest(gap: Gap) -> Markup:
     if not gap.nearest:
         return _NOTHING
-    links = (element("a", page.title, href=_read(page.url), dir="auto") for page in gap.nearest)
-    return element("p", "Nearest: ", *_between(links, ", "), class_="nearest")
-
-
-def _read(url: str) -> str:
-    return f"read/{quote(path_of(url))}"  # relative to /admin
-
-
-def _between(parts: Iterable[Markup], gap: str) -> list[str]:
-    every: list[str] = []
-    for part in parts:
-        every += [gap, part] if every else [part]
-    return every
+    links = (
+        element("a", page.title, href=f"read/{quote(path_of(page.url))}", dir="auto")
+        for page in gap.nearest
+    )
+    listed = [part for link in links for part in (", ", link)][1:]
+    return element("p", "Nearest pages: ", *listed, class_="nearest")
 
 
 # --- other panels ---------------------------------------------------------------------------------
@@ -207,21 +200,21 @@ def _between(parts: Iterable[Markup], gap: str) -> list[str]:
 def _refusals(report: Report) -> Markup:
     reasons = sorted(report.tally.refusals.items(), key=lambda reason: (-reason[1], reason[0]))
     rows = [(_REASONS.get(name, name), f"{count:,}") for name, count in reasons]
-    return _panel("Why it said no", _table(rows) if rows else _empty("It has not had to."))
+    return _panel("Reasons for refusals", _table(rows) if rows else _empty("No refusals."))
 
 
 def _feedback(report: Report) -> Markup:
-    title = "What readers thought"
+    title = "Feedback of readers"
     if not report.feedback:
-        return _panel(title, _empty("Nobody has judged an answer yet."))
+        return _panel(title, _empty("No feedback yet."))
     verdicts = [
-        ("helpful", f"{report.judged('up'):,}"),
-        ("not helpful", f"{report.judged('down'):,}"),
+        ("helpful", f"{report.verdicts['up']:,}"),
+        ("not helpful", f"{report.verdicts['down']:,}"),
         *((f"… {reason}", f"{count:,}") for reason, count in sorted(report.complaints.items())),
     ]
-    words = [element("li", given.text, dir="auto") for given in report.feedback if given.text]
-    said = element("ul", *words[:_EXAMPLES], class_="examples") if words else _NOTHING
-    return _panel(title, _table(verdicts), said)
+    texts = [element("li", given.text, dir="auto") for given in report.feedback if given.text]
+    comments = element("ul", *texts[:_EXAMPLES], class_="examples") if texts else _NOTHING
+    return _panel(title, _table(verdicts), comments)
 
 
 def _book(report: Report) -> Markup:
@@ -231,8 +224,8 @@ def _book(report: Report) -> Markup:
         ("Pages", f"{len(edition.pages):,}"),
         ("Passages", f"{edition.passages:,}"),
         ("Words", f"{edition.words:,}"),
-        ("Languages, with pages", ", ".join(languages)),
-        ("Shortest pages", ", ".join(f"{p.title} ({p.words:,})" for p in edition.thinnest)),
+        ("Languages (pages)", ", ".join(languages)),
+        ("Shortest pages (words)", ", ".join(f"{p.title} ({p.words:,})" for p in edition.thinnest)),
         ("Generation", edition.generation),
         ("Embedder", edition.embedder),
         ("Vectors", edition.vectors),
@@ -258,5 +251,5 @@ def _pair(one: Markup, other: Markup) -> Markup:
     return element("div", one, other, class_="pair")
 
 
-def _empty(said: str) -> Markup:
-    return element("p", said, class_="empty")
+def _empty(message: str) -> Markup:
+    return element("p", message, class_="empty")

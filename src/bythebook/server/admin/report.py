@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
+from cachetools import LRUCache
 
 from bythebook.book import Book, Contents
 from bythebook.chunking.outline import OutlineEntry
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from bythebook.types import Vectors
 
 UNSURE = 0.6  # chat's lowest confidence band
+OUTCOMES = ("answered", "refused", "failed")
 PERCENTILES = (50, 90, 95, 99)
 _QUESTIONS = 400  # distinct questions that are clustered into topics
 _TITLES = 32  # page titles sampled as the baseline for unrelated texts
 _TOPICS = 30
 _NEAREST = 3
 _THINNEST = 5
-_KNOWN_VECTORS = 4096
+_CACHED_VECTORS = 4096
 _FEEDBACK = 1000
 
 
@@ -84,7 +86,7 @@ class Report:
     tally: Tally = field(default_factory=Tally)
     gaps: tuple[Gap, ...] = ()
     feedback: tuple[Feedback, ...] = ()
-    trouble: str = ""  # why the topics could not be computed
+    error: str = ""  # why the topics could not be computed
 
     @property
     def days(self) -> tuple[DayTally, ...]:
@@ -95,61 +97,52 @@ class Report:
         return tuple(known.get(day) or DayTally(day) for day in every)
 
     @property
-    def answered(self) -> int:
-        return sum(day.answered for day in self.tally.days)
-
-    @property
-    def refused(self) -> int:
-        return sum(day.refused for day in self.tally.days)
-
-    @property
-    def failed(self) -> int:
-        return sum(day.failed for day in self.tally.days)
+    def outcomes(self) -> dict[str, int]:
+        """Return the number of questions per outcome."""
+        return {name: sum(getattr(day, name) for day in self.tally.days) for name in OUTCOMES}
 
     @property
     def asked(self) -> int:
-        return self.answered + self.refused + self.failed
-
-    def judged(self, verdict: str) -> int:
-        return sum(given.verdict == verdict for given in self.feedback)
+        return sum(self.outcomes.values())
 
     @property
-    def complaints(self) -> dict[str, int]:
+    def verdicts(self) -> Counter[str]:
+        return Counter(given.verdict for given in self.feedback)
+
+    @property
+    def complaints(self) -> Counter[str]:
         """Return the number of verdicts per reason."""
-        return dict(Counter(given.reason for given in self.feedback if given.reason))
+        return Counter(given.reason for given in self.feedback if given.reason)
 
 
 def percentiles(times: Mapping[int, int]) -> dict[int, int]:
     """Return percentiles by nearest rank, so that each is a time that was measured."""
-    total = sum(times.values())
-    found: dict[int, int] = {}
-    passed = 0
-    for time, count in sorted(times.items()):
-        passed += count
-        for percent in PERCENTILES:
-            if percent not in found and passed * 100 >= percent * total:
-                found[percent] = time
-    return found
+    if not times:
+        return {}
+    values = np.repeat(list(times), list(times.values()))
+    ranked = np.percentile(values, PERCENTILES, method="inverted_cdf")
+    return dict(zip(PERCENTILES, map(int, ranked), strict=True))
 
 
 class Reporter:
     """Builds reports, and caches question vectors between them."""
 
-    def __init__(self, library: Book) -> None:
-        self._library = library
-        self._known: dict[tuple[str, str], Vectors] = {}
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._cached: LRUCache[tuple[str, str], Vectors] = LRUCache(_CACHED_VECTORS)
 
     async def report(self, *, days: int) -> Report:
         until = datetime.now(UTC)
         since = until - timedelta(days=days - 1)
         since = since.replace(hour=0, minute=0, second=0, microsecond=0)
-        book = await self._library.contents()
-        edition = await self._edition(book)
-        log = self._library.log
+        contents = await self._book.contents()
+        edition = await self._edition(contents)
+        log = self._book.log
         if log is None:
             return Report(since, until, edition)
         unanswered = await log.kept.unanswered(since=since, below=UNSURE, limit=_QUESTIONS)
-        gaps, trouble = await self._gaps(unanswered, book)
+        gaps, error = await self._gaps(unanswered, contents)
+        feedback = self._book.feedback
         return Report(
             since=since,
             until=until,
@@ -158,56 +151,47 @@ class Reporter:
             with_text=log.with_text,
             tally=await log.kept.tally(since=since),
             gaps=gaps,
-            feedback=await self._feedback(since),
-            trouble=trouble,
+            feedback=tuple(await feedback.recent(since=since, limit=_FEEDBACK)) if feedback else (),
+            error=error,
         )
 
-    async def _edition(self, book: Contents) -> Edition:
-        async with self._library.reading() as context:
+    async def _edition(self, contents: Contents) -> Edition:
+        async with self._book.reading() as context:
             index = context.index
-        return Edition(book.generation, index.embedder.name, index.vectors.value, book.pages)
-
-    async def _feedback(self, since: datetime) -> tuple[Feedback, ...]:
-        store = self._library.feedback
-        return tuple(await store.recent(since=since, limit=_FEEDBACK)) if store else ()
+        name, vectors = index.embedder.name, index.vectors.value
+        return Edition(contents.generation, name, vectors, contents.pages)
 
     async def _gaps(
-        self, questions: Sequence[Unanswered], book: Contents
+        self, questions: Sequence[Unanswered], contents: Contents
     ) -> tuple[tuple[Gap, ...], str]:
         """Return the gaps and an error message: the report is useful even if the embedder fails."""
         if not questions:
             return (), ""
         try:
-            topics = await self._topics(questions, book)
+            topics = await self._topics(questions, contents)
             return tuple([Gap(topic, await self._nearest(topic)) for topic in topics]), ""
         except ServiceError as error:
             return (), error.message
 
-    async def _topics(self, questions: Sequence[Unanswered], book: Contents) -> list[Topic]:
-        async with self._library.reading() as context:
+    async def _topics(self, questions: Sequence[Unanswered], contents: Contents) -> list[Topic]:
+        async with self._book.reading() as context:
             embedder, languages = context.index.embedder, context.index.vocabulary.languages
-        titles = [page.title for page in _spread(book.pages, _TITLES)]
+        step = max(1, len(contents.pages) // _TITLES)
+        titles = [page.title for page in contents.pages[::step][:_TITLES]]
         vectors = await self._vectors([*titles, *(one.text for one in questions)], embedder)
         apart = background(vectors[: len(titles)])
-        found = topics_of(questions, vectors[len(titles) :], apart=apart, languages=languages)
-        return found[:_TOPICS]
+        own = vectors[len(titles) :]
+        return topics_of(questions, own, apart=apart, languages=languages)[:_TOPICS]
 
     async def _nearest(self, topic: Topic) -> tuple[NearPage, ...]:
-        found = await self._library.search(Question(topic.questions[0].text, top_k=2 * _NEAREST))
-        places = [hit.passage.place for hit in found.hits]
+        question = Question(topic.questions[0].text, top_k=2 * _NEAREST)
+        places = [hit.passage.place for hit in (await self._book.search(question)).hits]
         pages = {place.page_url: NearPage(place.title, place.page_url) for place in places}
         return tuple(pages.values())[:_NEAREST]
 
     async def _vectors(self, texts: Sequence[str], embedder: Embedder) -> Vectors:
-        new = list(dict.fromkeys(t for t in texts if (embedder.name, t) not in self._known))
+        new = list(dict.fromkeys(t for t in texts if (embedder.name, t) not in self._cached))
         if new:
-            made = await embed(new, embedder, role="query")
-            self._known |= {(embedder.name, text): row for text, row in zip(new, made, strict=True)}
-        rows = np.stack([self._known[embedder.name, text] for text in texts])
-        while len(self._known) > _KNOWN_VECTORS:
-            del self._known[next(iter(self._known))]
-        return rows
-
-
-def _spread(pages: Sequence[OutlineEntry], count: int) -> Sequence[OutlineEntry]:
-    return pages[:: max(1, len(pages) // count)][:count]
+            rows = await embed(new, embedder, role="query")
+            self._cached.update({(embedder.name, t): row for t, row in zip(new, rows, strict=True)})
+        return np.stack([self._cached[embedder.name, text] for text in texts])

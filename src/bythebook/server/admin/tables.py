@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import asdict
 from typing import Any
 
 from bythebook.server.admin.report import Gap, Report, percentiles
@@ -19,21 +20,8 @@ def to_json(report: Report) -> dict[str, Any]:
         "until": report.until.isoformat(),
         "logged": report.is_logged,
         "questions_kept": report.with_text,
-        "questions": {
-            "asked": report.asked,
-            "answered": report.answered,
-            "refused": report.refused,
-            "failed": report.failed,
-        },
-        "days": [
-            {
-                "day": day.day.isoformat(),
-                "answered": day.answered,
-                "refused": day.refused,
-                "failed": day.failed,
-            }
-            for day in report.days
-        ],
+        "questions": {"asked": report.asked, **report.outcomes},
+        "days": [asdict(day) | {"day": day.day.isoformat()} for day in report.days],
         "scores": list(report.tally.scores),
         "latency_ms": {
             f"p{percent}": time for percent, time in percentiles(report.tally.times_ms).items()
@@ -41,8 +29,8 @@ def to_json(report: Report) -> dict[str, Any]:
         "refusals": dict(report.tally.refusals),
         "gaps": [_gap(gap) for gap in report.gaps],
         "feedback": {
-            "up": report.judged("up"),
-            "down": report.judged("down"),
+            "up": report.verdicts["up"],
+            "down": report.verdicts["down"],
             "reasons": report.complaints,
         },
         "book": {
@@ -63,7 +51,7 @@ def _gap(gap: Gap) -> dict[str, Any]:
         "count": gap.topic.count,
         "refused": gap.topic.refused,
         "questions": [{"text": one.text, "count": one.count} for one in gap.topic.questions],
-        "nearest": [{"title": page.title, "url": page.url} for page in gap.nearest],
+        "nearest": [asdict(page) for page in gap.nearest],
     }
 
 

@@ -8,7 +8,7 @@ import { openSearch } from "./search.js";
 const root = new URL(document.body.dataset.root, location.href);
 const KEY = "bythebook key";
 const article = document.querySelector("#article");
-const door = document.querySelector("#door");
+const keySection = document.querySelector("#key-section");
 const nav = document.querySelector("#contents");
 const main = document.querySelector("#page");
 
@@ -151,7 +151,7 @@ function askForKey() {
   const form = document.querySelector("#key-form");
   const said = document.querySelector("#key-error");
   document.body.classList.add("locked");
-  door.hidden = false;
+  keySection.hidden = false;
   article.replaceChildren();
   form.key.focus();
   form.onsubmit = async (event) => {
@@ -219,7 +219,7 @@ window.addEventListener("popstate", show);
 async function open() {
   book = await get("reader/contents");
   document.body.classList.remove("locked");
-  door.hidden = true;
+  keySection.hidden = true;
   document.querySelector("#title").textContent = book.title;
   document.documentElement.lang = book.language;
   listContents();
