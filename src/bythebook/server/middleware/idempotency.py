@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -17,11 +16,11 @@ from bythebook.interfaces.access import HELD_EVERY_S, ClaimState, KeptReply, Rep
 from bythebook.server.middleware.api_keys import digest
 
 _WAIT_S = 30.0  # for the response to the first request
-_LOOK_AGAIN_S = 0.1  # interval for polling the state of another worker
+_POLL_S = 0.1  # interval of asking whether the first request has ended
 _LONGEST_KEY = 255
 _LARGEST_REPLY = 1024 * 1024
-_UNKEPT = "envelope"  # "PostgreSQL does not store answer text or retrieved chunks"
-_ENDS = (b"event: done\n", b"\ndata: [DONE]\n")  # of a complete stream
+_NOT_STORED = "envelope"  # "PostgreSQL does not store answer text or retrieved chunks"
+_LAST_EVENTS = (b"event: done\n", b"\ndata: [DONE]\n")  # of a complete stream
 
 _log = logging.getLogger(__name__)
 
@@ -40,17 +39,16 @@ class IdempotencyMiddleware:
         self._app = app
         self._replies = replies
         self._pepper = pepper
-        self._running: dict[str, asyncio.Event] = {}
-        self._held: dict[str, str] = {}  # tokens of the claims of this process, by key
-        self._holding: asyncio.Task[None] | None = None
-        self._is_away = False
+        self._claims: dict[str, str] = {}  # key -> token, of the requests in progress here
+        self._renewing: asyncio.Task[None] | None = None
+        self._is_store_down = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, state = Headers(scope=scope), scope["state"]
         given = headers.get("idempotency-key")
         # A resumed stream is identified by Last-Event-ID.
-        asks = scope["method"] == "POST" and "last-event-id" not in headers
-        if given is None or not asks or state["contract"] is None:
+        applies = scope["method"] == "POST" and "last-event-id" not in headers
+        if given is None or not applies or state["contract"] is None:
             await self._app(scope, receive, send)
             return
         if not (0 < len(given) <= _LONGEST_KEY and given.isascii() and given.isprintable()):
@@ -59,17 +57,18 @@ class IdempotencyMiddleware:
                 hint=f"Send 1 to {_LONGEST_KEY} plain characters, such as a UUID.",
             )
         key = digest(self._pepper, f"{state['caller']}\n{given}")
-        fingerprint = _fingerprint(scope, state["body"])
+        head = f"{scope['method']} {scope['path']}?".encode() + scope.get("query_string", b"")
+        fingerprint = hashlib.sha256(head + b"\n" + state["body"]).hexdigest()
         state["request"] = hashlib.sha256(f"{key} {fingerprint}".encode()).hexdigest()
+        may_store = state["contract"].name != _NOT_STORED
         claim = await self._claim(key, fingerprint)
-        if claim is None:
-            await self._app(scope, receive, send)
-        elif claim.reply is not None and not _is_unkept(scope):
-            await _give_again(claim.reply, send)
-        elif claim.reply is not None:
-            await self._app(scope, receive, send)
+        if claim is not None and claim.reply is None:
+            recorder = _Recorder(send, may_store=may_store)
+            await self._process(key, claim.token, scope, receive, recorder)
+        elif claim is not None and claim.reply is not None and may_store:
+            await _replay(claim.reply, send)
         else:
-            await self._answer(key, claim.token, scope, receive, send)
+            await self._app(scope, receive, send)
 
     async def _claim(self, key: str, fingerprint: str) -> ReplyClaim | None:
         """Return a claim to process the request, or its stored reply; None if the store is down."""
@@ -77,7 +76,7 @@ class IdempotencyMiddleware:
             async with asyncio.timeout(_WAIT_S):
                 while True:
                     claim = await self._replies.claim(key, fingerprint)
-                    self._is_away = False
+                    self._is_store_down = False
                     if claim.state is ClaimState.OTHER:
                         raise KeyReused(
                             "This Idempotency-Key came with another request before.",
@@ -85,7 +84,7 @@ class IdempotencyMiddleware:
                         )
                     if claim.state is not ClaimState.RUNNING:
                         return claim
-                    await self._until_done(key)
+                    await asyncio.sleep(_POLL_S)
         except TimeoutError:
             raise ServiceError(
                 "The first request with this Idempotency-Key is still being answered.",
@@ -93,83 +92,50 @@ class IdempotencyMiddleware:
                 retry_after=1.0,
             ) from None
         except ServiceError as error:
-            self._note(error)
+            self._log_down(error)
             return None
 
-    async def _until_done(self, key: str) -> None:
-        if (running := self._running.get(key)) is not None:
-            await running.wait()
-        else:
-            await asyncio.sleep(_LOOK_AGAIN_S)
-
-    async def _answer(
-        self, key: str, token: str, scope: Scope, receive: Receive, send: Send
+    async def _process(
+        self, key: str, token: str, scope: Scope, receive: Receive, recorder: _Recorder
     ) -> None:
-        done = self._running[key] = asyncio.Event()
-        recorder = _Recorder(send)
+        """Process a claimed request; store its response, or release the claim."""
+        self._claims[key] = token
+        self._renewing = self._renewing or asyncio.create_task(self._renew())
         try:
-            with self._hold(key, token):
-                await self._app(scope, receive, recorder)
+            await self._app(scope, receive, recorder)
         finally:
+            del self._claims[key]
+            if not self._claims:
+                self._renewing.cancel()
+                self._renewing = None
+            reply = recorder.reply()
             try:
-                reply = recorder.reply()
-                if reply is not None and _is_unkept(scope):
-                    reply = KeptReply(reply.status, (), b"")
-                await self._settle(key, token, reply)
-            finally:
-                del self._running[key]
-                done.set()
+                if reply is None:
+                    await self._replies.release(key, token)
+                else:
+                    await self._replies.keep(key, token, reply)
+            except ServiceError as error:
+                self._log_down(error)
 
-    @contextmanager
-    def _hold(self, key: str, token: str) -> Iterator[None]:
-        self._held[key] = token
-        if self._holding is None:
-            self._holding = asyncio.create_task(self._go_on_holding())
-        try:
-            yield
-        finally:
-            del self._held[key]
-            if not self._held:
-                self._holding.cancel()
-                self._holding = None
-
-    async def _go_on_holding(self) -> None:
+    async def _renew(self) -> None:
         """Renew the claims periodically; if this process dies, another one can take them over."""
         while True:
             await asyncio.sleep(HELD_EVERY_S)
             with suppress(ServiceError):
-                await self._replies.hold(dict(self._held))
+                await self._replies.hold(dict(self._claims))
 
-    async def _settle(self, key: str, token: str, reply: KeptReply | None) -> None:
-        try:
-            if reply is None:
-                await self._replies.release(key, token)
-            else:
-                await self._replies.keep(key, token, reply)
-        except ServiceError as error:
-            self._note(error)
-
-    def _note(self, error: ServiceError) -> None:
-        if not self._is_away:
-            _log.warning("requests are not told from repeated ones: %s", error.message)
-        self._is_away = True
-
-
-def _is_unkept(scope: Scope) -> bool:
-    """Return whether the contract forbids stored answers, so that repeats are processed again."""
-    return bool(scope["state"]["contract"].name == _UNKEPT)
-
-
-def _fingerprint(scope: Scope, body: bytes) -> str:
-    head = f"{scope['method']} {scope['path']}?".encode() + scope.get("query_string", b"")
-    return hashlib.sha256(head + b"\n" + body).hexdigest()
+    def _log_down(self, error: ServiceError) -> None:
+        if not self._is_store_down:
+            _log.warning("idempotency store unavailable, replays disabled: %s", error.message)
+        self._is_store_down = True
 
 
 class _Recorder:
     """Forward a response and record it."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, *, may_store: bool) -> None:
         self._send = send
+        self._may_store = may_store
         self._start: dict[str, Any] = {}
         self._body = bytearray()
         self._ended = False
@@ -190,14 +156,15 @@ class _Recorder:
         status, headers = self._start["status"], self._start.get("headers", [])
         pairs = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
         body = bytes(self._body)
-        streamed = any(n.lower() == "content-type" and "event-stream" in v for n, v in pairs)
+        is_stream = any(n.lower() == "content-type" and "event-stream" in v for n, v in pairs)
         # An interrupted stream has status 200, too; only its last event shows the difference.
-        whole = not streamed or any(end in body for end in _ENDS)
-        went_well = 200 <= status < 300 and whole
-        return KeptReply(status, pairs, body) if went_well else None
+        is_whole = not is_stream or any(end in body for end in _LAST_EVENTS)
+        if not (200 <= status < 300 and is_whole):
+            return None
+        return KeptReply(status, pairs, body) if self._may_store else KeptReply(status, (), b"")
 
 
-async def _give_again(reply: KeptReply, send: Send) -> None:
+async def _replay(reply: KeptReply, send: Send) -> None:
     pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
     headers = MutableHeaders(raw=pairs)
     headers["Idempotent-Replayed"] = "true"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bythebook.chunking.outline import OutlineEntry
 from bythebook.chunking.text_fragments import folded
 from bythebook.server.reader.blocks import unit_id
-from bythebook.types import Hit, Unit
+from bythebook.types import Hit
 
 _LONGEST_SNIPPET = 240  # characters
 
@@ -74,16 +74,12 @@ def _best_unit(hit: Hit, words: Sequence[str]) -> int | None:
     """Return the unit with the most of the words; among equals, the one of highest cosine."""
 
     def fitness(number: int) -> tuple[int, float]:
-        own = folded(_text(hit, hit.passage.units[number])).split()
+        own = folded(hit.passage.unit_text(hit.passage.units[number])).split()
         having = sum(any(word.startswith(begun) for word in own) for begun in words)
         near = hit.unit_cosines[number] if number < len(hit.unit_cosines) else 0.0
         return having, near
 
     return max(range(len(hit.passage.units)), key=fitness, default=None)
-
-
-def _text(hit: Hit, unit: Unit) -> str:
-    return hit.passage.unit_text(unit)
 
 
 def _cut(text: str) -> str:
