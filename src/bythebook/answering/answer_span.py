@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from bythebook.language.english.lexicon import either
 from bythebook.language.stopwords import FUNCTION_WORDS
 from bythebook.language.terms import term_ids
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
@@ -34,10 +35,11 @@ class _AnswerKind:
 def _answer_kinds() -> tuple[_AnswerKind, ...]:
     text = files("bythebook.language.english").joinpath("answer_kinds.toml").read_text("utf-8")
     rules = tomllib.loads(text)
+    fragments = {**rules["fragments"], "NUMBER_WORD": either("numbers", "tens", "counts")}
 
     def compiled(parts: Sequence[str]) -> re.Pattern[str]:
         pattern = "".join(parts)
-        for name, fragment in rules["fragments"].items():
+        for name, fragment in fragments.items():
             pattern = pattern.replace(f"<{name}>", fragment)
         return re.compile(pattern)
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from bythebook.language.english.lexicon import LEANS_BACK
 from bythebook.language.terms import covered, language_of_passage, term_ids
-from bythebook.retrieval.echo_filter import LEANS_BACK
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
 from bythebook.types import Evidence, Hit, UnitKind
 

@@ -16,6 +16,7 @@ from itertools import chain, islice, zip_longest
 from operator import itemgetter
 from typing import Any
 
+from bythebook.language.english.lexicon import LEANS_BACK
 from bythebook.language.terms import terms_of
 from bythebook.language.text import word_set
 from bythebook.types import Passage, UnitKind
@@ -26,8 +27,7 @@ _LONGEST_SUBJECT = 4  # words
 _SAID_ELSEWHERE = 0.6  # share of a question's terms in one other sentence: may be a second answer
 _NO_LESSON = re.compile(r"\b(exercises?|quiz|footnotes|references|bibliography|changelog)\b", re.I)
 _LEANS = word_set(
-    "it its they their them this these that those he she his her such both here there we you i one "
-    "another other but and so then thus therefore however also instead otherwise"
+    "we you i one another other but and so then thus therefore however also instead otherwise"
 )
 _VAGUE = word_set(
     "similar same main primary first second third next last other difference result reason example "
@@ -108,6 +108,7 @@ def _stands_alone(sentence: str) -> bool:
         and sentence.endswith(".")
         and ". " not in sentence
         and words[0].lower().strip(",") not in _LEANS
+        and not LEANS_BACK.fullmatch(words[0].strip(","))
         and not any(mark in sentence for mark in '$"“”|:[]\n')
     )
 

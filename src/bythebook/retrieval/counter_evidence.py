@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import compress
 
+from bythebook.language.english.lexicon import NEGATION_PATTERN
 from bythebook.language.terms import covered, language_of_passage, term_ids
-from bythebook.retrieval.question_analysis import NEGATION, AnalyzedQuestion
+from bythebook.retrieval.question_analysis import AnalyzedQuestion
 from bythebook.types import Passage, Signals, Unit
 
 
@@ -36,7 +37,7 @@ def add_counter_evidence(
     return replace(
         signals,
         missing_rare_term=lacking / rarest if rarest else 0.0,
-        negation_mismatch=float(question.negates and not NEGATION.search(nearest)),
+        negation_mismatch=float(question.negates and not NEGATION_PATTERN.search(nearest)),
         unmatched_entities=float(sum(entity not in text for entity in question.entities)),
         echo=float(bool(informative) and not any(informative)),
     )

@@ -11,8 +11,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from bythebook.language.english.lexicon import LEANS_BACK, SAYING, WEIGHTY
 from bythebook.language.terms import language_of_passage, term_ids
-from bythebook.language.text import word_set, words
+from bythebook.language.text import words
 from bythebook.types import Passage
 
 # The answer needs words that are not in the question.
@@ -22,24 +23,8 @@ _CLOSED = re.compile(
     r"might|must)\b|\b(or|whether|either)\b",
     re.IGNORECASE,
 )
-LEANS_BACK = re.compile(
-    r"(it|its|they|their|them|this|these|that|those|he|she|his|her|such|both|here|there)\b", re.I
-)
 _ASKS = re.compile(r"\?[\"'”’)*_\]]*\s*\Z")
-
-# Words about statements as such: they refer to an answer, or deny one, but are none.
-_ABOUT_SAYING = """
-answer answered available book chapter contain course cover describes described discuss disregard
-document elsewhere explains explained explanation find following found gives given ignore
-information know known learn lesson look mention nothing page passage provide question read refer
-said say section see shows shown speak state tells told text textbook topic unanswered unknown
-"""
-# Stop words that may still be the whole answer.
-_WEIGHTY = word_set(
-    "above after again against all before below between both down during few most more off once "
-    "only over same through under until up"
-)
-_SAYING = frozenset(term_ids(_ABOUT_SAYING))
+_SAYING = frozenset(term_ids(SAYING))
 
 
 def adds_information(question: str, passage: Passage) -> tuple[bool, ...]:
@@ -73,7 +58,7 @@ class _EchoRules:
             return True
         if not self.is_open:
             return rest == bare and not terms  # e.g. "No."
-        return any(word in _WEIGHTY and f" {word} " not in self.question for word in rest.split())
+        return any(word in WEIGHTY and f" {word} " not in self.question for word in rest.split())
 
 
 def _bare(text: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bythebook.language.english.lexicon import NEGATION_PATTERN
 from bythebook.language.english.question_types import QuestionType, question_type
 from bythebook.language.terms import Vocabulary
 from bythebook.language.tokens import shortened
@@ -13,11 +14,6 @@ from bythebook.types import Question
 
 QUESTION_TOKENS = 600  # of a question that are searched for, from its beginning
 
-NEGATION = re.compile(
-    r"\b(not|no|never|none|nor|neither|nothing|nobody|without|cannot|except|least|rarely|hardly|"
-    r"\w+n['’]t|unable|fail\w*|lack\w*|refus\w*|stop\w*)\b",
-    re.IGNORECASE,
-)
 # Capitalised inside the sentence: the first word may be any word.
 _NAME = re.compile(r"(?<=[\w,;:'’\"“)] )[\"“'‘(]?([A-Z][\w'’-]+)")
 _NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
@@ -43,6 +39,6 @@ def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
         text=text,
         terms=vocabulary.ask(text),
         type=question_type(question.text),
-        negates=NEGATION.search(text) is not None,
+        negates=NEGATION_PATTERN.search(text) is not None,
         entities=frozenset((*names, *_NUMBER.findall(text))),
     )

@@ -4,41 +4,18 @@ from __future__ import annotations
 
 import re
 
+from bythebook.language.english.lexicon import FOLLOW_UP_WORDS
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-PERSONAL_PRONOUNS = _set("it its they them their theirs")
-DEMONSTRATIVES = _set("this that these those")
-ONE = _set("one ones")
-BEFORE_VERB = _set("to i you we they it can't cannot don't")
-OBJECT_PRONOUNS = _set("it them this these those")
-ARTICLES = _set("a an the")
-AUXILIARIES_BEFORE_ONE = _set("does do did should can could would must may might shall will is")
-QUANTIFIERS_BEFORE_ONE = _set("least most than no any every each exactly only just or")
-# Before one of these, "this" is a pronoun; before any other word, it is a determiner.
-AFTER_PRONOUN = _set(
-    "work works mean means happen happens matter matters help helps affect affects differ differs "
-    "compare compares relate relates apply applies look looks come comes go goes cause causes "
-    "require requires need needs depend depends fail fails run runs change changes improve break "
-    "take takes cost costs exist solve solves different important useful true possible necessary "
-    "safe better worse correct right wrong done made called good bad one ones"
-)
-# Words about the form of an answer, or that fit any topic: they do not name a topic.
-GENERIC_WORDS = _set(
-    "example examples instance sample samples detail details more else further again please "
-    "elaborate continue simpler simply shorter briefly summary summarise summarize recap short "
-    "why how so ok okay yes really sure thanks thank also go deeper clarify clarification "
-    "code snippet reason reasons case cases work works happen happens important matter matters "
-    "advantage advantages disadvantage disadvantages benefit benefits drawback drawbacks limit "
-    "limits limitation limitations downside downsides upside pros cons alternative alternatives "
-    "requirement requirements prerequisite prerequisites difference differences step steps "
-    "consequence consequences risk risks option options default defaults syntax meaning purpose "
-    "type types kind kinds part parts cost costs way ways get let know understand sense "
-    "another different differently words terms first second next last true possible necessary "
-    "one ones thing things"
-)
+PERSONAL_PRONOUNS = FOLLOW_UP_WORDS["personal_pronouns"]
+DEMONSTRATIVES = FOLLOW_UP_WORDS["demonstratives"]
+ONE = FOLLOW_UP_WORDS["one"]
+BEFORE_VERB = FOLLOW_UP_WORDS["before_verb"]
+OBJECT_PRONOUNS = FOLLOW_UP_WORDS["object_pronouns"]
+ARTICLES = FOLLOW_UP_WORDS["articles"]
+AUXILIARIES_BEFORE_ONE = FOLLOW_UP_WORDS["auxiliaries_before_one"]
+QUANTIFIERS_BEFORE_ONE = FOLLOW_UP_WORDS["quantifiers_before_one"]
+AFTER_PRONOUN = FOLLOW_UP_WORDS["after_pronoun"]
+GENERIC_WORDS = FOLLOW_UP_WORDS["generic_words"]
 EXPLETIVE_IT = re.compile(
     r"\bit\s+(?:(?:really|ever|always|still|be|a|an)\s+)*"
     r"(?:take|takes|took|mean|means|matter|matters|cost|costs|help|make\s+sense|possible|true|"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,23 @@ SPELLINGS = {form: base for base, forms in _TABLES["spellings"].items() for form
 NUMBERS = {word: value for value, word in enumerate(_TABLES["numbers"].split())}
 TENS = {word: 10 * value for value, word in enumerate(_TABLES["tens"].split(), 2)}
 ORDERS = word_set(_TABLES["orders"])
-NEGATIONS = word_set(_TABLES["negations"])
+NEGATIONS = word_set(_TABLES["negations"] + " " + _TABLES["negations_of_claims"])
 LIGHT = word_set(_TABLES["light"])
 ABSOLUTE = word_set(_TABLES["absolute"])
 LEANING = word_set(_TABLES["back_references"])
+SAYING: str = _TABLES["saying"]
+WEIGHTY = word_set(_TABLES["weighty"])
+FOLLOW_UP_WORDS = {name: word_set(words) for name, words in _TABLES["follow_ups"].items()}
+
+
+def either(*tables: str) -> str:
+    """Return a pattern of the words in tables of ``lexicon.toml``, for use in larger patterns."""
+    return "|".join(word for table in tables for word in _TABLES[table].split())
+
+
+LEANS_BACK = re.compile(rf"({either('back_references', 'weak_back_references')})\b", re.I)
+NEGATION_PATTERN = re.compile(
+    rf"\b({either('negations', 'negations_of_passages')}|\w+n['’]t|unable|fail\w*|lack\w*|"
+    r"refus\w*|stop\w*)\b",
+    re.IGNORECASE,
+)

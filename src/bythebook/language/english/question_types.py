@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from bythebook.language.english.lexicon import either
+
 _CODE = re.compile(
     r"\b(code|command|snippet|script|syntax|show me|example of|how (do|can) (i|you) "
     r"(run|start|launch|build|install|call|write|create|declare))\b",
@@ -33,9 +35,8 @@ _NUMBER_ASKED = re.compile(
 )
 _COUNT_ASKED = re.compile(r"\bhow many\b", re.IGNORECASE)
 _NUMBER = re.compile(
-    r"\d|\b(zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|"
-    r"forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|"
-    r"third|quarter|once|twice|several|infinity|never|always)\b",
+    rf"\d|\b({either('numbers', 'tens', 'counts')}|third|quarter|once|twice|several|infinity|"
+    r"never|always)\b",
     re.IGNORECASE,
 )
 _SAYS_WHAT = (
