@@ -106,10 +106,14 @@ def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     from bythebook.chunking.read_book import read_book
     from bythebook.config.settings import load_settings
-    from bythebook.wiring import open_book
+    from bythebook.wiring import build_book
 
     home = tmp_path_factory.mktemp("sample") / "home"
-    library = open_book(load_settings({"home": home}, environ={}), new=True)
+    library = build_book(load_settings({"home": home}, environ={}), new=True)
     book = read_book(SAMPLE_BOOK / "docs")
-    asyncio.run(library.ingest(book, on_progress=lambda done, total: None))
+    asyncio.run(
+        library.ingest(
+            book,
+        )
+    )
     return home

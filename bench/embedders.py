@@ -29,7 +29,7 @@ from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.embeddings.local.files import folder_of
 from bythebook.providers.embeddings.local.minilm import read_tokenizer
 from bythebook.types import Passage
-from bythebook.wiring import open_book
+from bythebook.wiring import build_book
 
 PADDED_TOKENS = 1024
 
@@ -68,8 +68,8 @@ def main() -> None:
     for model in options.models:
         with tempfile.TemporaryDirectory() as home:
             settings = load_settings({"home": home, "embedder": f"local:{model}"})
-            library = open_book(settings, new=True)
-            timed = time_session(library._embedder)  # type: ignore[arg-type]
+            library = build_book(settings, new=True)
+            timed = time_session(library._generations.embedder)  # type: ignore[arg-type]
             report(
                 f"{model}, ingest of {len(book.passages)} passages",
                 lambda: ingested(library, book, timed),  # noqa: B023

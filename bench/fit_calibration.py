@@ -27,7 +27,7 @@ from bythebook.config.settings import load_settings
 from bythebook.indexing.calibration import MOST_GAP, MOST_STRANGERS, Calibration, Reading
 from bythebook.retrieval.search import SearchContext, search
 from bythebook.types import Hit, Question, Signals, VectorState
-from bythebook.wiring import open_book
+from bythebook.wiring import build_book
 
 FOR = ("passage_cosine", "unit_cosine", "term_weight", "coverage")  # the fusion score
 AGAINST = ("missing_rare_term", "negation_mismatch", "unmatched_entities")
@@ -60,7 +60,7 @@ def main() -> None:
     cases: list[Case] = []
     for number, (docs, *questions) in enumerate(options.book):
         home = options.homes / str(number)
-        library = open_book(load_settings({"home": home, "embedder": options.embedder}), new=True)
+        library = build_book(load_settings({"home": home, "embedder": options.embedder}), new=True)
         vectors = VectorState.PENDING if options.words else VectorState.READY
         cases += asyncio.run(collect(number, docs, questions, library, vectors))
     lenient = 0.0 if options.words else LENIENT

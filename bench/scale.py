@@ -45,7 +45,7 @@ from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_database
 from bythebook.retrieval.search import SearchContext, breadth, search
 from bythebook.types import Passage, Question, Signals, Unit
-from bythebook.wiring import open_book, open_catalog
+from bythebook.wiring import build_book, open_catalog
 
 EMBEDDER = "local:minilm-int8"
 DIMENSION = 384
@@ -494,7 +494,7 @@ def main() -> None:
 
 def run(options: Options) -> None:
     for docs, home in zip(options.books, options.homes, strict=True):
-        library = open_book(load_settings({"home": home}), new=True)
+        library = build_book(load_settings({"home": home}), new=True)
         asyncio.run(library.ingest(read_book(docs)))
     figures = _known_figures()
     for size in options.sizes:

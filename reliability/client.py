@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.conversations.query_log import LogQueue
 from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_database
@@ -28,12 +29,14 @@ def library_on(database: str, home: Path, *, deadline_s: float, waiting: int = 1
     """
     engine = open_database(database, home)
     return Book(
-        embedder=FakeEmbedder(),
-        shelf=MemoryGenerationStore(),
-        catalog=SqlCatalog(engine, home),
-        threads=SqlThreads(engine, deadline_s=deadline_s),
-        log=LogQueue(SqlQueryLog(engine), capacity=waiting),
-        deadline_s=deadline_s,
+        Components(
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=SqlCatalog(engine, home),
+            threads=SqlThreads(engine, deadline_s=deadline_s),
+            log=LogQueue(SqlQueryLog(engine), capacity=waiting),
+            deadline_s=deadline_s,
+        )
     )
 
 

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from bythebook.book import Book
 from bythebook.chunking.read_book import read_book
-from bythebook.indexing.source_manifest import Receipt
+from bythebook.components import Components
+from bythebook.indexing.source_manifest import SourceManifest
 from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 from bythebook.providers.qdrant.nodes import Server
 from bythebook.providers.qdrant.server import ServerGenerationStore
@@ -147,7 +148,10 @@ class Bench:
         catalog.notes = self.acknowledged
         embedder = _Noting()
         embedder.notes = self.embedded
-        return Book(embedder=embedder, shelf=self.shelf(), catalog=catalog, threads=MemoryThreads())
+        threads = MemoryThreads()
+        return Book(
+            Components(embedder=embedder, store=self.shelf(), catalog=catalog, threads=threads)
+        )
 
     def ingest(self, point: Point | None = None) -> None:
         """Ingest as the command does, including the source manifest."""
@@ -156,7 +160,7 @@ class Bench:
         self.begun.add(["once more"])
         library, book = self.library(), read_book(self.docs)
         result = asyncio.run(library.ingest(book, origin=ORIGIN))
-        Receipt(result.generation, ORIGIN, book.seen, result).keep(self.home)
+        SourceManifest(result.generation, ORIGIN, book.seen, result).keep(self.home)
 
     def start(self) -> BaseProcess:
         """Start an ingest and return its process once everything is imported."""

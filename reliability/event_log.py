@@ -9,6 +9,7 @@ from typing import Self
 from fastapi.testclient import TestClient
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.errors import EmbedderFailed, ServiceError, WriterFailed
 from bythebook.providers.http.errors import ErrorCode, ProviderError, ServiceName
 from bythebook.providers.testing import (
@@ -36,10 +37,12 @@ class _BrokenLibrary(Book):
 
     def __init__(self) -> None:
         super().__init__(
-            embedder=FakeEmbedder(),
-            shelf=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
+            Components(
+                embedder=FakeEmbedder(),
+                store=MemoryGenerationStore(),
+                catalog=MemoryCatalog(),
+                threads=MemoryThreads(),
+            )
         )
         self.error: Exception = AssertionError()
 

@@ -16,7 +16,7 @@ import pytest
 from tests.servers import Node
 
 from bythebook.conversations.retention import BATCH, Archiver, Retention
-from bythebook.indexing.source_manifest import Receipt
+from bythebook.indexing.source_manifest import SourceManifest
 from bythebook.providers.qdrant import checksums, segment_files, server
 from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 from bythebook.providers.qdrant.segment_files import EntryWriter
@@ -69,9 +69,9 @@ _INGEST = [
     after(EmbeddedGenerationStore._discard),
     before(SqlCatalog.commit, turn=2),  # the first commit of a new book has no vectors yet
     after(SqlCatalog.commit, turn=2),
-    before(Receipt.keep),
+    before(SourceManifest.keep),
     before(Path.replace),  # written, but under a temporary name
-    after(Receipt.keep),
+    after(SourceManifest.keep),
 ]
 _INGEST_ON_A_SERVER = [
     before(ServerGenerationStore._create),

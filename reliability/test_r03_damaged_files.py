@@ -18,8 +18,9 @@ from tests.cli.test_cli import ask, run
 from tests.samples import read, small_book
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
-from bythebook.indexing.source_manifest import find_receipt
+from bythebook.indexing.source_manifest import find_manifest
 from bythebook.interfaces.store import IndexedPassage
 from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads
@@ -171,7 +172,7 @@ async def _mends(bench: Bench, expected: Hits, turn: int) -> bool:
 def _damage_the_receipt(bench: Bench, count: Count) -> None:
     """The source manifest may be lost but must never be wrong."""
     file = bench.home / "receipt.json"
-    whole, intact = file.read_bytes(), find_receipt(bench.home, ORIGIN)
+    whole, intact = file.read_bytes(), find_manifest(bench.home, ORIGIN)
     assert intact is not None
     for way, damage in _DAMAGE.items():
         damage(file)
@@ -187,7 +188,7 @@ def _damage_the_receipt(bench: Bench, count: Count) -> None:
 
 def _note_receipt(bench: Bench, what: str, intact: object, count: Count) -> None:
     count.cases += 1
-    found = find_receipt(bench.home, ORIGIN)
+    found = find_manifest(bench.home, ORIGIN)
     count.named += found is None
     if found not in (None, intact):
         count.silent.append(f"receipt: {what}")
@@ -252,7 +253,12 @@ def _fail_while_writing(bench: Bench, times: int, count: Count) -> None:
         write_edition(copy.docs, 14)
         shelf = _FailingStore(copy.home / "generations", dimension=64).fail_at(number * 2)
         library = Book(
-            embedder=FakeEmbedder(), shelf=shelf, catalog=copy.catalog(), threads=MemoryThreads()
+            Components(
+                embedder=FakeEmbedder(),
+                store=shelf,
+                catalog=copy.catalog(),
+                threads=MemoryThreads(),
+            )
         )
         count.cases += 1
         try:

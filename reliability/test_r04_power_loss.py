@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tests.samples import read
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.errors import BookError
 from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_database
@@ -102,7 +103,9 @@ def _ingest(bench: Bench, disk: Path, turn: int) -> None:
     catalog = _LastWords(open_database(None, bench.home), bench.home)
     catalog.turn, catalog.disk = turn, _Disk(disk)
     library = Book(
-        embedder=FakeEmbedder(), shelf=bench.shelf(), catalog=catalog, threads=MemoryThreads()
+        Components(
+            embedder=FakeEmbedder(), store=bench.shelf(), catalog=catalog, threads=MemoryThreads()
+        )
     )
     asyncio.run(library.ingest(read(bench.docs), origin=ORIGIN))
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.samples import read
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.indexing.indexer import IngestResult
 from bythebook.indexing.passage_records import vector_key
-from bythebook.indexing.source_manifest import Receipt, find_receipt
+from bythebook.indexing.source_manifest import SourceManifest, find_manifest
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
@@ -69,10 +70,12 @@ class Author:
             MemoryGenerationStore(),
         )
         self.library = Book(
-            embedder=self.embedder,
-            shelf=self.shelf,
-            catalog=self.catalog,
-            threads=MemoryThreads(),
+            Components(
+                embedder=self.embedder,
+                store=self.shelf,
+                catalog=self.catalog,
+                threads=MemoryThreads(),
+            )
         )
         for number, name in enumerate(_NAMES[:3]):
             self.write(name, _WORDS[number], number, number)
@@ -103,12 +106,12 @@ class Author:
 
     async def ingest(self) -> tuple[IngestResult, bool]:
         """Ingest; also return whether pages were read."""
-        receipt = find_receipt(self.home, "here")
+        receipt = find_manifest(self.home, "here")
         if receipt and receipt.holds() and await self.library.serves(receipt.generation):
             return receipt.again, False
         book = read(self.docs)
         result = await self.library.ingest(book, origin="here")
-        Receipt(result.generation, "here", book.seen, result).keep(self.home)
+        SourceManifest(result.generation, "here", book.seen, result).keep(self.home)
         return result, True
 
     def texts_of(self, keys: set[str]) -> int:

@@ -19,6 +19,7 @@ from tests.samples import read
 from tests.servers import Node, running_server
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.providers.qdrant.nodes import Server
 from bythebook.providers.qdrant.server import ServerGenerationStore
 from bythebook.providers.stores.keyword_memory import KeywordStore
@@ -88,12 +89,14 @@ class Scene:
     def library(self, **more: Any) -> Book:
         shelf = ServerGenerationStore(Server((self.url,), timeout_s=_STORE_S), "book", dimension=64)
         return Book(
-            embedder=FakeEmbedder(),
-            shelf=shelf,
-            catalog=self.catalog,
-            threads=MemoryThreads(),
-            retry_s=_RETRY_S,
-            **more,
+            Components(
+                embedder=FakeEmbedder(),
+                store=shelf,
+                catalog=self.catalog,
+                threads=MemoryThreads(),
+                retry_s=_RETRY_S,
+                **more,
+            )
         )
 
 
@@ -112,7 +115,7 @@ async def test_answers_without_an_index(rows: Rows, book_folder: Path, tmp_path:
         faulty_line(("127.0.0.1", urlsplit(node.url).port or 0)) as line,
     ):
         scene = Scene(line, book_folder)
-        by_words, alone = scene.library(spare=KeywordStore), scene.library()
+        by_words, alone = scene.library(make_keyword_store=KeywordStore), scene.library()
         await by_words.ingest(read(book_folder))
         async with open_for_readers(by_words) as words, open_for_readers(alone) as nothing:
             for client in (words, nothing):

@@ -30,6 +30,7 @@ from tests.samples import read
 from tools.make_docs import describe
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
@@ -75,10 +76,12 @@ class Served:
 @contextmanager
 def _served(folder: Path) -> Iterator[Served]:
     library = Book(
-        embedder=FakeEmbedder(),
-        shelf=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
+        Components(
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+        )
     )
     asyncio.run(library.ingest(read(folder)))
     # A new application for each operation: schemathesis stops it after one. And not from_asgi,

@@ -22,7 +22,7 @@ from tools.local_deployment import Deployment, Part, running_deployment
 from bythebook.config.settings import load_settings
 from bythebook.errors import StoreFailed
 from bythebook.server.contracts.chat import answers as chat
-from bythebook.wiring import open_book
+from bythebook.wiring import build_book
 from reliability.conversations import Reader, Told, compare
 from reliability.rows import Rows
 
@@ -149,7 +149,7 @@ async def _asked_by_words(deployment: Deployment, questions: Sequence[str]) -> M
     """Return the answers of the book without an index."""
     (closed,) = free_ports(1)
     nowhere = {**deployment.environment, "QDRANT_URL": f"http://127.0.0.1:{closed}"}
-    library = open_book(load_settings(environ=nowhere, directory=deployment.folder))
+    library = build_book(load_settings(environ=nowhere, directory=deployment.folder))
     told = {}
     try:
         for question in questions:

@@ -13,6 +13,7 @@ from tests.samples import read, small_book
 from tests.server.access_fixtures import PEPPER, access_of
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.interfaces.conversations import ThreadStore
 from bythebook.providers.sql.engine import open_database
@@ -48,7 +49,9 @@ def _of(name: str) -> dict[str, str]:
 @contextmanager
 def _serving(folder: Path, threads: ThreadStore) -> Iterator[TestClient]:
     shelf, catalog = MemoryGenerationStore(), MemoryCatalog()
-    library = Book(embedder=FakeEmbedder(), shelf=shelf, catalog=catalog, threads=threads)
+    library = Book(
+        Components(embedder=FakeEmbedder(), store=shelf, catalog=catalog, threads=threads)
+    )
     asyncio.run(library.ingest(read(small_book(folder / "docs"))))
     stores = open_access_stores()
     for _, key in _KEYS.values():

@@ -25,7 +25,7 @@ from bythebook.server.access import AccessControl, open_access
 from bythebook.server.app import create_app
 from bythebook.server.middleware.api_keys import make_key, pepper_of
 from bythebook.server.observability.logging_config import configuration
-from bythebook.wiring import open_book, open_keys
+from bythebook.wiring import build_book, open_keys
 from reliability.rows import Rows
 
 _ADDRESS = "203.0.113.77"
@@ -110,7 +110,7 @@ def _broken(canary: str) -> list[tuple[str, Any]]:
 async def _run(settings: Settings, book: Path) -> Told:
     told = Told()
     with _logged() as lines:
-        library = open_book(settings, new=True)
+        library = build_book(settings, new=True)
         await library.ingest(read(book))
         door = open_access(settings)
         keys = open_keys(settings)

@@ -22,7 +22,7 @@ from bythebook.config.settings import load_settings
 from bythebook.evaluation.questions import Row, read_row, sample
 from bythebook.evaluation.text_metrics import holds
 from bythebook.types import Answer, Question
-from bythebook.wiring import open_book
+from bythebook.wiring import build_book
 from reliability.rows import Rows
 
 _QUESTIONS = 50
@@ -106,7 +106,7 @@ def _ask(home: Path, planted: Mapping[str, str], folder: Path) -> Asked:
         (book / "docs" / name).write_text(text, "utf-8")
 
     async def ask() -> Asked:
-        library = open_book(load_settings({"home": folder / "home"}, environ={}))
+        library = build_book(load_settings({"home": folder / "home"}, environ={}))
         read_in = await library.ingest(read_book(book / "docs"))
         answered = right = 0
         for row in _gold():

@@ -8,6 +8,7 @@ import pytest
 
 from bythebook.answering.answer_cache import AnswerCache
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.errors import EmbedderFailed, StoreFailed
 from bythebook.interfaces.store import Candidate, IndexedPassage, PassageStore
 from bythebook.providers.stores.keyword_memory import KeywordStore
@@ -54,7 +55,7 @@ class FarStore:
         """Nothing to close."""
 
 
-class FarShelf(MemoryGenerationStore):
+class FarGenerations(MemoryGenerationStore):
     def __init__(self) -> None:
         super().__init__()
         self.line = Line()
@@ -75,17 +76,19 @@ class MoodyEmbedder(FakeEmbedder):
 
 class Scene:
     def __init__(self, **more: Any) -> None:
-        self.shelf, self.embedder, self.catalog = FarShelf(), MoodyEmbedder(), MemoryCatalog()
-        self.more = {"spare": KeywordStore, "retry_s": 0.0, **more}
+        self.store, self.embedder, self.catalog = FarGenerations(), MoodyEmbedder(), MemoryCatalog()
+        self.more = {"make_keyword_store": KeywordStore, "retry_s": 0.0, **more}
         self.library = self.open()
 
     def open(self) -> Book:
         return Book(
-            embedder=self.embedder,
-            shelf=self.shelf,
-            catalog=self.catalog,
-            threads=MemoryThreads(),
-            **self.more,
+            Components(
+                embedder=self.embedder,
+                store=self.store,
+                catalog=self.catalog,
+                threads=MemoryThreads(),
+                **self.more,
+            )
         )
 
 
@@ -105,37 +108,37 @@ async def _vectors(library: Book) -> VectorState:
 
 async def test_an_index_that_falls_silent_is_stood_in_for_and_taken_back(scene: Scene) -> None:
     assert await _vectors(scene.library) is VectorState.READY
-    scene.shelf.line.cut = True
+    scene.store.line.cut = True
     assert await _vectors(scene.library) is VectorState.AWAY
     assert (await scene.library.search(QUESTION)).vectors is VectorState.AWAY
     assert (await scene.library.stores())["index"] != "ok"
-    scene.shelf.line.cut = False
+    scene.store.line.cut = False
     assert await _vectors(scene.library) is VectorState.READY
     assert (await scene.library.stores())["index"] == "ok"
 
 
 async def test_an_index_that_lost_something_is_not_well(scene: Scene) -> None:
     assert (await scene.library.stores())["index"] == "ok"
-    [store] = scene.shelf.generations.values()
+    [store] = scene.store.generations.values()
     store._entries.popitem()
     assert "catalog" in (await scene.library.stores())["index"]
 
 
 async def test_a_book_opens_without_its_index_and_finds_it_later(scene: Scene) -> None:
-    scene.shelf.line.cut = True
+    scene.store.line.cut = True
     library = scene.open()
     assert await _vectors(library) is VectorState.AWAY
     assert (await library.stores())["index"] != "ok"
-    scene.shelf.line.cut = False
+    scene.store.line.cut = False
     assert await _vectors(library) is VectorState.READY
 
 
 async def test_an_embedder_that_fails_leaves_the_words(scene: Scene) -> None:
     scene.embedder.failing = True
     assert await _vectors(scene.library) is VectorState.AWAY
-    scene.shelf.line.cut = True
+    scene.store.line.cut = True
     assert await _vectors(scene.library) is VectorState.AWAY
-    scene.embedder.failing = scene.shelf.line.cut = False
+    scene.embedder.failing = scene.store.line.cut = False
     assert await _vectors(scene.library) is VectorState.READY
 
 
@@ -153,12 +156,12 @@ async def test_an_outage_is_never_told_as_a_refusal(scene: Scene) -> None:
     unknown = Question("Who won the football world cup of 1974?")
     reply = await scene.library.reply(unknown)
     assert isinstance(reply.outcome, Refusal)
-    scene.shelf.line.cut = True
+    scene.store.line.cut = True
     for library in (scene.library, scene.open()):  # cut while open, and cut before
         for _ in range(2):
             with pytest.raises(StoreFailed):
                 await library.reply(unknown)
-    scene.shelf.line.cut, scene.embedder.failing = False, True
+    scene.store.line.cut, scene.embedder.failing = False, True
     with pytest.raises(EmbedderFailed):  # another question: vectors of known ones are cached
         await scene.library.reply(Question("Who won the football world cup of 1990?"))
 
@@ -173,7 +176,7 @@ async def test_a_keyword_search_that_finds_nothing_is_an_error_during_an_outage(
 
 
 async def test_replies_made_during_an_outage_are_not_cached(book_folder: Path) -> None:
-    scene = Scene(known=AnswerCache())
+    scene = Scene(answer_cache=AnswerCache())
     await scene.library.ingest(read(book_folder))
     scene.embedder.failing = True
     assert await _vectors(scene.library) is VectorState.AWAY
@@ -181,13 +184,13 @@ async def test_replies_made_during_an_outage_are_not_cached(book_folder: Path) -
     assert await _vectors(scene.library) is VectorState.READY
 
 
-async def test_without_a_spare_it_is_an_error(book_folder: Path) -> None:
-    scene = Scene(spare=None)
+async def test_without_a_keyword_store_it_is_an_error(book_folder: Path) -> None:
+    scene = Scene(make_keyword_store=None)
     await scene.library.ingest(read(book_folder))
     scene.embedder.failing = True
     with pytest.raises(EmbedderFailed):
         await scene.library.reply(QUESTION)
-    scene.embedder.failing, scene.shelf.line.cut = False, True
+    scene.embedder.failing, scene.store.line.cut = False, True
     with pytest.raises(StoreFailed):
         await scene.library.reply(QUESTION)
     with pytest.raises(StoreFailed):

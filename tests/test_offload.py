@@ -13,6 +13,7 @@ import pytest
 
 from bythebook.book import Book
 from bythebook.chunking.read_book import read_book
+from bythebook.components import Components
 from bythebook.offload import offload, offloaded
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -66,10 +67,12 @@ for _name in _CALLS:
 async def test_the_loop_goes_on_while_a_slow_catalog_is_at_work(tmp_path: Path) -> None:
     catalog = _SlowCatalog(asyncio.get_running_loop())
     library = Book(
-        embedder=FakeEmbedder(),
-        shelf=MemoryGenerationStore(),
-        catalog=catalog,
-        threads=MemoryThreads(),
+        Components(
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=catalog,
+            threads=MemoryThreads(),
+        )
     )
     book = read_book(small_book(tmp_path / "docs"))
     result = await library.ingest(book)

@@ -8,6 +8,7 @@ import pytest
 
 from bythebook.book import Book
 from bythebook.chunking.read_book import read_book
+from bythebook.components import Components
 from bythebook.config.settings import load_settings
 from bythebook.errors import ConfigurationError, EmbedderMismatch, IndexDamaged, UnknownProvider
 from bythebook.providers.testing import (
@@ -18,20 +19,20 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.types import Answer, Question, Reply
-from bythebook.wiring import open_book
+from bythebook.wiring import build_book
 from tests.samples import SAMPLE_BOOK, read
 
 
 def test_a_store_that_nobody_knows_is_named(tmp_path: Path) -> None:
     settings = load_settings({"home": tmp_path, "store": "shoebox"}, environ={})
     with pytest.raises(ConfigurationError, match=r"shoebox.*edge or qdrant"):
-        open_book(settings, new=True)
+        build_book(settings, new=True)
 
 
 def test_a_server_needs_an_address(tmp_path: Path) -> None:
     settings = load_settings({"home": tmp_path, "store": "qdrant"}, environ={})
     with pytest.raises(ConfigurationError, match="QDRANT_URL"):
-        open_book(settings, new=True)
+        build_book(settings, new=True)
 
 
 def test_a_package_that_is_not_installed_comes_with_its_command(
@@ -42,7 +43,7 @@ def test_a_package_that_is_not_installed_comes_with_its_command(
     monkeypatch.setitem(sys.modules, "qdrant_client", None)
     settings = load_settings({"home": tmp_path}, environ={"QDRANT_URL": "http://127.0.0.1:6333"})
     with pytest.raises(UnknownProvider, match=r"qdrant_client.*bythebook\[qdrant\]"):
-        open_book(settings, new=True)
+        build_book(settings, new=True)
 
 
 async def test_a_closed_library_has_let_go_of_everything_and_opens_again() -> None:
@@ -57,10 +58,12 @@ async def test_a_closed_library_has_let_go_of_everything_and_opens_again() -> No
             closed.append("database")
 
     library = Book(
-        embedder=FakeEmbedder(),
-        shelf=Shelf(),
-        catalog=MemoryCatalog(),
-        threads=Threads(),
+        Components(
+            embedder=FakeEmbedder(),
+            store=Shelf(),
+            catalog=MemoryCatalog(),
+            threads=Threads(),
+        )
     )
     await library.ingest(read_book(SAMPLE_BOOK / "docs"))
     assert (await library.search(Question("robots"))).hits
@@ -73,7 +76,9 @@ def _library(
     embedder: FakeEmbedder, catalog: MemoryCatalog, shelf: MemoryGenerationStore, **more
 ) -> Book:  # type: ignore[no-untyped-def]
     threads = MemoryThreads()
-    return Book(embedder=embedder, shelf=shelf, catalog=catalog, threads=threads, **more)
+    return Book(
+        Components(embedder=embedder, store=shelf, catalog=catalog, threads=threads, **more)
+    )
 
 
 async def test_an_open_library_follows_its_book_to_another_embedder(book_folder: Path) -> None:
@@ -85,7 +90,7 @@ async def test_an_open_library_follows_its_book_to_another_embedder(book_folder:
     one, other = FakeEmbedder(), FakeEmbedder(name="fake:other")
     await _library(one, catalog, shelf).ingest(read(book_folder))
     fixed = _library(one, catalog, shelf)
-    following = _library(one, catalog, shelf, switch=lambda name: (other, shelf))
+    following = _library(one, catalog, shelf, switch_embedder=lambda name: (other, shelf))
     assert (await following.search(question)).hits
     await _library(other, catalog, shelf).ingest(read(book_folder))
     assert (await following.search(question)).hits

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from bythebook.book import Book, MakeWriter, extractive
+from bythebook.book import Book
 from bythebook.chunking.read_book import read_book
+from bythebook.components import Components, MakeWriter, extractive
 from bythebook.errors import WriterFailed
 from bythebook.interfaces.writer import DraftPiece
 from bythebook.providers.testing import (
@@ -49,12 +50,14 @@ async def small_library(folder: Path, model: Model, *, fallback: bool = True) ->
 
 async def library_with(folder: Path, make_writer: MakeWriter, *, fallback: bool = True) -> Book:
     library = Book(
-        embedder=FakeEmbedder(),
-        shelf=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-        make_writer=make_writer,
-        make_fallback=extractive if fallback else None,
+        Components(
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+            make_writer=make_writer,
+            make_fallback=extractive if fallback else None,
+        )
     )
     await library.ingest(read_book(folder))
     return library

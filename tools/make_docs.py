@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from bythebook import errors
 from bythebook.book import Book
 from bythebook.cli.main import app
+from bythebook.components import Components
 from bythebook.config import settings
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -163,10 +164,12 @@ def _part(described: dict[str, Any], name: str) -> list[dict[str, Any]]:
 def describe() -> dict[str, Any]:
     """The OpenAPI description, which needs no book."""
     library = Book(
-        embedder=FakeEmbedder(),
-        shelf=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
+        Components(
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+        )
     )
     return create_app(library).openapi()
 

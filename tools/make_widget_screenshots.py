@@ -25,7 +25,7 @@ from tests.web.browser_fixtures import book_server, free_port, open_browser, sit
 
 from bythebook.chunking.read_book import read_book
 from bythebook.config.settings import load_settings
-from bythebook.wiring import open_book
+from bythebook.wiring import build_book
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 BASE = "/physical-ai-book"
@@ -35,7 +35,7 @@ WIDE, SMALL = (980, 660), (390, 780)
 
 def ingest(home: Path) -> None:
     """Before there is a browser: it has an event loop of its own."""
-    library = open_book(load_settings({"home": home}, environ={}), new=True)
+    library = build_book(load_settings({"home": home}, environ={}), new=True)
     asyncio.run(library.ingest(read_book(SAMPLE_BOOK)))
 
 

@@ -1,6 +1,6 @@
 """Retrieval-augmented question answering over a book, with a citation for each sentence.
 
-The thirteen names below are the Python API. Heavy modules are imported on first use.
+The names below are the Python API. Heavy modules are imported on first use.
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bythebook.api import ask, respond, semantic_search
+    from bythebook.api import ask, ingest, open_book, respond, search, semantic_search
     from bythebook.book import Book
     from bythebook.config.settings import Settings
     from bythebook.documents.query import Query, Response
     from bythebook.errors import BookError
+    from bythebook.indexing.indexer import IngestResult
     from bythebook.types import Answer, Question, Refusal, Reply
-    from bythebook.wiring import open_book
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Answer": "bythebook.types",
     "BookError": "bythebook.errors",
+    "IngestResult": "bythebook.indexing.indexer",
     "Book": "bythebook.book",
     "Query": "bythebook.documents.query",
     "Question": "bythebook.types",
@@ -30,8 +31,10 @@ _HOMES = {
     "Response": "bythebook.documents.query",
     "Settings": "bythebook.config.settings",
     "ask": "bythebook.api",
-    "open_book": "bythebook.wiring",
+    "ingest": "bythebook.api",
+    "open_book": "bythebook.api",
     "respond": "bythebook.api",
+    "search": "bythebook.api",
     "semantic_search": "bythebook.api",
 }
 
@@ -39,6 +42,7 @@ __all__ = [
     "Answer",
     "Book",
     "BookError",
+    "IngestResult",
     "Query",
     "Question",
     "Refusal",
@@ -46,8 +50,10 @@ __all__ = [
     "Response",
     "Settings",
     "ask",
+    "ingest",
     "open_book",
     "respond",
+    "search",
     "semantic_search",
 ]
 

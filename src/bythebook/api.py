@@ -1,21 +1,180 @@
-"""Synchronous functions for scripts and notebooks: the ask and query contracts in Python."""
+"""The Python API for scripts and notebooks: single calls, and a book that stays open."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from bythebook.book import Book
 from bythebook.config.settings import Settings, limits_of, load_settings
 from bythebook.documents.query import Query, Response, read, show
 from bythebook.documents.reply import ResultSet, show_results
 from bythebook.errors import InvalidInput
+from bythebook.offload import offload
 from bythebook.types import FilterValue, Question, Reply
-from bythebook.wiring import open_book
+from bythebook.wiring import build_book
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from bythebook.book import Book
+    from bythebook.chunking.read_book import ParsedBook
+    from bythebook.indexing.indexer import IngestProgress, IngestResult
+    from bythebook.retrieval.search import Findings
 
 T = TypeVar("T")
+
+
+class SettingOptions(TypedDict, total=False):
+    """Settings as keyword arguments; a section is a mapping of its fields."""
+
+    preset: str
+    embedder: str
+    store: str
+    index_fallback: str
+    writer: str
+    database_url: str
+    database: Mapping[str, Any]
+    retention: Mapping[str, Any]
+    log: Mapping[str, Any]
+    model: Mapping[str, Any]
+    embedding: Mapping[str, Any]
+    accounts: Mapping[str, Any]
+    limits: Mapping[str, Any]
+    collection: Mapping[str, Any]
+    qdrant: Mapping[str, Any]
+    site: Mapping[str, Any]
+    server: Mapping[str, Any]
+    access: Mapping[str, Any]
+
+
+# --- an open book ---------------------------------------------------------------------------------
+
+
+def open_book(
+    home: str | Path | Settings | None = None,
+    *,
+    settings: Settings | None = None,
+    new: bool = False,
+    **options: Unpack[SettingOptions],
+) -> BookOpener:
+    """Open a book: ``with`` gives a ``SyncBook``, ``async with`` a ``Book``.
+
+    ``home`` is the folder of an ingested book; ``new`` creates it if it does not exist.
+    """
+    if isinstance(home, Settings):
+        home, settings = None, home
+    return BookOpener(settings or load_settings({"home": home, **options}), new=new)
+
+
+class BookOpener:
+    """Context manager of one open book, with and without ``async``. Can be used once."""
+
+    def __init__(self, settings: Settings, *, new: bool = False) -> None:
+        self._settings = settings
+        self._new = new
+        self._book: Book | None = None
+        self._blocking: SyncBook | None = None
+
+    async def __aenter__(self) -> Book:
+        self._book = await offload(lambda: build_book(self._settings, new=self._new))
+        return self._book
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._book is not None:
+            await self._book.close()
+
+    def __enter__(self) -> SyncBook:
+        self._blocking = SyncBook(self)
+        return self._blocking
+
+    def __exit__(self, *_: object) -> None:
+        if self._blocking is not None:
+            self._blocking.close()
+
+
+class SyncBook:
+    """An open book with blocking methods, for any number of threads.
+
+    Its event loop runs on a thread of its own, so it also works where a loop is running already,
+    as in a notebook.
+    """
+
+    def __init__(self, opener: BookOpener) -> None:
+        opened: Future[tuple[Book, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+        async def stay_open() -> None:
+            try:
+                async with opener as book:
+                    stop = asyncio.Event()
+                    opened.set_result((book, asyncio.get_running_loop(), stop))
+                    await stop.wait()
+            except BaseException as error:
+                if opened.done():
+                    raise
+                opened.set_exception(error)
+
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="book")
+        self._closed = self._thread.submit(lambda: asyncio.run(stay_open()))
+        try:
+            self._book, self._loop, self._stop = opened.result()
+        except BaseException:
+            self._thread.shutdown()
+            raise
+
+    def ask(self, question: Question | str) -> Reply:
+        """Ask a question and return the reply, whose outcome is an Answer or a Refusal."""
+        return self.run(lambda book: book.ask(question))
+
+    def search(self, question: Question | str) -> Findings:
+        """Return passages for a question, best first, without writing an answer."""
+        return self.run(lambda book: book.search(question))
+
+    def ingest(
+        self, docs: str | Path | ParsedBook, *, progress: IngestProgress | None = None
+    ) -> IngestResult:
+        """Read the sources, embed what changed and serve the result."""
+        return self.run(lambda book: book.ingest(docs, progress=progress))
+
+    def run(self, work: Callable[[Book], Awaitable[T]]) -> T:
+        """Run a coroutine with the asynchronous book; cancel it if this call is interrupted."""
+
+        async def whole() -> T:
+            return await work(self._book)
+
+        if self._closed.done():
+            raise RuntimeError("the book is closed")
+        running = asyncio.run_coroutine_threadsafe(whole(), self._loop)
+        try:
+            return running.result()
+        except BaseException:
+            running.cancel()
+            raise
+
+    def close(self) -> None:
+        """Close the book and end its thread."""
+        if not self._closed.done():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.shutdown()
+        self._closed.result()
+
+
+# --- single calls ---------------------------------------------------------------------------------
+
+
+def ingest(
+    docs: str | Path,
+    *,
+    progress: IngestProgress | None = None,
+    home: str | Path | None = None,
+    settings: Settings | None = None,
+    **options: Unpack[SettingOptions],
+) -> IngestResult:
+    """Read a book's sources and make them searchable in ``home``; only changes are embedded."""
+    with open_book(home, settings=settings, new=True, **options) as book:
+        return book.ingest(docs, progress=progress)
 
 
 def ask(
@@ -24,11 +183,12 @@ def ask(
     selected_text: str | None = None,
     top_k: int | None = None,
     relevance_threshold: float | None = None,
+    home: str | Path | None = None,
     settings: Settings | None = None,
-    **flags: Any,
+    **options: Unpack[SettingOptions],
 ) -> Reply:
-    """Ask the book in ``home=…`` and return a reply whose outcome is an Answer or a Refusal."""
-    settings = settings or load_settings(flags)
+    """Ask the book in ``home`` and return a reply whose outcome is an Answer or a Refusal."""
+    settings = settings or load_settings({"home": home, **options})
     question = question_for(
         text,
         settings,
@@ -36,7 +196,25 @@ def ask(
         relevance_threshold=relevance_threshold,
         selection=selected_text,
     )
-    return use_library(settings, lambda library: library.reply(question))
+    return use_book(settings, lambda book: book.ask(question))
+
+
+def search(
+    query: str,
+    *,
+    top_k: int | None = None,
+    relevance_threshold: float | None = None,
+    filters: Mapping[str, FilterValue] | None = None,
+    home: str | Path | None = None,
+    settings: Settings | None = None,
+    **options: Unpack[SettingOptions],
+) -> Findings:
+    """Search the book in ``home``: no answer, and no hits below the threshold."""
+    settings = settings or load_settings({"home": home, **options})
+    question = question_for(
+        query, settings, top_k=top_k, relevance_threshold=relevance_threshold, filters=filters
+    )
+    return use_book(settings, lambda book: book.search(question)).at_least(question.min_score)
 
 
 def semantic_search(
@@ -45,46 +223,40 @@ def semantic_search(
     top_k: int | None = None,
     relevance_threshold: float | None = None,
     filters: Mapping[str, FilterValue] | None = None,
+    home: str | Path | None = None,
     settings: Settings | None = None,
-    **flags: Any,
+    **options: Unpack[SettingOptions],
 ) -> ResultSet:
-    """Return the ask contract's ResultSet: no answer, and no results below the threshold."""
-    settings = settings or load_settings(flags)
+    """Search the book in ``home`` and return the document of ``search --json``."""
+    settings = settings or load_settings({"home": home, **options})
     question = question_for(
         query, settings, top_k=top_k, relevance_threshold=relevance_threshold, filters=filters
     )
-    findings = use_library(settings, lambda library: library.search(question))
-    return show_results(question, findings)
+    return show_results(question, use_book(settings, lambda book: book.search(question)))
 
 
-def respond(query: Query | str, *, settings: Settings | None = None, **flags: Any) -> Response:
+def respond(
+    query: Query | str,
+    *,
+    home: str | Path | None = None,
+    settings: Settings | None = None,
+    **options: Unpack[SettingOptions],
+) -> Response:
     """Return the query contract's Response to a Query or its text, within that contract's limits.
 
     In ``bythebook.Query(text=…, timestamp=…)``, a timestamp without a time zone is read as UTC.
     """
-    settings = settings or load_settings(flags)
+    settings = settings or load_settings({"home": home, **options})
     if not isinstance(query, Query):
-        query = Query(text=limits_of("query").check_question(_words(query)))
+        query = Query(text=limits_of("query").check_question(_text(query)))
     question = read(query)
-    return show(use_library(settings, lambda library: library.reply(question)))
+    return show(use_book(settings, lambda book: book.ask(question)))
 
 
-def use_library(settings: Settings, work: Callable[[Book], Awaitable[T]]) -> T:
-    """Open the book, run the coroutine with it, and close it.
-
-    If an event loop is already running, as in a notebook, this uses a separate thread.
-    """
-
-    async def whole() -> T:
-        async with open_book(settings) as library:
-            return await work(library)
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(whole())
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(asyncio.run, whole()).result()
+def use_book(settings: Settings, work: Callable[[Book], Awaitable[T]]) -> T:
+    """Open the book, run the coroutine with it, and close it."""
+    with open_book(settings) as book:
+        return book.run(work)
 
 
 def question_for(
@@ -99,7 +271,7 @@ def question_for(
     """Build a question, validated against the limits in the settings."""
     limits = settings.limits
     return Question(
-        text=limits.check_question(_words(text)),
+        text=limits.check_question(_text(text)),
         selection=None if selection is None else limits.check_selection(selection),
         top_k=limits.check_top_k(top_k),
         min_score=limits.check_threshold(relevance_threshold),
@@ -107,7 +279,7 @@ def question_for(
     )
 
 
-def _words(text: object) -> str:
-    if not isinstance(text, str):
+def _text(question: object) -> str:
+    if not isinstance(question, str):
         raise InvalidInput("The question is not a text.", hint="Ask in words.")
-    return text
+    return question

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bythebook.book import Book
 from bythebook.chunking.read_book import read_book
+from bythebook.components import Components
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
@@ -61,15 +62,15 @@ A kettle boils water at 100 degrees Celsius. It switches itself off by means of 
 async def fake_book(pages: Mapping[str, str] = PAGES, **parts: Any) -> Book:
     """Open a book of these Markdown pages (path to text) in memory, without a model.
 
-    ``parts`` replace or add arguments of ``Book``.
+    ``parts`` replace or add ``Components``.
     """
     fakes: dict[str, Any] = {
         "embedder": FakeEmbedder(),
-        "shelf": MemoryGenerationStore(),
+        "store": MemoryGenerationStore(),
         "catalog": MemoryCatalog(),
         "threads": MemoryThreads(),
     }
-    book = Book(**{**fakes, **parts})
+    book = Book(Components(**{**fakes, **parts}))
     await book.ingest(await asyncio.to_thread(_parse, pages))
     return book
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bythebook.answering.answer_cache import AnswerCache
-from bythebook.book import Book, MakeWriter, extractive, not_ingested
+from bythebook.book import Book
+from bythebook.components import Components, MakeWriter, extractive
 from bythebook.conversations.query_log import LogQueue
 from bythebook.conversations.retention import Archiver, Retention
 from bythebook.errors import ConfigurationError, DatabaseFailed, UnknownProvider
+from bythebook.generations import not_ingested
 
 if TYPE_CHECKING:
-    from bythebook.chunking.read_book import ParsedBook
     from bythebook.config.settings import Settings
     from bythebook.interfaces.access import KeyStore, RateCounter, ReplyStore
     from bythebook.interfaces.conversations import ThreadStore
@@ -36,19 +37,24 @@ if TYPE_CHECKING:
     from bythebook.providers.sql.feedback import SqlFeedback
     from bythebook.providers.sql.threads import SqlThreads
     from bythebook.retrieval.search import SearchContext
-    from bythebook.types import Hit, Question
-
+    from bythebook.types import Hit, Passage, Question
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _LOG_DEADLINE_S = 0.5
 _OPERATORS_PATIENCE_S = 30.0  # a command-line user can wait for a busy database
-_PROBE_S = 5.0
-_CACHED_PASSAGES = 256  # cached passages of a book on a server, about 20 KB each
+_CACHED_PASSAGES = 256  # of a book on a server, about 20 KB each
+
+
+ProviderKind = Literal["embedders", "writers"]
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
+    """Factory of a provider, imported when it is chosen."""
+
     module: str
     name: str
     install: str = "pip install bythebook"
@@ -71,18 +77,16 @@ WRITERS = {
         "bythebook.providers.llm.agents", "AgentsWriter", 'pip install "bythebook[agents]"'
     ),
 }
+# Other packages add to these by the entry point groups bythebook.embedders and bythebook.writers.
+_BUILT_IN = {"embedders": EMBEDDERS, "writers": WRITERS}
 
-Probe = Callable[[], Awaitable[None]]  # raises an error with its cure if the provider fails
 
-
-def open_book(
-    settings: Settings | None = None, *, new: bool = False, book: ParsedBook | None = None
-) -> Book:
+def build_book(settings: Settings | None = None, *, new: bool = False) -> Book:
     """Return a book on the providers that the settings name; ``new`` may create its home folder.
 
-    With a ``book`` to ingest, its language affects the choice of embedder. Models are loaded on
-    first use.
+    Blocks while it opens the database. Models are loaded on first use.
     """
+    from bythebook.chunking.read_book import SiteOptions
     from bythebook.config.settings import AUTO, load_settings
     from bythebook.providers.sql.catalog import SqlCatalog
     from bythebook.providers.stores.keyword_memory import KeywordStore
@@ -91,31 +95,38 @@ def open_book(
     engine = _database(settings, new=new or settings.collection.existing)
     catalog = SqlCatalog(engine, settings.home)
     hosted = Hosted(settings)
-    embedder = _embedder(_embedder_name(settings, catalog, book), settings, hosted)
+    embedder = open_embedder(embedder_name(settings, catalog), settings, hosted)
     existing = _existing_book(settings, embedder)
+    falls_back = settings.index_fallback == "keyword"
+    chooses = settings.embedder == AUTO and existing is None
 
-    def switch(name: str) -> tuple[Embedder, GenerationStore]:
-        other = _chosen_embedder(name, hosted)
-        return other, _shelf(settings, other, catalog)
+    def switch_embedder(name: str) -> tuple[Embedder, GenerationStore]:
+        other = hosted.embedder(name)
+        return other, _generation_store(settings, other, catalog)
 
-    threads, archiver, log, feedback = _notebook(settings, engine)
-    return Book(
+    threads, archiver, log, feedback = _conversations(settings, engine)
+    components = Components(
         embedder=embedder,
-        shelf=existing or _shelf(settings, embedder, catalog),
+        store=existing or _generation_store(settings, embedder, catalog),
         catalog=existing or catalog,
         threads=threads,
         log=log,
         archiver=archiver,
         feedback=feedback,
-        deadline_s=settings.database.timeout_s,
         make_writer=_writer(settings, hosted),
         make_fallback=_fallback(settings),
         context_tokens=settings.limits.context_tokens,
-        spare=KeywordStore if settings.index_fallback == "keyword" and existing is None else None,
-        switch=switch if settings.embedder == AUTO and existing is None else None,
+        answer_cache=AnswerCache() if settings.model.cache else None,
+        switch_embedder=switch_embedder if chooses else None,
+        choose_embedder=_embedder_for if chooses else None,
+        make_keyword_store=KeywordStore if falls_back and existing is None else None,
+        deadline_s=settings.database.timeout_s,
+        home=settings.home,
+        site=SiteOptions(**settings.site.model_dump()),
+        price_in=settings.embedding.price_in,
         on_close=hosted.close,
-        known=AnswerCache() if settings.model.cache else None,
     )
+    return Book(components)
 
 
 class Hosted:
@@ -125,13 +136,29 @@ class Hosted:
         self._settings = settings
         self._web: HttpClient | None = None
         self._budget: Budget | None = None
+        self._closes: list[Callable[[], Awaitable[None]]] = []
 
-    def embedder(self, make: Any, provider: str, model: str) -> Embedder:
+    def embedder(self, name: str) -> Embedder:
+        """Return the embedder "provider:model"; a hosted one shares the connections."""
+        make, provider, model = choose("embedders", name)
+        if provider == "local" or provider not in EMBEDDERS:
+            local: Embedder = self._close_later(make(model))
+            return local
         from bythebook.providers.http.credentials import embedder_account
 
         account = embedder_account(provider, model, self._settings)
         embedder: Embedder = make(account, self._settings.embedding, web=self._connections())
         return embedder
+
+    def added_writer(self) -> Writer | None:
+        """Return the writer if another package provides it."""
+        make, provider, model = choose("writers", self._settings.writer)
+        return None if provider in WRITERS else self._close_later(make(model))
+
+    def _close_later(self, provider: T) -> T:
+        if (close := getattr(provider, "close", None)) is not None:
+            self._closes.append(close)
+        return provider
 
     def writer(self) -> OpenAIWriter:
         """Return the configured model's writer: one for all generations, as it keeps state."""
@@ -143,7 +170,7 @@ class Hosted:
 
     def agents(self) -> MakeWriter:
         """Return a factory of agents: one per generation, as they search it, on a shared client."""
-        make, _, _ = choose(WRITERS, self._settings.writer)
+        make, _, _ = choose("writers", self._settings.writer)
         tokens, service = self._settings.limits.context_tokens, self._model_service()
 
         def make_writer(index: SearchContext) -> Writer:
@@ -158,7 +185,7 @@ class Hosted:
         from bythebook.providers.llm.service import ModelService
 
         settings = self._settings
-        _, provider, model = choose(WRITERS, settings.writer)
+        _, provider, model = choose("writers", settings.writer)
         account = writer_account("openai" if provider == "agents" else provider, model, settings)
         account = replace(account, service=replace(account.service, name=settings.writer))
         return ModelService(account, settings.model, self._connections(), self._allowance())
@@ -176,6 +203,8 @@ class Hosted:
             await self._web.close()
         if self._budget is not None:
             await self._budget.close()
+        while self._closes:
+            await self._closes.pop()()
 
     def _connections(self) -> HttpClient:
         from bythebook.providers.http.client import HttpClient
@@ -184,9 +213,9 @@ class Hosted:
         return self._web
 
 
-def _embedder(name: str, settings: Settings, hosted: Hosted) -> Embedder:
+def open_embedder(name: str, settings: Settings, hosted: Hosted) -> Embedder:
     try:
-        return _chosen_embedder(name, hosted)
+        return hosted.embedder(name)
     except UnknownProvider as error:
         if name == settings.embedder:
             raise
@@ -196,24 +225,20 @@ def _embedder(name: str, settings: Settings, hosted: Hosted) -> Embedder:
         ) from None
 
 
-def _chosen_embedder(name: str, hosted: Hosted) -> Embedder:
-    make, provider, model = choose(EMBEDDERS, name)
-    embedder: Embedder = (
-        make(model) if provider == "local" else hosted.embedder(make, provider, model)
-    )
-    return embedder
-
-
-def _embedder_name(settings: Settings, catalog: Catalog, book: ParsedBook | None) -> str:
+def embedder_name(settings: Settings, catalog: Catalog) -> str:
+    """Return the configured embedder, or else that of the served book."""
     from bythebook.config.settings import AUTO
 
     if settings.embedder != AUTO:
         return settings.embedder
-    if book is None and (current := catalog.current()) is not None:
-        return current.embedder
+    current = catalog.current()
+    return _embedder_for(()) if current is None else current.embedder
+
+
+def _embedder_for(passages: Iterable[Passage]) -> str:
     from bythebook.providers.embeddings.local.choose import embedder_for
 
-    choice = embedder_for(p.metadata.language for p in (book.passages if book else ()))
+    choice = embedder_for(passage.metadata.language for passage in passages)
     if choice.note:
         _log.warning("%s", choice.note)
     return choice.embedder
@@ -229,10 +254,10 @@ def open_catalog(settings: Settings) -> Catalog:
 def open_threads(settings: Settings) -> tuple[ThreadStore, Archiver]:
     """Open the threads and their archiver, without the book."""
     engine = _database(settings, new=False)
-    return _notebook(settings, engine, deadline_s=_OPERATORS_PATIENCE_S)[:2]
+    return _conversations(settings, engine, deadline_s=_OPERATORS_PATIENCE_S)[:2]
 
 
-def _notebook(
+def _conversations(
     settings: Settings, engine: Any, *, deadline_s: float | None = None
 ) -> tuple[SqlThreads, Archiver, LogQueue | None, SqlFeedback]:
     from bythebook.providers.sql.feedback import SqlFeedback
@@ -281,7 +306,7 @@ def open_access_stores(settings: Settings | None = None) -> AccessStores:
 
     keys = open_keys(settings)
     store = settings.access.rate_limit_store
-    shared = _redis(store) if store.startswith("redis") else None
+    shared = redis_counter(store) if store.startswith("redis") else None
     try:
         engine = open_access_database(settings.database_url, settings.home)
     except DatabaseFailed:
@@ -294,7 +319,7 @@ def open_access_stores(settings: Settings | None = None) -> AccessStores:
     return AccessStores(keys, counter, SqlReplies(engine))
 
 
-def _redis(url: str) -> RateCounter:
+def redis_counter(url: str) -> RateCounter:
     try:
         from bythebook.providers.redis import RedisCounter
     except ModuleNotFoundError as error:
@@ -303,42 +328,6 @@ def _redis(url: str) -> RateCounter:
             hint='Run: pip install "bythebook[redis]"',
         ) from None
     return RedisCounter(url)
-
-
-def open_store_probes(settings: Settings) -> dict[str, Probe]:
-    """Return a probe for each configured store, by role and kind."""
-
-    async def database() -> None:
-        await asyncio.to_thread(lambda: open_catalog(settings).served())
-
-    async def server() -> None:
-        from bythebook.providers.qdrant.nodes import Nodes
-
-        nodes = Nodes(_server(settings))
-        try:
-            await nodes.call(lambda node: node.get_collections(), seconds=_PROBE_S)
-        finally:
-            await nodes.close()
-
-    async def index() -> None:
-        async with open_book(settings) as library:
-            await library.context()
-
-    async def counts() -> None:
-        counter = _redis(settings.access.rate_limit_store)
-        try:
-            await counter.take("check", limit=1, seconds=1)
-        finally:
-            await counter.close()
-
-    kind = (settings.database_url or "sqlite").partition(":")[0]
-    probes: dict[str, Probe] = {f"database {kind.partition('+')[0]}": database}
-    if settings.store == "qdrant":
-        probes["store qdrant"] = server
-    probes["index"] = index
-    if settings.access.rate_limit_store.startswith("redis"):
-        probes["counts redis"] = counts
-    return probes
 
 
 def _database(settings: Settings, *, new: bool) -> Any:
@@ -354,9 +343,12 @@ def _database(settings: Settings, *, new: bool) -> Any:
     return open_database(settings.database_url, settings.home)
 
 
-def choose(table: dict[str, Provider], name: str) -> tuple[Any, str, str]:
+def choose(kind: ProviderKind, name: str) -> tuple[Any, str, str]:
     """Import the factory for ``"provider:model"``; return it with the provider and the model."""
     provider, _, model = name.partition(":")
+    table = _BUILT_IN[kind]
+    if provider not in table:
+        table = {**table, **_added_providers(kind), **table}
     if provider not in table or not model:
         raise UnknownProvider(
             f"There is no provider {name!r}.",
@@ -371,9 +363,30 @@ def choose(table: dict[str, Provider], name: str) -> tuple[Any, str, str]:
         ) from None
 
 
-def _shelf(settings: Settings, embedder: Embedder, catalog: SqlCatalog) -> GenerationStore:
+def _added_providers(kind: ProviderKind) -> dict[str, Provider]:
+    """Return the providers that other installed packages register as entry points."""
+    return {
+        entry.name: Provider(
+            entry.module, entry.attr, f"pip install {entry.dist.name if entry.dist else entry.name}"
+        )
+        for entry in entry_points(group=f"bythebook.{kind}")
+    }
+
+
+def _generation_store(
+    settings: Settings, embedder: Embedder, catalog: SqlCatalog
+) -> GenerationStore:
     if settings.store == "qdrant":
-        return _server_shelf(settings, embedder, catalog)
+        server = qdrant_server(settings)
+        from bythebook.providers.qdrant.server import ServerGenerationStore
+
+        return ServerGenerationStore(
+            server,
+            settings.collection.name,
+            dimension=embedder.dimension,
+            owner=catalog.identity(),
+            cached=_CACHED_PASSAGES,
+        )
     if settings.store != "edge":
         raise ConfigurationError(
             f"There is no store {settings.store!r}.", hint="Use edge or qdrant."
@@ -383,24 +396,11 @@ def _shelf(settings: Settings, embedder: Embedder, catalog: SqlCatalog) -> Gener
     return EmbeddedGenerationStore(settings.home / "generations", dimension=embedder.dimension)
 
 
-def _server_shelf(settings: Settings, embedder: Embedder, catalog: SqlCatalog) -> GenerationStore:
-    server = _server(settings)
-    from bythebook.providers.qdrant.server import ServerGenerationStore
-
-    return ServerGenerationStore(
-        server,
-        settings.collection.name,
-        dimension=embedder.dimension,
-        owner=catalog.identity(),
-        cached=_CACHED_PASSAGES,
-    )
-
-
 def _existing_book(settings: Settings, embedder: Embedder) -> ForeignCollection | None:
     chosen = settings.collection
     if not chosen.existing:
         return None
-    server = _server(settings)
+    server = qdrant_server(settings)
     from bythebook.providers.qdrant.foreign import ForeignCollection
 
     return ForeignCollection(
@@ -408,7 +408,7 @@ def _existing_book(settings: Settings, embedder: Embedder) -> ForeignCollection 
     )
 
 
-def _server(settings: Settings) -> Server:
+def qdrant_server(settings: Settings) -> Server:
     chosen = settings.qdrant
     if not chosen.urls:
         raise ConfigurationError("The store qdrant has no address.", hint="Set QDRANT_URL.")
@@ -433,7 +433,7 @@ def _writer(settings: Settings, hosted: Hosted) -> MakeWriter:
         return extractive
     if settings.writer.startswith("agents:"):
         return hosted.agents()
-    writer = hosted.writer()
+    writer = hosted.added_writer() or hosted.writer()
     return lambda index: writer
 
 
@@ -454,36 +454,3 @@ def _fallback(settings: Settings) -> MakeWriter | None:
     """Return the fallback for a language model; the extractive writer needs none."""
     stands_in = settings.writer != "extractive" and settings.model.fallback == "extractive"
     return extractive if stands_in else None
-
-
-def open_probes(settings: Settings) -> dict[str, Probe]:
-    """Return a probe for each configured provider, by role and name.
-
-    A probe raises a ``BookError`` with the problem and its cure.
-    """
-    from bythebook.config.settings import AUTO
-
-    async def embed() -> None:
-        from bythebook.indexing.embeddings import embed
-
-        hosted = Hosted(settings)
-        try:
-            embedder = _embedder(name, settings, hosted)
-            await embed(["Is the book open?"], embedder, role="query")
-        finally:
-            await hosted.close()
-
-    async def write() -> None:
-        hosted = Hosted(settings)
-        try:
-            await hosted.writer().probe()
-        finally:
-            await hosted.close()
-
-    name = settings.embedder
-    if name == AUTO:
-        name = _embedder_name(settings, open_catalog(settings), None)
-    probes: dict[str, Probe] = {f"embedder {name}": embed}
-    if settings.writer != "extractive":
-        probes[f"writer {settings.writer}"] = write
-    return probes

@@ -10,8 +10,9 @@ import pytest
 
 from bythebook.answering.answer_cache import AnswerCache
 from bythebook.answering.pipeline import Event
-from bythebook.book import Book, extractive
+from bythebook.book import Book
 from bythebook.chunking.read_book import read_book
+from bythebook.components import Components, extractive
 from bythebook.errors import WriterFailed
 from bythebook.interfaces.writer import DraftPiece
 from bythebook.providers.testing import (
@@ -60,13 +61,15 @@ class Shop:
     def __init__(self) -> None:
         self.writer, self.clock = CountingWriter(), Clock()
         self.library = Book(
-            embedder=FakeEmbedder(),
-            shelf=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-            make_writer=lambda index: self.writer,
-            make_fallback=extractive,
-            known=AnswerCache(most=2, clock=self.clock),
+            Components(
+                embedder=FakeEmbedder(),
+                store=MemoryGenerationStore(),
+                catalog=MemoryCatalog(),
+                threads=MemoryThreads(),
+                make_writer=lambda index: self.writer,
+                make_fallback=extractive,
+                answer_cache=AnswerCache(most=2, clock=self.clock),
+            )
         )
 
     async def ask(self, question: Question) -> list[Event]:

@@ -12,6 +12,7 @@ import pytest
 from bythebook.answering.pipeline import Event, State
 from bythebook.book import Book
 from bythebook.chunking.read_book import read_book
+from bythebook.components import Components
 from bythebook.language.tokens import estimate_tokens
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -66,11 +67,13 @@ async def library_of(folder: Path, *dictated: str, writer: Dictating | None = No
     writer = Dictating(*dictated) if dictated else writer
     more = {"make_writer": lambda _: writer} if writer else {}
     library = Book(
-        embedder=FakeEmbedder(),
-        shelf=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-        **more,  # type: ignore[arg-type]
+        Components(
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+            **more,  # type: ignore[arg-type]
+        )
     )
     await library.ingest(read_book(folder))
     return library

@@ -11,6 +11,7 @@ from pathlib import Path
 from bythebook.api import question_for
 from bythebook.book import Book
 from bythebook.cli.chat import converse
+from bythebook.components import Components
 from bythebook.config.settings import load_settings
 from bythebook.errors import WriterFailed
 from bythebook.providers.testing import (
@@ -40,11 +41,13 @@ class SlowWriter:
 
 def main() -> None:
     library = Book(
-        embedder=FakeEmbedder(),
-        shelf=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-        make_writer=lambda index: SlowWriter(),
+        Components(
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+            make_writer=lambda index: SlowWriter(),
+        )
     )
     asyncio.run(library.ingest(read(Path(sys.argv[1]))))
     settings = load_settings({"limits": {"min_score": 0.0}}, environ={})

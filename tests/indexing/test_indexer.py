@@ -8,40 +8,48 @@ import pytest
 
 from bythebook.chunking.read_book import SiteOptions, read_book
 from bythebook.errors import EmbedderFailed, IndexDamaged
-from bythebook.indexing.indexer import Indexer, IngestResult, ingest
+from bythebook.indexing.indexer import Indexer, IngestProgress, IngestResult
 from bythebook.providers.testing import FakeEmbedder, MemoryCatalog, MemoryGenerationStore
 from bythebook.types import VectorState
 from tests.samples import read, small_book
 
 
-class Desk:
+class _Searchable(IngestProgress):
+    def __init__(self, calls: list[bool]) -> None:
+        self.calls = calls
+
+    def searchable(self) -> None:
+        self.calls.append(True)
+
+
+class Parts:
     """Everything an ingest needs, in memory."""
 
     def __init__(self) -> None:
         self.embedder = FakeEmbedder()
         self.catalog = MemoryCatalog()
-        self.shelf = MemoryGenerationStore()
+        self.store = MemoryGenerationStore()
         self.searchable: list[bool] = []
 
     async def ingest(self, folder: Path) -> IngestResult:
-        press = Indexer(self.catalog, self.shelf, self.embedder)
-        return await ingest(read(folder), press, on_searchable=lambda: self.searchable.append(True))
+        indexer = Indexer(self.catalog, self.store, self.embedder)
+        return await indexer.ingest(read(folder), progress=_Searchable(self.searchable))
 
     async def served(self) -> set[str]:
         current = self.catalog.current()
         assert current is not None
-        store = await self.shelf.open(current.name)
+        store = await self.store.open(current.name)
         entries = await store.fetch(list(self.catalog.passages()))
         assert len(entries) == await store.count()
         return {entry.passage.text for entry in entries}
 
 
 @pytest.fixture
-def context() -> Desk:
-    return Desk()
+def context() -> Parts:
+    return Parts()
 
 
-async def test_a_first_ingest_embeds_everything(context: Desk, book_folder: Path) -> None:
+async def test_a_first_ingest_embeds_everything(context: Parts, book_folder: Path) -> None:
     result = await context.ingest(book_folder)
     assert result.files_processed == 2
     assert result.chunks_created == result.embedded == result.changed == len(await context.served())
@@ -49,7 +57,7 @@ async def test_a_first_ingest_embeds_everything(context: Desk, book_folder: Path
     assert result.coverage == 1
 
 
-async def test_a_second_ingest_embeds_and_writes_nothing(context: Desk, book_folder: Path) -> None:
+async def test_a_second_ingest_embeds_and_writes_nothing(context: Parts, book_folder: Path) -> None:
     first = await context.ingest(book_folder)
     generation = context.catalog.current()
     calls = len(context.embedder.calls)
@@ -62,7 +70,7 @@ async def test_a_second_ingest_embeds_and_writes_nothing(context: Desk, book_fol
     assert first.generation == second.generation == generation.name
 
 
-async def test_an_edit_costs_only_what_changed(context: Desk, book_folder: Path) -> None:
+async def test_an_edit_costs_only_what_changed(context: Parts, book_folder: Path) -> None:
     await context.ingest(book_folder)
     page = book_folder / "intro.md"
     page.write_text(page.read_text().replace("100 degrees", "212 degrees"))
@@ -73,7 +81,7 @@ async def test_an_edit_costs_only_what_changed(context: Desk, book_folder: Path)
     assert "100 degrees" not in served
 
 
-async def test_a_removed_page_disappears(context: Desk, book_folder: Path) -> None:
+async def test_a_removed_page_disappears(context: Parts, book_folder: Path) -> None:
     await context.ingest(book_folder)
     (book_folder / "intro.md").unlink()
     result = await context.ingest(book_folder)
@@ -82,7 +90,7 @@ async def test_a_removed_page_disappears(context: Desk, book_folder: Path) -> No
     assert not any("kettle" in text for text in await context.served())
 
 
-async def test_a_renamed_page_embeds_nothing(context: Desk, book_folder: Path) -> None:
+async def test_a_renamed_page_embeds_nothing(context: Parts, book_folder: Path) -> None:
     await context.ingest(book_folder)
     (book_folder / "intro.md").rename(book_folder / "welcome.md")
     result = await context.ingest(book_folder)
@@ -90,7 +98,7 @@ async def test_a_renamed_page_embeds_nothing(context: Desk, book_folder: Path) -
     assert result.changed == result.removed > 0
 
 
-async def test_line_endings_make_no_difference(context: Desk, book_folder: Path) -> None:
+async def test_line_endings_make_no_difference(context: Parts, book_folder: Path) -> None:
     await context.ingest(book_folder)
     for page in book_folder.rglob("*.md"):
         page.write_bytes(page.read_bytes().replace(b"\n", b"\r\n"))
@@ -99,7 +107,7 @@ async def test_line_endings_make_no_difference(context: Desk, book_folder: Path)
 
 
 async def test_an_interrupted_ingest_resumes_where_it_stopped(
-    context: Desk, book_folder: Path
+    context: Parts, book_folder: Path
 ) -> None:
     write_pages(book_folder, range(40))
     await context.ingest(book_folder)
@@ -127,7 +135,7 @@ def write_pages(folder: Path, numbers: range) -> None:
 
 
 async def test_a_new_book_is_served_by_its_words_before_its_vectors(
-    context: Desk, book_folder: Path
+    context: Parts, book_folder: Path
 ) -> None:
     write_pages(book_folder, range(40))
     working, context.embedder = context.embedder, Stopping()
@@ -147,18 +155,18 @@ async def test_a_new_book_is_served_by_its_words_before_its_vectors(
 
 
 async def test_a_pending_book_that_did_not_change_is_not_published_twice(
-    context: Desk, book_folder: Path
+    context: Parts, book_folder: Path
 ) -> None:
     write_pages(book_folder, range(40))
     context.embedder = Stopping()
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             await context.ingest(book_folder)
-    assert len(context.shelf.generations) == 1
+    assert len(context.store.generations) == 1
 
 
 async def test_a_served_book_keeps_its_vectors_while_it_grows(
-    context: Desk, book_folder: Path
+    context: Parts, book_folder: Path
 ) -> None:
     await context.ingest(book_folder)
     served = context.catalog.current()
@@ -171,7 +179,7 @@ async def test_a_served_book_keeps_its_vectors_while_it_grows(
 
 
 async def test_another_book_in_the_same_home_does_not_wait_for_its_vectors(
-    context: Desk, book_folder: Path, tmp_path: Path
+    context: Parts, book_folder: Path, tmp_path: Path
 ) -> None:
     await context.ingest(book_folder)
     other = tmp_path / "other"
@@ -217,7 +225,7 @@ _FAULTS = {
 
 @pytest.mark.parametrize("fault", _FAULTS.values(), ids=_FAULTS)
 async def test_vectors_that_cannot_be_used_are_not_kept(
-    context: Desk, book_folder: Path, fault: Callable[[np.ndarray], np.ndarray]
+    context: Parts, book_folder: Path, fault: Callable[[np.ndarray], np.ndarray]
 ) -> None:
     await context.ingest(book_folder)
     old = await context.served()
@@ -232,7 +240,7 @@ async def test_vectors_that_cannot_be_used_are_not_kept(
     assert await context.served() == new
 
 
-async def test_another_embedder_gets_its_own_vectors(context: Desk, book_folder: Path) -> None:
+async def test_another_embedder_gets_its_own_vectors(context: Parts, book_folder: Path) -> None:
     first = await context.ingest(book_folder)
     context.embedder = FakeEmbedder(name="fake:other")
     result = await context.ingest(book_folder)
@@ -242,7 +250,7 @@ async def test_another_embedder_gets_its_own_vectors(context: Desk, book_folder:
     assert current.embedder == "fake:other"
 
 
-async def test_a_store_that_loses_passages_is_not_served(context: Desk, book_folder: Path) -> None:
+async def test_a_store_that_loses_passages_is_not_served(context: Parts, book_folder: Path) -> None:
     await context.ingest(book_folder)
     before = context.catalog.current()
 
@@ -250,7 +258,7 @@ async def test_a_store_that_loses_passages_is_not_served(context: Desk, book_fol
         async def publish(self, generation, entries):  # type: ignore[no-untyped-def]
             return await super().publish(generation, list(entries)[1:])
 
-    context.shelf = Forgetful()
+    context.store = Forgetful()
     (book_folder / "new.md").write_text("# New\n\nSomething new.\n")
     with pytest.raises(IndexDamaged, match="instead of"):
         await context.ingest(book_folder)
@@ -260,6 +268,7 @@ async def test_a_store_that_loses_passages_is_not_served(context: Desk, book_fol
 @pytest.mark.parametrize("site_url", [None, "https://book.example"])
 async def test_a_missing_site_url_is_a_warning(tmp_path: Path, site_url: str | None) -> None:
     book = read_book(small_book(tmp_path / "docs"), SiteOptions(url=site_url))
-    result = await ingest(book, Indexer(MemoryCatalog(), MemoryGenerationStore(), FakeEmbedder()))
+    indexer = Indexer(MemoryCatalog(), MemoryGenerationStore(), FakeEmbedder())
+    result = await indexer.ingest(book, progress=IngestProgress())
     expected = [] if site_url else ["No site URL: links are relative. Pass --site-url."]
     assert list(result.warnings) == expected

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.indexing.integrity import IndexReport
 from bythebook.interfaces.store import IndexedPassage
 from bythebook.providers.testing import (
@@ -31,10 +32,12 @@ class Room:
             MemoryGenerationStore(),
         )
         self.library = Book(
-            embedder=self.embedder,
-            shelf=self.shelf,
-            catalog=self.catalog,
-            threads=MemoryThreads(),
+            Components(
+                embedder=self.embedder,
+                store=self.shelf,
+                catalog=self.catalog,
+                threads=MemoryThreads(),
+            )
         )
 
     async def entries(self) -> list[IndexedPassage]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bythebook.chunking.read_book import ParsedBook, read_book
 from bythebook.indexing.indexer import IngestResult
-from bythebook.indexing.source_manifest import Receipt, find_receipt
+from bythebook.indexing.source_manifest import SourceManifest, find_manifest
 from bythebook.sources import files
 
 SITE = {
@@ -40,9 +40,9 @@ def write(folder: Path, files: dict[str, str]) -> Path:
     return folder / "site" / "docs"
 
 
-def receipt_of(docs: Path) -> tuple[Receipt, ParsedBook]:
+def receipt_of(docs: Path) -> tuple[SourceManifest, ParsedBook]:
     book = read_book(docs)
-    return Receipt("g1", "here", book.seen, RESULT), book
+    return SourceManifest("g1", "here", book.seen, RESULT), book
 
 
 def test_it_holds_while_nothing_changes(tmp_path: Path) -> None:
@@ -123,14 +123,14 @@ def test_where_it_holds_the_same_book_is_read(changes: list[tuple[str, str | Non
 def test_it_survives_being_kept(tmp_path: Path) -> None:
     receipt, _ = receipt_of(write(tmp_path, SITE))
     receipt.keep(tmp_path / "home")
-    assert find_receipt(tmp_path / "home", "here") == receipt
-    assert find_receipt(tmp_path / "home", "elsewhere") is None
+    assert find_manifest(tmp_path / "home", "here") == receipt
+    assert find_manifest(tmp_path / "home", "elsewhere") is None
     assert [file.name for file in (tmp_path / "home").iterdir()] == ["receipt.json"]
 
 
 def test_a_lost_or_damaged_one_is_none(tmp_path: Path) -> None:
     receipt, _ = receipt_of(write(tmp_path, SITE))
-    assert find_receipt(tmp_path, "here") is None
+    assert find_manifest(tmp_path, "here") is None
     receipt.keep(tmp_path)
     file = tmp_path / "receipt.json"
     whole = json.loads(file.read_text())
@@ -144,7 +144,7 @@ def test_a_lost_or_damaged_one_is_none(tmp_path: Path) -> None:
         json.dumps({**whole, "reader": "another program"}),
     ):
         file.write_text(damaged)
-        assert find_receipt(tmp_path, "here") is None
+        assert find_manifest(tmp_path, "here") is None
 
 
 def test_what_it_says_is_that_nothing_changed(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_what_it_says_is_that_nothing_changed(tmp_path: Path) -> None:
 
 def test_nothing_else_that_reads_a_book_reaches_the_disk() -> None:
     folder = Path(files.__file__).parent
-    apart = {"files.py", "links.py"}  # the eyes themselves, and what looks at a built site
+    apart = {"files.py", "slugs.py"}  # the recorder itself, and a reader of package data
     reaching = re.compile(
         r"\b(is_file|is_dir|exists|iterdir|rglob|scandir|listdir|read_text|read_bytes|stat)\("
         r"|(?<![.\w])(?<!def )open\("

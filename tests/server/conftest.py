@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.errors import EmbedderFailed
 from bythebook.interfaces.embedding import TextRole
 from bythebook.providers.testing import (
@@ -44,12 +45,16 @@ def embedder() -> FragileEmbedder:
 @pytest.fixture
 async def library(book_folder: Path, embedder: FragileEmbedder) -> Book:
     library = Book(
-        embedder=embedder,
-        shelf=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
+        Components(
+            embedder=embedder,
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+        )
     )
-    await library.ingest(read(book_folder), on_progress=lambda done, total: None)
+    await library.ingest(
+        read(book_folder),
+    )
     return library
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from bythebook.book import Book
 from bythebook.chunking.read_book import read_book
+from bythebook.components import Components
 from bythebook.config.settings import Settings
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -69,11 +70,13 @@ def _pause_s(question: Question) -> float:
 
 def open_slow_book(settings: Settings) -> Book:
     library = Book(
-        embedder=FakeEmbedder(),
-        shelf=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-        make_writer=partial(SlowWriter, folder=settings.home),
+        Components(
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+            make_writer=partial(SlowWriter, folder=settings.home),
+        )
     )
     asyncio.run(library.ingest(read_book(settings.home / "docs")))
     return library

@@ -170,7 +170,9 @@ async def test_a_new_generation_is_picked_up_between_two_questions(
     question = {"text": "What colour is a zeppelin?"}
     assert client.post("/ask", json=question).json()["has_relevant_context"] is False
     (book_folder / "zeppelin.md").write_text("# Zeppelins\n\nThe colour of a zeppelin is silver.\n")
-    await library.ingest(read(book_folder), on_progress=lambda done, total: None)
+    await library.ingest(
+        read(book_folder),
+    )
     assert "silver" in client.post("/ask", json=question).json()["answer"]
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.config.settings import load_settings
 from bythebook.documents import query as query_documents
 from bythebook.documents.fit import by_place, shortened
@@ -202,10 +203,12 @@ class _BrokenLibrary(Book):
 
     def __init__(self, error: Exception) -> None:
         super().__init__(
-            embedder=FakeEmbedder(),
-            shelf=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
+            Components(
+                embedder=FakeEmbedder(),
+                store=MemoryGenerationStore(),
+                catalog=MemoryCatalog(),
+                threads=MemoryThreads(),
+            )
         )
         self._error = error
 

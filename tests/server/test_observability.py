@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.config.settings import Settings
 from bythebook.errors import DatabaseFailed, EmbedderFailed
 from bythebook.interfaces.embedding import TextRole
@@ -70,7 +71,12 @@ def embedder() -> Embedder:
 @pytest.fixture
 async def library(book_folder: Path, catalog: Catalog, embedder: Embedder) -> Book:
     library = Book(
-        embedder=embedder, shelf=MemoryGenerationStore(), catalog=catalog, threads=MemoryThreads()
+        Components(
+            embedder=embedder,
+            store=MemoryGenerationStore(),
+            catalog=catalog,
+            threads=MemoryThreads(),
+        )
     )
     await library.ingest(read(book_folder))
     return library

@@ -18,7 +18,7 @@ from bythebook.grounding.verifier import Supported, check
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.server.app import create_app
 from bythebook.types import Evidence, Hit, Passage
-from bythebook.wiring import open_book
+from bythebook.wiring import build_book
 from tests.llama import running_llama
 from tests.samples import small_book
 from tests.server.asgi_client import Event, events_of
@@ -38,7 +38,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("small")
     home = folder / "home"
-    library = open_book(load_settings({"home": home}, environ={}), new=True)
+    library = build_book(load_settings({"home": home}, environ={}), new=True)
     asyncio.run(library.ingest(read_book(small_book(folder / "docs"))))
     return home
 
@@ -61,7 +61,7 @@ def _stream(settings: Settings, question: str = ASKED) -> list[Event]:
         "similarity_threshold": 0.3,
         "top_k": 1,
     }
-    with TestClient(create_app(open_book(settings))) as client:
+    with TestClient(create_app(build_book(settings))) as client:
         return events_of(client.post("/chat/stream", json=body).text)
 
 

@@ -22,6 +22,7 @@ from bythebook.answering.generation import AnswerContext
 from bythebook.answering.pipeline import DISCLAIMER, respond
 from bythebook.book import Book
 from bythebook.chunking.read_book import ParsedBook
+from bythebook.components import Components
 from bythebook.config.settings import Settings
 from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping, WriterFailed
 from bythebook.interfaces.writer import Writer
@@ -93,11 +94,13 @@ async def _app(folder: Path, writer: Writer | None = None, **server: float) -> F
         return writer
 
     library = Book(
-        embedder=FakeEmbedder(),
-        shelf=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-        **({} if writer is None else {"make_writer": make}),  # type: ignore[arg-type]
+        Components(
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+            **({} if writer is None else {"make_writer": make}),  # type: ignore[arg-type]
+        )
     )
     await library.ingest(read(folder))
     return create_app(library, Settings.model_validate({"server": server}))
@@ -199,10 +202,12 @@ def test_stream_of_a_low_confidence_answer_ends_with_the_disclaimer() -> None:
 
 async def _context() -> AnswerContext:
     library = Book(
-        embedder=FakeEmbedder(),
-        shelf=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
+        Components(
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+        )
     )
     await library.ingest(_small_book())
     return await library.context()

@@ -17,7 +17,7 @@ from bythebook.cli.main import app
 from bythebook.config.settings import load_settings
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.types import Question
-from bythebook.wiring import EMBEDDERS, open_book, open_catalog
+from bythebook.wiring import EMBEDDERS, build_book, open_catalog
 from peers.protocol import HYBRID, Chunk, Found, Meter, serve
 from peers.rules import NOISE, NOTE
 
@@ -72,7 +72,7 @@ class ByTheBook:
 
     def open(self, home: Path) -> None:
         self._settings = load_settings({"home": home})
-        self._library = open_book(self._settings)
+        self._library = build_book(self._settings)
 
     def chunks(self) -> list[Chunk]:
         passages = open_catalog(self._settings).passages().values()

@@ -59,11 +59,11 @@ def ask(
         raise typer.Exit(run_batch(batch, settings, answer))
     if question is None:
         raise InvalidInput("There is no question.", hint='Run: bythebook ask "…"')
-    from bythebook.api import use_library
+    from bythebook.api import use_book
     from bythebook.types import Answer
 
     asked = make_question(question, selection=selected_text)
-    reply = use_library(settings, lambda book: book.reply(asked))
+    reply = use_book(settings, lambda book: book.reply(asked))
     if as_json:
         print_json({**_document(reply), **({"why": reply_record(reply)} if explain else {})})
     else:

@@ -20,7 +20,7 @@ AnswerRow = Callable[["Book", dict[str, Any]], Awaitable[dict[str, Any]]]
 
 def run_batch(path: Path, settings: Settings, answer: AnswerRow) -> int:
     """Write one line per line read; return the last error's exit code, or 0."""
-    from bythebook.api import use_library
+    from bythebook.api import use_book
 
     async def answer_lines(book: Book) -> int:
         code = 0
@@ -37,7 +37,7 @@ def run_batch(path: Path, settings: Settings, answer: AnswerRow) -> int:
             sys.stdout.flush()
         return code
 
-    return use_library(settings, answer_lines)
+    return use_book(settings, answer_lines)
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:

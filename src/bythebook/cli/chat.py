@@ -47,11 +47,11 @@ def chat(
     With piped input the exit code is 0 if all were answered, 1 if the book has no answer, as for
     ask.
     """
-    from bythebook.wiring import open_book
+    from bythebook.wiring import build_book
 
     settings = options.load(home=home, preset=preset, embedder=embedder, writer=writer)
     make_question = options.question_maker(settings, top_k, relevance_threshold, filters)
-    book = open_book(settings)
+    book = build_book(settings)
     code = converse(book, make_question, thread=thread, selection=selected_text, as_json=as_json)
     raise typer.Exit(code)
 

@@ -18,8 +18,8 @@ from bythebook.errors import BookError, InvalidInput
 if TYPE_CHECKING:
     from bythebook.chunking.read_book import ParsedBook
     from bythebook.config.settings import Settings
+    from bythebook.health import HealthCheck
     from bythebook.indexing.integrity import IndexReport
-    from bythebook.wiring import Probe
 
 app = typer.Typer(
     help="Check the providers, the stored URLs and the index.",
@@ -82,11 +82,11 @@ def providers(home: options.Home = None, as_json: options.Json = False) -> None:
     raise typer.Exit(max(result.error.exit_code if result.error else 0 for result in results))
 
 
-def _probes(settings: Settings) -> dict[str, Probe]:
-    from bythebook.wiring import open_probes, open_store_probes
+def _probes(settings: Settings) -> dict[str, HealthCheck]:
+    from bythebook.health import provider_checks, store_checks
 
     try:
-        probes = open_probes(settings)
+        probes = provider_checks(settings)
     except BookError as error:  # the embedder's name is in the catalog, which cannot be read
         reason = error
 
@@ -94,10 +94,10 @@ def _probes(settings: Settings) -> dict[str, Probe]:
             raise reason
 
         probes = {f"embedder {settings.embedder}": unknown}
-    return {**open_store_probes(settings), **probes}
+    return {**store_checks(settings), **probes}
 
 
-async def _run_probe(name: str, probe: Probe) -> ProbeResult:
+async def _run_probe(name: str, probe: HealthCheck) -> ProbeResult:
     began, error = time.perf_counter(), None
     try:
         await probe()
@@ -115,8 +115,8 @@ def links(
     as_json: options.Json = False,
 ) -> None:
     """Check that every stored URL leads to a page and a heading. Exit code 1: some do not."""
-    from bythebook.book import not_ingested
     from bythebook.chunking.link_check import lost_in_build, lost_in_sources
+    from bythebook.generations import not_ingested
     from bythebook.wiring import open_catalog
 
     catalog = open_catalog(options.load(home=home))
@@ -159,9 +159,9 @@ async def _compare(
     settings: Settings, *, repair: bool
 ) -> tuple[IndexReport, bool, ParsedBook | None]:
     """Return the report, whether the index was repaired, and the sources if they exist."""
-    from bythebook.wiring import open_book
+    from bythebook.wiring import build_book
 
-    async with open_book(settings) as book:
+    async with build_book(settings) as book:
         sources = _sources_if_there(await book.origin())
         report = await book.check_index(sources)
         repaired = repair and not report.index_is_right

@@ -120,12 +120,12 @@ def _read(files: Sequence[Path], limit: int | None) -> list[Row]:
 def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> Evaluation:
     from bythebook.evaluation.metrics import measure
     from bythebook.evaluation.run import ask_all
-    from bythebook.wiring import open_book, open_catalog
+    from bythebook.wiring import build_book, open_catalog
 
     asked = [(row, _question(row, settings)) for row in rows]
 
     async def ask() -> Sequence[Case]:
-        async with open_book(settings) as book:
+        async with build_book(settings) as book:
             return await ask_all(
                 asked,
                 book,
@@ -186,8 +186,8 @@ def _setup(settings: Settings) -> dict[str, Any]:
 
 
 def _make(settings: Settings, count: int, seed: int, out: Path | None) -> None:
-    from bythebook.book import not_ingested
     from bythebook.evaluation.make_questions import make_questions
+    from bythebook.generations import not_ingested
     from bythebook.wiring import open_catalog
 
     catalog = open_catalog(settings)

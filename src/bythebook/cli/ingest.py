@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,11 +17,11 @@ from bythebook.cli.progress import Progress
 from bythebook.errors import InvalidInput, NotIngested
 
 if TYPE_CHECKING:
-    from bythebook.book import Book
-    from bythebook.chunking.read_book import ParsedBook, SiteOptions
+    from bythebook.chunking.read_book import ParsedBook
     from bythebook.config.settings import Settings
-    from bythebook.indexing.indexer import IngestResult
-    from bythebook.indexing.passage_records import Change
+    from bythebook.indexing.indexer import IngestProgress, IngestResult
+    from bythebook.indexing.preview import IngestPreview
+    from bythebook.interfaces.store import Catalog
 
 _POLL_SECONDS = 1.0
 
@@ -66,113 +66,31 @@ def ingest(
 
 
 def _ingest_once(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) -> int:
-    started = time.perf_counter()
+    from bythebook.api import ingest as ingest_book
+
     with Progress(quiet=as_json) as progress:
-        result = _unchanged(docs, settings) or _read_and_ingest(docs, settings, progress)
-    result = replace(result, seconds=time.perf_counter() - started)
+        result = ingest_book(docs, settings=settings, progress=_display(progress))
     typer.echo(_json(result)) if as_json else _print(result, settings, verbose=verbose)
     return result.exit_code
 
 
-def _unchanged(docs: Path, settings: Settings) -> IngestResult | None:
-    """Return the last result if nothing has changed since that ingest, else None."""
-    from bythebook.indexing.source_manifest import find_receipt
-    from bythebook.wiring import open_book
+def _display(progress: Progress) -> IngestProgress:
+    from bythebook.indexing.indexer import EmbeddingEstimate, IngestProgress
 
-    receipt = find_receipt(settings.home, _origin(docs, settings))
-    if receipt is None or not receipt.holds():
-        return None
-    try:
-        library = open_book(settings)
-    except NotIngested:
-        return None
-    return receipt.again if asyncio.run(_serves(library, receipt.generation)) else None
+    class Display(IngestProgress):
+        def pages_read(self, count: int) -> None:
+            progress.show("Reading pages", count, None)
 
+        def estimated(self, estimate: EmbeddingEstimate) -> None:
+            progress.say(f"{estimate}.")
 
-async def _serves(library: Book, generation: str) -> bool:
-    async with library:
-        return await library.serves(generation)
+        def searchable(self) -> None:
+            progress.say("The book can be asked now, by keywords; its vectors follow.")
 
+        def embedded(self, done: int, total: int) -> None:
+            progress.show("Embedding passages", done, total)
 
-def _read_and_ingest(docs: Path, settings: Settings, progress: Progress) -> IngestResult:
-    from bythebook.indexing.source_manifest import Receipt
-    from bythebook.wiring import open_book
-
-    book = _read(docs, settings, progress)
-    library = open_book(settings, new=True, book=book)
-    origin = _origin(docs, settings)
-    if (order := _order(book, settings)) is not None:
-        progress.say(f"{order}.")
-
-    async def embed() -> IngestResult:
-        async with library:
-            return await library.ingest(
-                book,
-                on_progress=lambda done, total: progress.show("Embedding passages", done, total),
-                on_searchable=lambda: progress.say(
-                    "The book can be asked now, by its words; its vectors follow."
-                ),
-                origin=origin,
-            )
-
-    result = asyncio.run(embed())
-    Receipt(result.generation, origin, book.seen, result).keep(settings.home)
-    return result
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """Amount of text to send to a remote embedder, and its estimated cost."""
-
-    passages: int
-    tokens: int
-    cost_usd: float | None
-
-    def __str__(self) -> str:
-        cost = "" if self.cost_usd is None else f", about ${self.cost_usd:.4f}"
-        return f"To embed: {self.passages} passages, about {self.tokens:,} tokens{cost}"
-
-
-def _order(book: ParsedBook, settings: Settings) -> _Order | None:
-    """Estimate the embedding cost; None for local embedders, which are free."""
-    from bythebook.config.settings import AUTO
-    from bythebook.indexing.indexer import tokens_to_embed
-    from bythebook.indexing.passage_records import vector_key
-    from bythebook.wiring import open_catalog
-
-    if settings.embedder == AUTO or settings.embedder.startswith("local:"):
-        return None
-    try:
-        known = open_catalog(settings).known_vectors(settings.embedder)
-    except NotIngested:
-        known = set()
-    missing = {vector_key(p): p for p in book.passages if vector_key(p) not in known}
-    tokens, price = tokens_to_embed(list(missing.values())), settings.embedding.price_in
-    return _Order(len(missing), tokens, None if price is None else tokens * price / 1e6)
-
-
-def _read(docs: Path, settings: Settings, progress: Progress) -> ParsedBook:
-    from bythebook.chunking.read_book import read_book
-
-    pages = 0
-
-    def count(page: object) -> None:
-        nonlocal pages
-        pages += 1
-        progress.show("Reading pages", pages, None)
-
-    return read_book(docs, _site_options(settings), on_page=count)
-
-
-def _origin(docs: Path, settings: Settings) -> str:
-    where = {"docs": str(docs.resolve()), "site": settings.site.model_dump(mode="json")}
-    return json.dumps(where, ensure_ascii=False, sort_keys=True)
-
-
-def _site_options(settings: Settings) -> SiteOptions:
-    from bythebook.chunking.read_book import SiteOptions
-
-    return SiteOptions(**settings.site.model_dump())
+    return Display()
 
 
 # --- watch mode ------------------------------------------------------------------------------
@@ -206,58 +124,59 @@ def _wait_for_change(docs: Path, seen: dict[Path, tuple[int, int]]) -> dict[Path
 
 
 def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) -> int:
-    from bythebook.indexing.indexer import describe, notes_on, warnings_on
+    from bythebook.indexing.preview import preview
 
-    with Progress(quiet=as_json) as progress:
-        book = _read(docs, settings, progress)
-    change, order = _change(book, settings), _order(book, settings)
-    errors = [describe(problem) for problem in book.problems if problem.fatal]
-    warnings = warnings_on(book.passages)
+    book = _read(docs, settings, quiet=as_json)
+    price = settings.embedding.price_in
+    plan = preview(book, _catalog(settings), embedder=settings.embedder, price_in=price)
     if as_json:
-        document = {**_dry_document(book, change, errors), "warnings": list(warnings)}
-        if order is not None:
-            document["to_embed"] = asdict(order)
+        document = _dry_document(book, plan)
         typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
-    else:
-        for page in book.pages:
-            typer.echo(
-                f"{page.file}: {len(page.passages)} passages, "
-                f"{sum(passage.tokens for passage in page.passages)} tokens, "
-                f"{_share(page.covered_words, page.visible_words):.2%} of "
-                f"{page.visible_words} words, {page.url}"
-            )
-        _print_notes(errors, warnings, notes_on(book), verbose=verbose)
+        return 1 if plan.errors else 0
+    for page in book.pages:
         typer.echo(
-            f"{len(book.pages)} pages, {len(book.passages)} passages. Would change "
-            f"{change.changed}, remove {change.removed}, keep {change.unchanged}."
+            f"{page.file}: {len(page.passages)} passages, "
+            f"{sum(passage.tokens for passage in page.passages)} tokens, "
+            f"{_share(page.covered_words, page.visible_words):.2%} of "
+            f"{page.visible_words} words, {page.url}"
         )
-        if order is not None:
-            typer.echo(f"{order}.")
-    return 1 if errors else 0
+    _print_notes(plan.errors, plan.warnings, plan.notes, verbose=verbose)
+    typer.echo(
+        f"{len(book.pages)} pages, {len(book.passages)} passages. Would change "
+        f"{plan.change.changed}, remove {plan.change.removed}, keep {plan.change.unchanged}."
+    )
+    if plan.estimate is not None:
+        typer.echo(f"{plan.estimate}.")
+    return 1 if plan.errors else 0
 
 
-def _change(book: ParsedBook, settings: Settings) -> Change:
-    from bythebook.indexing.passage_records import diff
+def _read(docs: Path, settings: Settings, *, quiet: bool) -> ParsedBook:
+    from bythebook.chunking.read_book import SiteOptions
+    from bythebook.indexing.source_manifest import read_sources
+
+    with Progress(quiet=quiet) as progress:
+        site = SiteOptions(**settings.site.model_dump())
+        return asyncio.run(read_sources(docs, site, _display(progress)))
+
+
+def _catalog(settings: Settings) -> Catalog | None:
     from bythebook.wiring import open_catalog
 
     try:
-        known = open_catalog(settings).passages()
+        return open_catalog(settings)
     except NotIngested:
-        known = {}
-    return diff(known, book.passages)
+        return None
 
 
-def _dry_document(book: ParsedBook, change: Change, errors: list[str]) -> dict[str, Any]:
+def _dry_document(book: ParsedBook, plan: IngestPreview) -> dict[str, Any]:
     from bythebook.indexing.indexer import describe
 
-    return {
+    document = {
         "files_processed": len(book.pages),
         "chunks_created": len(book.passages),
-        "errors": errors,
-        "exit_code": 1 if errors else 0,
-        "unchanged": change.unchanged,
-        "changed": change.changed,
-        "removed": change.removed,
+        "errors": plan.errors,
+        "exit_code": 1 if plan.errors else 0,
+        **asdict(plan.change),
         "coverage": round(book.coverage, 6),
         "notes": [describe(problem) for problem in book.problems if not problem.fatal],
         "pages": [
@@ -273,7 +192,9 @@ def _dry_document(book: ParsedBook, change: Change, errors: list[str]) -> dict[s
             }
             for page in book.pages
         ],
+        "warnings": plan.warnings,
     }
+    return document if plan.estimate is None else {**document, "to_embed": asdict(plan.estimate)}
 
 
 def _json(result: IngestResult) -> str:

@@ -18,11 +18,11 @@ def mcp(home: options.Home = None, embedder: options.Embedder = None) -> None:
         raise UnknownProvider(
             "The MCP tools need the package mcp.", hint='Run: pip install "bythebook[mcp]"'
         )
-    from bythebook.api import use_library
+    from bythebook.api import use_book
     from bythebook.server.mcp import serve_stdio
 
     async def serve(book: Book) -> None:
         await book.context()  # fail early if the book cannot be opened
         await serve_stdio(book)
 
-    use_library(options.load(home=home, embedder=embedder), serve)
+    use_book(options.load(home=home, embedder=embedder), serve)

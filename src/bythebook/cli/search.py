@@ -51,10 +51,10 @@ def search(
         raise typer.Exit(run_batch(batch, settings, answer))
     if query is None:
         raise InvalidInput("There is no query.", hint='Run: bythebook search "…"')
-    from bythebook.api import use_library
+    from bythebook.api import use_book
 
     question = make_question(query)
-    everything = use_library(settings, lambda book: book.search(question))
+    everything = use_book(settings, lambda book: book.search(question))
     findings = everything.at_least(question.min_score)
     if as_json:
         print_json(_document(question, findings, explain=explain))

@@ -20,13 +20,13 @@ def serve(
     writer: options.Writer = None,
 ) -> None:
     """Serve a web page at / and the HTTP API (docs/reference/api.md lists the routes)."""
-    from bythebook.api import use_library
+    from bythebook.api import use_book
     from bythebook.server.access import needs_keys
     from bythebook.server.runner import check_free, run
 
     server = {"host": host, "port": port, "workers": workers}
     settings = options.load(home=home, embedder=embedder, writer=writer, server=server)
-    use_library(settings, lambda book: book.context())  # fail early if it cannot be opened
+    use_book(settings, lambda book: book.context())  # fail early if it cannot be opened
     check_free(settings.server)
     address = f"http://{settings.server.host}:{settings.server.port}/"
     typer.echo(f"Serving the book at {address} (Ctrl+C stops the server).", err=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -46,8 +46,6 @@ _ENOUGH = 0.99  # of a page's visible words; pages with less are reported
 _NO_SITE_URL = "No site URL: links are relative. Pass --site-url."
 _SOON = 32  # up to this many passages to embed, no keyword-only generation is published
 
-Progress = Callable[[int, int], None]  # passages embedded so far, passages to embed
-
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
@@ -71,41 +69,6 @@ class IngestResult:
         return 1 if self.errors else 0
 
 
-async def ingest(
-    book: ParsedBook,
-    press: Indexer,
-    *,
-    on_progress: Progress = lambda done, total: None,
-    on_searchable: Callable[[], None] = lambda: None,
-    origin: str = "",
-) -> IngestResult:
-    """Ingest a book. ``on_searchable`` is called when keyword search works, before embedding."""
-    began = time.perf_counter()
-    passages = list({passage.id: passage for passage in book.passages}.values())
-    change = await offload(lambda: diff(press.catalog.passages(), passages))
-    missing = await offload(lambda: press.missing(passages))
-    if len(missing) > _SOON and not (change.unchanged and await press.serves_vectors()):
-        await press.publish(passages, VectorState.PENDING, origin=origin)
-        on_searchable()
-    await press.embed(missing, on_progress)
-    await press.publish(passages, VectorState.READY, origin=origin)
-    served = await offload(press.catalog.served)
-    return IngestResult(
-        files_processed=len(book.pages),
-        chunks_created=len(passages),
-        errors=tuple(describe(problem) for problem in book.problems if problem.fatal),
-        embedded=len(missing),
-        unchanged=change.unchanged,
-        changed=change.changed,
-        removed=change.removed,
-        coverage=book.coverage,
-        seconds=time.perf_counter() - began,
-        notes=notes_on(book),
-        warnings=warnings_on(passages),
-        generation=served or "",
-    )
-
-
 def warnings_on(passages: Sequence[Passage]) -> tuple[str, ...]:
     """Return warnings that need a decision: files that look like spam, and relative URLs."""
     relative = any(not passage.place.is_on_the_web for passage in passages)
@@ -120,9 +83,59 @@ def notes_on(book: ParsedBook) -> tuple[str, ...]:
     return (*remarks, *lost)
 
 
+def without_vectors(passages: Iterable[Passage], known: Set[str]) -> dict[str, Passage]:
+    """Return the passages whose vector key is not known, by that key."""
+    by_key = {vector_key(passage): passage for passage in passages}
+    return {key: passage for key, passage in by_key.items() if key not in known}
+
+
+def errors_of(book: ParsedBook) -> tuple[str, ...]:
+    return tuple(describe(problem) for problem in book.problems if problem.fatal)
+
+
 def describe(problem: Problem) -> str:
     line = "" if problem.line is None else f":{problem.line}"
     return f"{problem.file}{line}: {problem.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingEstimate:
+    """Amount of text to send to a hosted embedder, and its estimated cost."""
+
+    passages: int
+    tokens: int
+    cost_usd: float | None
+
+    def __str__(self) -> str:
+        cost = "" if self.cost_usd is None else f", about ${self.cost_usd:.4f}"
+        return f"To embed: {self.passages} passages, about {self.tokens:,} tokens{cost}"
+
+
+def estimate(
+    missing: Mapping[str, Passage], embedder: str, price_in: float | None
+) -> EmbeddingEstimate | None:
+    """Estimate tokens and cost; None for local embedders, which ``auto`` chooses: no cost."""
+    if embedder == "auto" or embedder.startswith("local:"):
+        return None
+    tokens = sum(map(estimate_tokens, _texts(list(missing.values()))))
+    cost = None if price_in is None else tokens * price_in / 1e6
+    return EmbeddingEstimate(len(missing), tokens, cost)
+
+
+class IngestProgress:
+    """Callbacks of an ingest, which do nothing; override some. They may run on other threads."""
+
+    def pages_read(self, count: int) -> None:
+        """Called after each page, with the number of pages read."""
+
+    def estimated(self, estimate: EmbeddingEstimate) -> None:
+        """Called before a hosted embedder is used."""
+
+    def searchable(self) -> None:
+        """Called when keyword search works, before the passages are embedded."""
+
+    def embedded(self, done: int, total: int) -> None:
+        """Called after each batch of passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,21 +143,57 @@ class Indexer:
     """Catalog, generation store and embedder, with the steps of an ingest."""
 
     catalog: Catalog
-    shelf: GenerationStore
+    store: GenerationStore
     embedder: Embedder
+
+    async def ingest(
+        self,
+        book: ParsedBook,
+        *,
+        origin: str = "",
+        progress: IngestProgress,
+        price_in: float | None = None,
+    ) -> IngestResult:
+        """Embed what is new and serve the book, at first by keywords if embedding takes long."""
+        started = time.perf_counter()
+        passages = list({passage.id: passage for passage in book.passages}.values())
+        change = await offload(lambda: diff(self.catalog.passages(), passages))
+        missing = await offload(lambda: self.missing(passages))
+        cost = await offload(lambda: estimate(missing, self.embedder.name, price_in))
+        if cost is not None:
+            progress.estimated(cost)
+        if len(missing) > _SOON and not (change.unchanged and await self.serves_vectors()):
+            await self.publish(passages, VectorState.PENDING, origin=origin)
+            progress.searchable()
+        await self.embed(missing, progress)
+        await self.publish(passages, VectorState.READY, origin=origin)
+        served = await offload(self.catalog.served)
+        return IngestResult(
+            files_processed=len(book.pages),
+            chunks_created=len(passages),
+            errors=errors_of(book),
+            embedded=len(missing),
+            unchanged=change.unchanged,
+            changed=change.changed,
+            removed=change.removed,
+            coverage=book.coverage,
+            seconds=time.perf_counter() - started,
+            notes=notes_on(book),
+            warnings=await offload(lambda: warnings_on(passages)),
+            generation=served or "",
+        )
 
     def missing(self, passages: Iterable[Passage]) -> dict[str, Passage]:
         """Return the passages without a stored vector, by vector key."""
-        known = self.catalog.known_vectors(self.embedder.name)
-        return {vector_key(p): p for p in passages if vector_key(p) not in known}
+        return without_vectors(passages, self.catalog.known_vectors(self.embedder.name))
 
-    async def embed(self, missing: Mapping[str, Passage], on_progress: Progress) -> None:
+    async def embed(self, missing: Mapping[str, Passage], progress: IngestProgress) -> None:
         done = 0
         for batch in _batches(list(missing.items())):
             vectors = await _embed(batch, self.embedder)
             await offload(partial(self.catalog.add_vectors, self.embedder.name, vectors))
             done += len(batch)
-            on_progress(done, len(missing))
+            progress.embedded(done, len(missing))
 
     async def serves_vectors(self) -> bool:
         """Return whether the served generation is complete and supports semantic search."""
@@ -152,7 +201,7 @@ class Indexer:
         return (
             current is not None
             and current.vectors is VectorState.READY
-            and await whole(self.shelf, current)
+            and await is_whole(self.store, current)
         )
 
     async def serves(self, generation: str) -> bool:
@@ -164,7 +213,7 @@ class Indexer:
             or not await self.serves_vectors()
         ):
             return False
-        await self.shelf.discard(keep=[generation])  # remains of a killed ingest
+        await self.store.discard(keep=[generation])  # remains of a killed ingest
         return True
 
     async def publish(
@@ -179,11 +228,11 @@ class Indexer:
 
         Does nothing if an identical, complete generation is served, unless ``again`` is set.
         """
-        print_of_book = fingerprint(passages, f"{vectors} {self.embedder.name}", origin)
+        content_hash = fingerprint(passages, f"{vectors} {self.embedder.name}", origin)
         current = await offload(self.catalog.current)
-        served = current is not None and current.fingerprint == print_of_book
-        if current is not None and served and not again and await whole(self.shelf, current):
-            await self.shelf.discard(keep=[current.name])  # remains of a killed ingest
+        served = current is not None and current.fingerprint == content_hash
+        if current is not None and served and not again and await is_whole(self.store, current):
+            await self.store.discard(keep=[current.name])  # remains of a killed ingest
             return
         vocabulary = await offload(lambda: Vocabulary.of(passages))
         generation = Generation(
@@ -191,13 +240,13 @@ class Indexer:
             embedder=self.embedder.name,
             dimension=self.embedder.dimension,
             passages=len(passages),
-            fingerprint=print_of_book,
+            fingerprint=content_hash,
             vocabulary=vocabulary.to_bytes(),
             origin=origin,
             vectors=vectors,
         )
         entries = self._entries(passages, vocabulary, vectors)
-        published = await self.shelf.publish(generation.name, entries)
+        published = await self.store.publish(generation.name, entries)
         if published != len(passages):
             raise IndexDamaged(
                 f"The new index holds {published} passages instead of {len(passages)}.",
@@ -209,7 +258,7 @@ class Indexer:
             generation = replace(generation, calibration=await self._calibration(passages))
         kept = {vector_key(p) for p in passages}
         await offload(lambda: self.catalog.commit(passages, generation, keep_vectors=kept))
-        await self.shelf.discard(keep=[generation.name, *([current.name] if current else [])])
+        await self.store.discard(keep=[generation.name, *([current.name] if current else [])])
 
     def _entries(
         self, passages: Sequence[Passage], vocabulary: Vocabulary, vectors: VectorState
@@ -221,8 +270,8 @@ class Indexer:
                 if vectors is VectorState.PENDING:
                     yield IndexedPassage(passage, None, np.zeros((0, 0), dtype=np.float32), terms)
                 else:
-                    found = stored[vector_key(passage)]
-                    yield IndexedPassage(passage, found.vector, found.unit_vectors, terms)
+                    vectors_of = stored[vector_key(passage)]
+                    yield IndexedPassage(passage, vectors_of.vector, vectors_of.unit_vectors, terms)
 
     async def _calibration(self, passages: Sequence[Passage]) -> str:
         """Return weights fitted to this book as JSON; empty if the embedder was measured."""
@@ -237,11 +286,11 @@ class Indexer:
         return self.catalog.vectors(self.embedder.name, [vector_key(p) for p in passages])
 
 
-async def whole(shelf: GenerationStore, generation: Generation) -> bool:
+async def is_whole(store: GenerationStore, generation: Generation) -> bool:
     """Return whether a generation can be opened and has as many passages as recorded."""
     try:
-        store = await shelf.open(generation.name)
-        return await store.count() == generation.passages
+        passages = await store.open(generation.name)
+        return await passages.count() == generation.passages
     except (IndexDamaged, StoreFailed):
         return False
 
@@ -264,11 +313,6 @@ def _texts(passages: Sequence[Passage]) -> list[str]:
     for passage in passages:
         texts.extend(passage.unit_text(unit) for unit in passage.units)
     return texts
-
-
-def tokens_to_embed(passages: Sequence[Passage]) -> int:
-    """Return the estimated number of tokens sent to the embedder."""
-    return sum(map(estimate_tokens, _texts(passages)))
 
 
 def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -47,22 +47,22 @@ class IndexReport:
 
 
 async def compare(
-    press: Indexer, generation: Generation, sources: Iterable[Passage] | None
+    indexer: Indexer, generation: Generation, sources: Iterable[Passage] | None
 ) -> IndexReport:
     """Compare the three. ``sources`` is None if they can no longer be read."""
-    known = await offload(press.catalog.passages)
+    known = await offload(indexer.catalog.passages)
     now = known.keys() if sources is None else {passage.id for passage in sources}
-    embedded = await offload(lambda: press.catalog.known_vectors(generation.embedder))
+    embedded = await offload(lambda: indexer.catalog.known_vectors(generation.embedder))
     wanted = generation.vectors is VectorState.READY
     unreadable, missing, different, surplus = "", [], [], 0
     try:
-        store = await press.shelf.open(generation.name)
+        store = await indexer.store.open(generation.name)
         surplus = max(0, await store.count() - len(known))
         for ids in _batches(list(known)):
             passages = {name: known[name] for name in ids}
             found = await _fetch(store, ids)
             missing += [name for name in ids if name not in found]
-            vectors = await _vectors(press, generation, passages.values()) if wanted else {}
+            vectors = await _vectors(indexer, generation, passages.values()) if wanted else {}
             different += [
                 name
                 for name, entry in found.items()
@@ -88,10 +88,10 @@ async def _fetch(store: PassageStore, ids: list[str]) -> dict[str, IndexedPassag
 
 
 async def _vectors(
-    press: Indexer, generation: Generation, passages: Iterable[Passage]
+    indexer: Indexer, generation: Generation, passages: Iterable[Passage]
 ) -> Mapping[str, StoredVectors]:
     keys = [vector_key(p) for p in passages]
-    return await offload(lambda: press.catalog.vectors(generation.embedder, keys))
+    return await offload(lambda: indexer.catalog.vectors(generation.embedder, keys))
 
 
 def _is_same(entry: IndexedPassage, passage: Passage, stored: StoredVectors | None) -> bool:

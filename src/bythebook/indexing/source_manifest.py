@@ -7,26 +7,31 @@ sources are read again.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from bythebook import chunking, language, sources, types
-from bythebook.indexing.indexer import IngestResult
+from bythebook.chunking.read_book import ParsedBook, SiteOptions, read_book
+from bythebook.indexing.indexer import IngestProgress, IngestResult
 from bythebook.interfaces import blocks
 from bythebook.sources.base import registered_sources
 from bythebook.sources.files import FileProbe, ProbeKind
 
-_NAME = "receipt.json"
+_FILE = "receipt.json"
+_DETECTED = ("source", None)  # left out: older books have no such option
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class SourceManifest:
     generation: str  # name of the generation that was published
     origin: str  # source folder and options
     seen: Mapping[FileProbe, str]
@@ -53,26 +58,26 @@ class Receipt:
         }
         text = json.dumps({**document, "digest": _digest(document)})
         # Fixed name: the next ingest overwrites the remains of a killed one.
-        draft = home / f"{_NAME}.new"
+        draft = home / f"{_FILE}.new"
         with suppress(OSError):
             home.mkdir(parents=True, exist_ok=True)
             draft.write_text(text, "ascii")
-            draft.replace(home / _NAME)
+            draft.replace(home / _FILE)
 
 
 def _fields(look: FileProbe) -> tuple[str, str, str]:
     return look.act.value, look.root, look.path
 
 
-def find_receipt(home: Path, origin: str) -> Receipt | None:
+def find_manifest(home: Path, origin: str) -> SourceManifest | None:
     """Return the stored record if origin and reader version match, or None."""
     try:
-        document = json.loads((home / _NAME).read_text("ascii"))
+        document = json.loads((home / _FILE).read_text("ascii"))
         if document["reader"] != _reader() or document["origin"] != origin:
             return None
         if document.pop("digest") != _digest(document):  # corrupted on disk
             return None
-        return Receipt(
+        return SourceManifest(
             generation=document["generation"],
             origin=origin,
             seen={
@@ -83,6 +88,28 @@ def find_receipt(home: Path, origin: str) -> Receipt | None:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def origin_of(docs: Path, site: SiteOptions) -> str:
+    """Return the folder and the site options as one text, recorded in the index."""
+    options = {name: value for name, value in asdict(site).items() if (name, value) != _DETECTED}
+    origin = {"docs": str(docs.resolve()), "site": options}
+    return json.dumps(origin, ensure_ascii=False, sort_keys=True)
+
+
+async def read_sources(docs: Path, site: SiteOptions, progress: IngestProgress) -> ParsedBook:
+    """Read the book on a worker thread, which stops after a page if the caller is cancelled."""
+    pages, stopped = count(1), threading.Event()
+
+    def on_page(_: object) -> None:
+        if stopped.is_set():
+            raise asyncio.CancelledError
+        progress.pages_read(next(pages))
+
+    try:
+        return await asyncio.to_thread(read_book, docs, site, on_page=on_page)
+    finally:
+        stopped.set()
 
 
 def _digest(document: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from bythebook.server.access import open_access
 from bythebook.server.app import create_app
 from bythebook.server.memory import trim_heap_regularly
 from bythebook.server.observability.logging_config import configuration
-from bythebook.wiring import open_book
+from bythebook.wiring import build_book
 
 _KILL_AFTER_S = 13  # longer than a drain takes, shorter than operators wait
 _ORPHANED_S = 0.5  # how often a worker checks whether its parent is alive
@@ -32,7 +32,7 @@ _ORPHANED_S = 0.5  # how often a worker checks whether its parent is alive
 OpenBook = Callable[[Settings], Book]
 
 
-def run(settings: Settings, *, open_book: OpenBook = open_book) -> None:
+def run(settings: Settings, *, open_book: OpenBook = build_book) -> None:
     server = settings.server
     Granian(
         "bythebook.server.runner:worker",

@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
+from bythebook.components import Components
 from bythebook.config.settings import AccessSettings, Server, Settings
 from bythebook.conversations.query_log import LogQueue
 from bythebook.interfaces.conversations import Feedback, LoggedQuery
@@ -63,12 +64,14 @@ async def _library(folder: Path, embedder: FakeEmbedder, *, with_text: bool = Tr
     told = Feedback(str(uuid.uuid4()), None, "down", "wrong", "<b>Bold</b>", datetime.now(UTC))
     await feedback.add(told)
     library = Book(
-        embedder=embedder,
-        shelf=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-        log=LogQueue(log, with_text=with_text),
-        feedback=feedback,
+        Components(
+            embedder=embedder,
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+            log=LogQueue(log, with_text=with_text),
+            feedback=feedback,
+        )
     )
     await library.ingest(read(folder))
     return library

@@ -1,0 +1,44 @@
+"""Compare the sources with the catalog, and say what an ingest would change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bythebook.indexing.indexer import (
+    EmbeddingEstimate,
+    errors_of,
+    estimate,
+    notes_on,
+    warnings_on,
+    without_vectors,
+)
+from bythebook.indexing.passage_records import Change, diff
+
+if TYPE_CHECKING:
+    from bythebook.chunking.read_book import ParsedBook
+    from bythebook.interfaces.store import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class IngestPreview:
+    change: Change
+    estimate: EmbeddingEstimate | None
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def preview(
+    book: ParsedBook, catalog: Catalog | None, *, embedder: str, price_in: float | None
+) -> IngestPreview:
+    """Return what ingesting the book would do. ``catalog`` is None before the first ingest."""
+    known_vectors = catalog.known_vectors(embedder) if catalog else set()
+    missing = without_vectors(book.passages, known_vectors)
+    return IngestPreview(
+        change=diff(catalog.passages() if catalog else {}, book.passages),
+        estimate=estimate(missing, embedder, price_in),
+        errors=errors_of(book),
+        warnings=warnings_on(book.passages),
+        notes=notes_on(book),
+    )
