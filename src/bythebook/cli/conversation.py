@@ -24,10 +24,7 @@ _LISTED = 9
 _LONGEST_TOPIC = 60
 
 
-class MakeQuestion(Protocol):
-    """Callable that builds a question within the limits of the settings."""
-
-    def __call__(self, text: str, *, selection: str | None) -> Question: ...
+MakeQuestion = Callable[..., Question]  # (text, selection=…), within the limits of the settings
 
 
 class Run(Protocol):

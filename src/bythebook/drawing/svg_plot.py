@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
-from bythebook.drawing.markup import Markup, element, joined
+from bythebook.drawing.markup import Markup, element
 
 WIDTH = 480.0
 _HEIGHT = 320.0
@@ -28,31 +27,31 @@ class Axes:
         return self.height - _BOTTOM - share * (self.height - TOP - _BOTTOM)
 
 
-def picture(plane: Axes, title: str, parts: Iterable[Markup]) -> Markup:
-    box = f"0 0 {WIDTH:g} {plane.height:g}"
+def picture(axes: Axes, title: str, parts: Iterable[Markup]) -> Markup:
+    box = f"0 0 {WIDTH:g} {axes.height:g}"
     return element("svg", element("title", title), *parts, viewBox=box, role="img")
 
 
-def axis(plane: Axes, name: str) -> list[Markup]:
-    ground = plane.y(0)
+def axis(axes: Axes, name: str) -> list[Markup]:
+    ground = axes.y(0)
     ticks = [
-        label(f"{tick / 4:g}", plane.x(tick / 4), ground + 18, anchor="middle") for tick in range(5)
+        label(f"{tick / 4:g}", axes.x(tick / 4), ground + 18, anchor="middle") for tick in range(5)
     ]
-    line = element("line", x1=plane.x(0), y1=ground, x2=plane.x(1), y2=ground, class_="axis")
-    middle = plane.x(0.5)
-    return [line, *ticks, label(name, middle, plane.height - 8, anchor="middle", class_="name")]
+    line = element("line", x1=axes.x(0), y1=ground, x2=axes.x(1), y2=ground, class_="axis")
+    middle = axes.x(0.5)
+    return [line, *ticks, label(name, middle, axes.height - 8, anchor="middle", class_="name")]
 
 
-def frame(plane: Axes, across: str, upwards: str) -> list[Markup]:
+def frame(axes: Axes, across: str, upwards: str) -> list[Markup]:
     parts = []
     for tick in range(1, 5):
-        value = plane.highest * tick / 4
-        y = plane.y(value)
+        value = axes.highest * tick / 4
+        y = axes.y(value)
         parts += [
-            element("line", x1=plane.x(0), y1=y, x2=plane.x(1), y2=y, class_="grid"),
+            element("line", x1=axes.x(0), y1=y, x2=axes.x(1), y2=y, class_="grid"),
             label(f"{value:.3g}", LEFT - 8, y + 4, anchor="end"),
         ]
-    middle = (plane.y(0) + plane.y(plane.highest)) / 2
+    middle = (axes.y(0) + axes.y(axes.highest)) / 2
     turned = element(
         "text",
         upwards,
@@ -60,26 +59,22 @@ def frame(plane: Axes, across: str, upwards: str) -> list[Markup]:
         text_anchor="middle",
         transform=f"translate(13 {middle:g}) rotate(-90)",
     )
-    return [*parts, *axis(plane, across), turned]
+    return [*parts, *axis(axes, across), turned]
 
 
-def label(words: str, x: float, y: float, *, anchor: str, class_: str | None = None) -> Markup:
-    return element("text", words, x=x, y=y, text_anchor=anchor, class_=class_)
+def label(content: str, x: float, y: float, *, anchor: str, class_: str | None = None) -> Markup:
+    return element("text", content, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
-def line(plane: Axes, corners: Sequence[tuple[float, float]]) -> str:
-    x, y = corners[0]
-    path = [f"M{plane.x(x):.1f} {plane.y(y):.1f}"]
-    for _, (x, y) in pairwise(corners):
-        path.append(f"L{plane.x(x):.1f} {plane.y(y):.1f}")
-    return joined(*path)
+def line(axes: Axes, corners: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{axes.x(x):.1f} {axes.y(y):.1f}" for x, y in corners)
 
 
-def area(plane: Axes, corners: Sequence[tuple[float, float]]) -> str:
-    ground = plane.y(0)
+def area(axes: Axes, corners: Sequence[tuple[float, float]]) -> str:
+    ground = axes.y(0)
     return (
-        f"{line(plane, corners)}L{plane.x(corners[-1][0]):.1f} {ground:.1f}"
-        f"L{plane.x(corners[0][0]):.1f} {ground:.1f}Z"
+        f"{line(axes, corners)}L{axes.x(corners[-1][0]):.1f} {ground:.1f}"
+        f"L{axes.x(corners[0][0]):.1f} {ground:.1f}Z"
     )
 
 
@@ -90,21 +85,19 @@ def round_up(value: float) -> float:
 
 
 def bars(
-    plane: Axes, heights: Sequence[float], *, class_: str, ground: Sequence[float] = ()
+    axes: Axes, heights: Sequence[float], *, class_: str, ground: Sequence[float] = ()
 ) -> list[Markup]:
     """Return adjacent bars of equal width; ``ground`` gives their base values (for stacking)."""
-    made = []
-    for place, height in enumerate(heights):
-        foot = ground[place] if ground else 0.0
-        top = plane.y(foot + height)
-        made.append(
-            element(
-                "rect",
-                x=plane.x(place / len(heights)) + 1,
-                y=top,
-                width=max(plane.x(1 / len(heights)) - plane.x(0) - 2, 0.5),
-                height=plane.y(foot) - top,
-                class_=class_,
-            )
+    bases = ground or [0.0] * len(heights)
+    width = max(axes.x(1 / len(heights)) - axes.x(0) - 2, 0.5) if heights else 0.0
+    return [
+        element(
+            "rect",
+            x=axes.x(index / len(heights)) + 1,
+            y=axes.y(base + height),
+            width=width,
+            height=axes.y(base) - axes.y(base + height),
+            class_=class_,
         )
-    return made
+        for index, (base, height) in enumerate(zip(bases, heights, strict=True))
+    ]

@@ -31,17 +31,17 @@ def risk_coverage(
     corners = [(point.coverage, point.risk) for point in curve if point.coverage >= _TOO_FEW]
     corners = corners or [(point.coverage, point.risk) for point in curve]
     highest = max(risk for _, risk in [*corners, *([here] if here else [])])
-    plane = Axes(highest=round_up(highest))
+    axes = Axes(highest=round_up(highest))
     parts = [
-        *frame(plane, "share of questions answered", "share of answers wrong"),
-        element("path", d=area(plane, corners), class_="area"),
-        element("path", d=line(plane, corners), class_="curve"),
+        *frame(axes, "share of questions answered", "share of answers wrong"),
+        element("path", d=area(axes, corners), class_="area"),
+        element("path", d=line(axes, corners), class_="curve"),
     ]
     if here:
-        x, y = plane.x(here[0]), plane.y(here[1])
+        x, y = axes.x(here[0]), axes.y(here[1])
         left = here[0] > 0.6
         parts += [
-            element("line", x1=x, y1=plane.y(0), x2=x, y2=y, class_="drop"),
+            element("line", x1=x, y1=axes.y(0), x2=x, y2=y, class_="drop"),
             element("circle", cx=x, cy=y, r=5.0, class_="here"),
             label(
                 f"minimum score {min_score:g}: {here[1]:.1%} wrong",
@@ -51,21 +51,21 @@ def risk_coverage(
                 class_="strong",
             ),
         ]
-    return picture(plane, "Risk–coverage curve", parts)
+    return picture(axes, "Risk–coverage curve", parts)
 
 
 def reliability(bins: Sequence[Bin]) -> Markup:
     """Plot accuracy against confidence; a larger dot means more questions."""
-    plane = Axes()
+    axes = Axes()
     most = max((each.count for each in bins), default=1)
     parts = [
-        *frame(plane, "confidence", "share of answers right"),
-        element("line", x1=plane.x(0), y1=plane.y(0), x2=plane.x(1), y2=plane.y(1), class_="ideal"),
-        label("ideal", plane.x(0.3) - 6, plane.y(0.3) - 8, anchor="end"),
+        *frame(axes, "confidence", "share of answers right"),
+        element("line", x1=axes.x(0), y1=axes.y(0), x2=axes.x(1), y2=axes.y(1), class_="ideal"),
+        label("ideal", axes.x(0.3) - 6, axes.y(0.3) - 8, anchor="end"),
     ]
     for each in bins:
-        x = plane.x(each.confidence)
-        ends = (plane.y(each.confidence), plane.y(each.right))
+        x = axes.x(each.confidence)
+        ends = (axes.y(each.confidence), axes.y(each.right))
         radius = 3 + 7 * (each.count / most) ** 0.5
         about = (
             f"{each.low:.1f} to {each.high:.1f}: confidence {each.confidence:.2f}, "
@@ -75,24 +75,24 @@ def reliability(bins: Sequence[Bin]) -> Markup:
             element("line", x1=x, y1=ends[0], x2=x, y2=ends[1], class_="gap"),
             element("circle", element("title", about), cx=x, cy=ends[1], r=radius, class_="dot"),
         ]
-    return picture(plane, "Reliability diagram", parts)
+    return picture(axes, "Reliability diagram", parts)
 
 
 def histogram(confidences: Sequence[float], *, min_score: float, answerable: bool) -> Markup:
     """Plot the number of questions by confidence; those below the minimum score are refused."""
-    plane = Axes(height=150.0)
+    axes = Axes(height=150.0)
     counts = [0] * _BARS
     for confidence in confidences:
         counts[min(int(confidence * _BARS), _BARS - 1)] += 1
     most = max(counts)
     sort = "answerable" if answerable else "unanswerable"
-    parts = [*axis(plane, "confidence")]
-    parts += bars(plane, [count / most for count in counts], class_=f"bar {sort}")
-    x = plane.x(min_score)
+    parts = [*axis(axes, "confidence")]
+    parts += bars(axes, [count / most for count in counts], class_=f"bar {sort}")
+    x = axes.x(min_score)
     parts += [
-        element("line", x1=x, y1=TOP, x2=x, y2=plane.y(0), class_="drop"),
+        element("line", x1=x, y1=TOP, x2=x, y2=axes.y(0), class_="drop"),
         label(f"minimum score {min_score:g}", x, TOP - 4, anchor="middle"),
-        label(str(most), LEFT - 8, plane.y(1) + 4, anchor="end"),
-        label("0", LEFT - 8, plane.y(0) + 4, anchor="end"),
+        label(str(most), LEFT - 8, axes.y(1) + 4, anchor="end"),
+        label("0", LEFT - 8, axes.y(0) + 4, anchor="end"),
     ]
-    return picture(plane, f"Confidence of {len(confidences)} {sort} questions", parts)
+    return picture(axes, f"Confidence of {len(confidences)} {sort} questions", parts)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
+from string import Template
 
-from bythebook.drawing.markup import Markup, element, joined
+from bythebook.drawing.markup import Markup, element, joined, text
 from bythebook.evaluation import plots
 from bythebook.evaluation.failures import Failure
 from bythebook.evaluation.grade import Case
@@ -22,7 +23,6 @@ _TILES = (
     ("supported", "sentences supported"),
     ("ms.total.p95", "ms, 95th percentile of replies"),
 )
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # in case escaping fails
 
 
 def report(
@@ -31,35 +31,20 @@ def report(
     verdicts: Sequence[Verdict],
     failures: Sequence[Failure],
 ) -> str:
+    """Return the page. ``report.html`` forbids scripts, in case escaping fails."""
+    folder = resources.files("bythebook.evaluation")
     min_score = float(str(setup["min_score"]))
-    body = element(
-        "main",
-        _header(evaluation, setup),
-        _bars(verdicts),
-        _confidence(evaluation, min_score),
-        _tables(evaluation),
-        _worst(failures),
-        _names(evaluation),
-    )
-    style = resources.files("bythebook.evaluation").joinpath("report.css").read_text("utf-8")
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", "Evaluation report"),
-        element("style", Markup(style)),
-    )
-    return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
-
-
-def _header(evaluation: Evaluation, setup: Mapping[str, object]) -> Markup:
-    tiles = [_tile(name, label, evaluation) for name, label in _TILES if name in evaluation.figures]
-    return element(
-        "header",
-        element("h1", "Evaluation report"),
-        element("p", headline(evaluation, setup), class_="quiet"),
-        element("ul", *tiles, class_="tiles"),
+    tiles = (_tile(name, label, evaluation) for name, label in _TILES if name in evaluation.figures)
+    return Template(folder.joinpath("report.html").read_text("utf-8")).substitute(
+        style=folder.joinpath("report.css").read_text("utf-8"),
+        headline=text(headline(evaluation, setup)),
+        tiles=joined(*tiles),
+        bars=_bars(verdicts),
+        curves=joined(*_curves(evaluation, min_score)) if evaluation.curve else "",
+        histograms=joined(*_histograms(evaluation.cases, min_score)),
+        tables=joined(*(_card(_table(grid)) for grid in grids(evaluation))),
+        worst=_worst(failures),
+        names=_names(evaluation),
     )
 
 
@@ -82,33 +67,21 @@ def _bars(verdicts: Sequence[Verdict]) -> Markup:
 # --- confidence ----------------------------------------------------------------------------------
 
 
-def _confidence(evaluation: Evaluation, min_score: float) -> Markup:
+def _curves(evaluation: Evaluation, min_score: float) -> Iterator[Markup]:
     coverage, risk = evaluation.value("coverage"), evaluation.value("risk")
     here = None if coverage is None or risk is None else (coverage, risk)
-    figures = []
-    if evaluation.curve:
-        figures = [
-            _figure(
-                "Risk and coverage",
-                "Error rate by coverage, if the answers with the highest confidence are given "
-                "first.",
-                plots.risk_coverage(evaluation.curve, here, min_score=min_score),
-                _curve_numbers(evaluation.curve),
-            ),
-            _figure(
-                "Reliability",
-                "Share of right answers by confidence. Above the line the confidence is too low, "
-                "below it too high; a larger dot means more questions.",
-                plots.reliability(evaluation.bins),
-                _bin_numbers(evaluation.bins),
-            ),
-        ]
-    return _section(
-        "Confidence",
-        "How well confidence predicts right answers. Answers below the minimum score count as if "
-        "they had been given.",
-        element("div", *figures, class_="grid"),
-        element("div", *_histograms(evaluation.cases, min_score), class_="grid"),
+    yield _figure(
+        "Risk and coverage",
+        "Error rate by coverage, if the answers with the highest confidence are given first.",
+        plots.risk_coverage(evaluation.curve, here, min_score=min_score),
+        _curve_numbers(evaluation.curve),
+    )
+    yield _figure(
+        "Reliability",
+        "Share of right answers by confidence. Above the line the confidence is too low, below it "
+        "too high; a larger dot means more questions.",
+        plots.reliability(evaluation.bins),
+        _bin_numbers(evaluation.bins),
     )
 
 
@@ -156,12 +129,6 @@ def _numbers(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
 # --- tables --------------------------------------------------------------------------------------
 
 
-def _tables(evaluation: Evaluation) -> Markup:
-    cards = [_card(_table(grid)) for grid in grids(evaluation)]
-    about = "The names are explained at the end."
-    return _section("Figures", about, element("div", *cards, class_="stack"))
-
-
 def _table(grid: Grid) -> Markup:
     rows = [
         element("tr", element("th", name, scope="row"), *map(_cell, cells))
@@ -170,9 +137,9 @@ def _table(grid: Grid) -> Markup:
     return _table_of((grid.title, *grid.columns), rows)
 
 
-def _cell(text: str) -> Markup:
-    classes = {"met": "pill met", "missed": "pill"}.get(text)
-    return element("td", element("span", text, class_=classes) if classes else text)
+def _cell(value: str) -> Markup:
+    classes = {"met": "pill met", "missed": "pill"}.get(value)
+    return element("td", element("span", value, class_=classes) if classes else value)
 
 
 def _table_of(columns: Sequence[str], rows: Sequence[Markup]) -> Markup:
@@ -228,7 +195,7 @@ def _names(evaluation: Evaluation) -> Markup:
         for name, metric in METRICS.items()
         if any(known.startswith(name) for known in evaluation.figures)
     ]
-    return element("footer", element("h2", "Names of figures"), element("dl", *pairs))
+    return joined(*pairs)
 
 
 def _card(content: Markup) -> Markup:
@@ -236,5 +203,5 @@ def _card(content: Markup) -> Markup:
 
 
 def _section(title: str, about: str, *content: Markup) -> Markup:
-    lead = [element("p", about, class_="lead")] if about else []
-    return element("section", element("h2", title), *lead, *content)
+    lead = element("p", about, class_="lead")
+    return element("section", element("h2", title), lead, *content)
