@@ -35,10 +35,11 @@ class AgentQuery(BaseModel):
     text: Annotated[Text, StringConstraints(max_length=MAX_QUERY_LENGTH)]
     top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOP_K, strict=True)
     relevance_threshold: Threshold = DEFAULT_RELEVANCE_THRESHOLD
-    # Extensions to ask: selected text, which restricts the answer to itself (in a search, it only
-    # guides the search), and the URL of the page being read, which contains that text.
-    selected_text: Selection | None = None
-    page_url: PageUrl | None = None
+    # Extensions to ask:
+    selected_text: Selection | None = Field(
+        None, description="answer only from this text; a search is only guided by it"
+    )
+    page_url: PageUrl | None = Field(None, description="the page that contains the selected text")
 
 
 class AgentErrorType(StrEnum):

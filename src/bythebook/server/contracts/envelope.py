@@ -64,11 +64,11 @@ class EnvelopeQueryRequest(BaseModel):
     )
 
     query: Annotated[Text, StringConstraints(max_length=500)]
-    selected_text: Selection | None = None
+    selected_text: Selection | None = Field(None, description="answer only from this text")
     top_k: int = Field(5, ge=1, le=20, strict=True)
-    session_id: UUID4 | None = None
-    # Extension to envelope: the URL of the page being read, which contains the selection.
-    page_url: PageUrl | None = None
+    session_id: UUID4 | None = Field(None, description="for the rate limit and the query log")
+    # Extension to envelope:
+    page_url: PageUrl | None = Field(None, description="the page that contains the selected text")
 
     @field_validator("query", mode="before")
     @classmethod

@@ -42,7 +42,11 @@ class PlainQueryRequest(BaseModel):
 
     query: Annotated[Text, _at_most(500, "Query"), Field(description="at most 500 words")]
     selected_text: (
-        Annotated[str, _at_most(200, "Selected text"), Field(description="at most 200 words")]
+        Annotated[
+            str,
+            _at_most(200, "Selected text"),
+            Field(description="at most 200 words; guides the search"),
+        ]
         | None
     ) = None
 

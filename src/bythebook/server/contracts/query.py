@@ -1,7 +1,7 @@
 """The query contract (book agent): ``POST /query``.
 
-A refusal has ``is_refusal: true`` and a ``refusal_reason``. The request and the response are
-documents of the Python API, too.
+A refusal has ``is_refusal: true`` and a ``refusal_reason``. In Python,
+``bythebook.respond()`` takes the same request and returns the same response.
 """
 
 from __future__ import annotations

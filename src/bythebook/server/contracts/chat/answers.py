@@ -38,14 +38,15 @@ class ChatRequest(BaseModel):
     )
 
     message: Annotated[Text, StringConstraints(max_length=1000)]
-    session_id: UUID4 | None = None  # null starts a new thread
+    session_id: UUID4 | None = Field(None, description="the conversation; null starts a new one")
     stream: bool = Field(False, strict=True)
     top_k: int = Field(5, ge=1, le=10, strict=True)
     similarity_threshold: Threshold = 0.7
-    # Extensions to chat: selected text, which restricts the answer to itself, and the URL of the
-    # page being read.
-    selected_text: Selection | None = None
-    page_url: PageUrl | None = None
+    # Extensions to chat:
+    selected_text: Selection | None = Field(None, description="answer only from this text")
+    page_url: PageUrl | None = Field(
+        None, description="the page being read, preferred among equally good passages"
+    )
 
 
 class ChatSource(BaseModel):

@@ -38,10 +38,10 @@ class ChatFeedbackRequest(BaseModel):
     )
 
     verdict: ChatFeedbackVerdict
-    query_id: UUID4 | None = None  # from the stream's `done` event
+    query_id: UUID4 | None = Field(None, description="from the `done` event of the stream")
     reason: ChatFeedbackReason | None = None
     text: Annotated[Text, StringConstraints(max_length=1000)] | None = None
-    agreed: bool = Field(False, strict=True)  # consent that the author may read the text
+    agreed: bool = Field(False, strict=True, description="the author may read the text")
 
     @model_validator(mode="after")
     def _has_no_text_without_consent(self) -> Self:
