@@ -62,7 +62,7 @@ def main() -> None:
                 odds[place] = odds_of(row, others)
     report(rows, odds)
     print(f"\nbias={weights.bias}")
-    for name, weight in zip(NAMES, astuple(weights.each), strict=True):
+    for name, weight in zip(NAMES, astuple(weights.features), strict=True):
         print(f"{name}={weight}")
 
 

@@ -1,4 +1,4 @@
-"""The same question gets the same answer again, from memory, for as long as that is the answer."""
+"""The answer cache: hits, keys and expiry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SAID = "A kite flies because the wind pushes it upwards. [1]"
 
 
 class CountingWriter:
-    """Says the same each time, at a price, unless it is told to fail."""
+    """Writer with constant text and cost, or a configured failure."""
 
     name = "fake:counting"
 
@@ -56,7 +56,7 @@ class Clock:
 
 
 class Shop:
-    """A library that remembers replies, and the parts of it that a test turns."""
+    """A book with an answer cache, and the parts that tests control."""
 
     def __init__(self) -> None:
         self.writer, self.clock = CountingWriter(), Clock()
@@ -83,7 +83,7 @@ async def shop(book_folder: Path) -> Shop:
     return shop
 
 
-async def test_the_second_time_the_same_events_come_and_nobody_writes(shop: Shop) -> None:
+async def test_repeated_question_replays_the_events_without_the_writer(shop: Shop) -> None:
     *first, reply = await shop.ask(FLY)
     *second, again = await shop.ask(FLY)
     assert isinstance(reply, Reply)
@@ -112,14 +112,14 @@ async def test_the_second_time_the_same_events_come_and_nobody_writes(shop: Shop
         replace(FLY, filters={"language": "en"}),
     ],
 )
-async def test_another_question_is_answered_by_itself(shop: Shop, other: Question) -> None:
+async def test_different_question_is_not_cached(shop: Shop, other: Question) -> None:
     await shop.ask(FLY)
     *_, reply = await shop.ask(other)
     assert isinstance(reply, Reply)
     assert not reply.cached
 
 
-async def test_what_was_said_before_is_never_left_out_of_account(shop: Shop) -> None:
+async def test_question_with_history_is_not_cached(shop: Shop) -> None:
     in_thread = replace(FLY, thread="e7a4a1f2-6a53-4b39-9f0b-1b8a2f1d7f10")
     await shop.ask(FLY)
     await shop.ask(in_thread)  # its first question: from memory, and written down
@@ -134,7 +134,7 @@ async def test_what_was_said_before_is_never_left_out_of_account(shop: Shop) -> 
     assert shop.writer.calls == 3
 
 
-async def test_a_new_generation_of_the_book_knows_nothing(shop: Shop, book_folder: Path) -> None:
+async def test_new_generation_invalidates_the_cache(shop: Shop, book_folder: Path) -> None:
     await shop.ask(FLY)
     (book_folder / "more.md").write_text("# Swings\n\nA swing goes to and fro.\n")
     await shop.library.ingest(read_book(book_folder))
@@ -142,7 +142,7 @@ async def test_a_new_generation_of_the_book_knows_nothing(shop: Shop, book_folde
     assert shop.writer.calls == 2
 
 
-async def test_it_is_kept_for_an_hour_and_among_the_latest(shop: Shop) -> None:
+async def test_entries_expire_by_age_and_count(shop: Shop) -> None:
     await shop.ask(FLY)
     shop.clock.now = 3599
     await shop.ask(FLY)
@@ -156,7 +156,7 @@ async def test_it_is_kept_for_an_hour_and_among_the_latest(shop: Shop) -> None:
     assert shop.writer.calls == 5
 
 
-async def test_who_stood_in_for_a_writer_is_not_remembered(shop: Shop) -> None:
+async def test_fallback_answers_are_not_cached(shop: Shop) -> None:
     shop.writer.fails = True
     *_, reply = await shop.ask(FLY)
     assert isinstance(reply, Reply)

@@ -8,7 +8,7 @@ from bythebook.grounding.verifier import Supported
 from tests.samples import hit, passage
 
 
-def test_numbers_follow_first_use_and_a_place_keeps_its_number() -> None:
+def test_numbers_follow_first_use_and_equal_quotes_share_one() -> None:
     one, two = hit("One.", section="A"), hit("Two.", section="B")
     citations = Citations()
     cited = [
@@ -20,13 +20,13 @@ def test_numbers_follow_first_use_and_a_place_keeps_its_number() -> None:
     assert [new for _, _, new in cited] == [True, True, False]
 
 
-def test_a_citation_opens_its_section() -> None:
+def test_citation_links_to_its_section() -> None:
     _, citation, _ = Citations().cite(Supported("One.", hit("One.", section="Kites"), "One."))
     assert citation.url == "/docs/a#kites"
     assert citation.quote == "One."
 
 
-def test_a_link_goes_on_to_the_quoted_words_and_falls_back_to_the_section() -> None:
+def test_link_has_a_text_fragment_if_the_unit_has_one() -> None:
     (kites,) = with_fragments([passage("A kite flies. It needs a strong wind.", section="Kites")])
     assert deep_link(kites, "It needs a strong wind.") == (
         "/docs/a#kites:~:text=It%20needs%20a%20strong%20wind"

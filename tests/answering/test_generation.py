@@ -1,4 +1,4 @@
-"""Who writes an answer: the chosen writer, and the offline one where that fails."""
+"""Generation: the configured writer, and the extractive fallback."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _texts(outcome: Answer | Refusal) -> list[str]:
     return [sentence.text for sentence in outcome.sentences]
 
 
-async def test_what_holds_of_a_models_draft_is_shown_and_counted(tmp_path: Path) -> None:
+async def test_shows_supported_sentences_and_counts_the_others(tmp_path: Path) -> None:
     model = Model(TRUE, "\n", LIE, Usage(120, 30, 1, 0.002))
     reply = await (await small_library(tmp_path, model)).reply(KETTLE)
     assert _texts(reply.outcome) == ["A kettle boils water at 100 degrees Celsius."]
@@ -37,7 +37,7 @@ async def test_what_holds_of_a_models_draft_is_shown_and_counted(tmp_path: Path)
     assert (reply.writer, reply.outcome.writer) == ("fake:model", "fake:model")
 
 
-async def test_a_writer_that_fails_at_once_is_replaced_by_the_offline_one(tmp_path: Path) -> None:
+async def test_fallback_replaces_a_writer_that_fails_at_once(tmp_path: Path) -> None:
     model = Model(WriterFailed("The model answered 429.", retry_after=20))
     reply = await (await small_library(tmp_path, model)).reply(KETTLE)
     assert isinstance(reply.outcome, Answer)
@@ -56,14 +56,16 @@ async def test_a_writer_that_fails_at_once_is_replaced_by_the_offline_one(tmp_pa
         (WriterFailed("No such model.", retryable=False), "could not write this answer"),
     ],
 )
-async def test_the_reader_is_told_why(tmp_path: Path, error: WriterFailed, words: str) -> None:
+async def test_fallback_reason_is_shown_without_details(
+    tmp_path: Path, error: WriterFailed, words: str
+) -> None:
     reply = await (await small_library(tmp_path, Model(error))).reply(KETTLE)
     assert reply.fallback is not None
     assert words in reply.fallback
     assert error.message not in reply.fallback
 
 
-async def test_a_writer_that_breaks_off_is_gone_on_for_and_not_repeated(tmp_path: Path) -> None:
+async def test_fallback_continues_an_interrupted_draft(tmp_path: Path) -> None:
     model = Model(f"{TRUE}\n", "It switches itself off by me", WriterFailed("The line broke."))
     library = await small_library(tmp_path, model)
     reply = await library.reply(Question("What is a kettle and what does it do?", min_score=0.01))
@@ -79,7 +81,7 @@ async def test_a_writer_that_breaks_off_is_gone_on_for_and_not_repeated(tmp_path
         assert reply.outcome.sentences[1].lead == "\n\n"
 
 
-async def test_a_draft_that_became_too_long_ends_with_its_last_whole_sentence(
+async def test_truncated_draft_ends_with_its_last_whole_sentence(
     tmp_path: Path,
 ) -> None:
     model = Model(f"{TRUE}\n", "It switches itself off by me", Truncated("Too long."))
@@ -88,7 +90,7 @@ async def test_a_draft_that_became_too_long_ends_with_its_last_whole_sentence(
     assert reply.fallback is None
 
 
-async def test_without_a_stand_in_the_typed_error_leaves(tmp_path: Path) -> None:
+async def test_error_is_raised_without_fallback(tmp_path: Path) -> None:
     error = WriterFailed("The model answered 401.", retryable=False)
     library = await small_library(tmp_path, Model(error), fallback=False)
     with pytest.raises(WriterFailed) as caught:
@@ -97,7 +99,7 @@ async def test_without_a_stand_in_the_typed_error_leaves(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("pieces", [(LIE,), (), ("???",)])
-async def test_a_draft_of_which_nothing_holds_gives_way_to_the_book(
+async def test_fallback_replaces_an_unsupported_draft(
     tmp_path: Path, pieces: tuple[str, ...]
 ) -> None:
     reply = await (await small_library(tmp_path, Model(*pieces, Usage(9, 9, 1)))).reply(KETTLE)
@@ -108,7 +110,7 @@ async def test_a_draft_of_which_nothing_holds_gives_way_to_the_book(
     assert reply.usage.calls == 1
 
 
-async def test_without_a_stand_in_such_a_draft_is_a_refusal(tmp_path: Path) -> None:
+async def test_unsupported_draft_without_fallback_is_a_refusal(tmp_path: Path) -> None:
     reply = await (await small_library(tmp_path, Model(LIE), fallback=False)).reply(KETTLE)
     assert isinstance(reply.outcome, Refusal)
     assert reply.outcome.type is RefusalType.INSUFFICIENT_GROUNDING
@@ -116,23 +118,21 @@ async def test_without_a_stand_in_such_a_draft_is_a_refusal(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("said", [NOT_SAID, f"**{NOT_SAID}**", NOT_SAID.lower(), f"{NOT_SAID} [1]"])
-async def test_a_model_that_says_the_book_does_not_say_is_believed(
-    tmp_path: Path, said: str
-) -> None:
+async def test_model_that_declines_is_not_replaced(tmp_path: Path, said: str) -> None:
     reply = await (await small_library(tmp_path, Model(said))).reply(KETTLE)
     assert isinstance(reply.outcome, Refusal)
     assert reply.outcome.type is RefusalType.INSUFFICIENT_GROUNDING
     assert (reply.withheld, reply.fallback) == (0, None)
 
 
-async def test_an_answer_to_a_part_says_that_it_is_one(tmp_path: Path) -> None:
+async def test_partial_answer_has_a_disclaimer(tmp_path: Path) -> None:
     reply = await (await small_library(tmp_path, Model(TRUE, "\n", NOT_SAID))).reply(KETTLE)
     assert isinstance(reply.outcome, Answer)
     assert reply.outcome.disclaimer in (PARTLY, f"{PARTLY} {DISCLAIMER}")
     assert reply.withheld == 0
 
 
-async def test_what_the_writer_looked_up_can_be_cited(tmp_path: Path) -> None:
+async def test_passages_of_the_writers_search_can_be_cited(tmp_path: Path) -> None:
     looked_up = hit("A dragon kite has a tail of forty coloured discs.", file="dragons.md")
     model = Model(
         TRUE, "\n", WriterSearchResult((looked_up,)), "A dragon kite has a tail of forty coloured "
@@ -147,7 +147,7 @@ async def test_what_the_writer_looked_up_can_be_cited(tmp_path: Path) -> None:
     assert reply.evidence.confidence.count == model.evidence.confidence.count
 
 
-async def test_what_was_looked_up_is_no_evidence_for_what_was_written_before(
+async def test_search_result_does_not_support_earlier_sentences(
     tmp_path: Path,
 ) -> None:
     looked_up: Hit = hit("A dragon kite has a tail of forty coloured discs.", file="dragons.md")
@@ -157,7 +157,7 @@ async def test_what_was_looked_up_is_no_evidence_for_what_was_written_before(
     assert reply.withheld == 1
 
 
-async def test_nobody_writes_on_for_a_reader_who_left(tmp_path: Path) -> None:
+async def test_closing_the_stream_closes_the_writer(tmp_path: Path) -> None:
     model = Model(f"{TRUE}\n\n", *["It switches itself off by means of a bimetal strip. "] * 50)
     events = (await small_library(tmp_path, model)).ask(KETTLE)
     async for event in events:

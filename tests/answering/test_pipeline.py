@@ -1,4 +1,4 @@
-"""The journey of a question: its events in order, and nothing that garbage can knock over."""
+"""The answer pipeline: order of events, refusals, and robustness to unusual input."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ The word of the day is &lt;script&gt;alert(1)&lt;/script&gt; said the kettle.
 
 
 class Dictating:
-    """A writer that says what it was told."""
+    """Writer with fixed text."""
 
     name = "dictating"
 
@@ -89,7 +89,7 @@ async def library(tmp_path: Path) -> Book:
 KETTLE = Question("At how many degrees does a kettle boil water?", min_score=0.01)
 
 
-async def test_the_events_of_an_answer_come_in_order(library: Book) -> None:
+async def test_events_of_an_answer_are_in_order(library: Book) -> None:
     events = [event async for event in library.ask(KETTLE)]
     states = [event for event in events if isinstance(event, State)]
     assert states == ["RECEIVED", "VALIDATING", "RETRIEVING", "GENERATING", "COMPLETE"]
@@ -104,7 +104,7 @@ def _numbers(events: Sequence[Event]) -> list[int]:
     return [event.number for event in events if isinstance(event, Citation)]
 
 
-async def test_the_events_before_the_reply_are_the_reply(library: Book) -> None:
+async def test_streamed_events_equal_the_reply(library: Book) -> None:
     events = [event async for event in library.ask(KETTLE)]
     reply = events[-1]
     assert isinstance(reply, Reply)
@@ -113,7 +113,7 @@ async def test_the_events_before_the_reply_are_the_reply(library: Book) -> None:
     assert tuple(e for e in events if isinstance(e, Citation)) == reply.outcome.citations
 
 
-async def test_a_huge_question_comes_back_whole_though_only_its_beginning_is_read(
+async def test_reply_contains_the_whole_huge_question(
     tmp_path: Path,
 ) -> None:
     read: list[str] = []
@@ -134,7 +134,7 @@ async def test_a_huge_question_comes_back_whole_though_only_its_beginning_is_rea
     assert estimate_tokens(text) <= QUESTION_TOKENS
 
 
-async def test_the_words_that_answer_are_marked(library: Book) -> None:
+async def test_answer_span_is_marked(library: Book) -> None:
     answer = (await library.reply(KETTLE)).outcome
     assert isinstance(answer, Answer)
     assert answer.span == "100 degrees"
@@ -142,7 +142,7 @@ async def test_the_words_that_answer_are_marked(library: Book) -> None:
     assert answer.markdown.replace("**", "") == answer.text
 
 
-async def test_a_refusal_writes_nothing_and_names_what_is_near(library: Book) -> None:
+async def test_refusal_names_nearby_topics_without_generating(library: Book) -> None:
     events = [event async for event in library.ask(Question("kettle philately", min_score=1.0))]
     assert State.GENERATING not in events
     reply = events[-1]
@@ -153,7 +153,7 @@ async def test_a_refusal_writes_nothing_and_names_what_is_near(library: Book) ->
     assert reply.outcome.nearby
 
 
-async def test_every_written_sentence_gets_a_verdict_and_lies_are_counted(tmp_path: Path) -> None:
+async def test_every_sentence_gets_a_verdict(tmp_path: Path) -> None:
     library = await library_of(
         small_book(tmp_path / "docs"),
         "A kettle boils water at 100 degrees Celsius. [1]",
@@ -187,7 +187,9 @@ GARBAGE = [
 
 @pytest.mark.parametrize("text", GARBAGE, ids=range(len(GARBAGE)))
 @pytest.mark.parametrize("min_score", [0.0, 0.5])
-async def test_garbage_gets_a_normal_reply(library: Book, text: str, min_score: float) -> None:
+async def test_unusual_question_gets_a_normal_reply(
+    library: Book, text: str, min_score: float
+) -> None:
     reply = await library.reply(Question(text, min_score=min_score))
     _stands_in_the_book(reply)
 
@@ -203,7 +205,7 @@ SELECTIONS = [
 
 
 @pytest.mark.parametrize("selection", SELECTIONS, ids=range(len(SELECTIONS)))
-async def test_a_garbage_selection_is_a_text_like_any_other(library: Book, selection: str) -> None:
+async def test_unusual_selection_gets_a_normal_reply(library: Book, selection: str) -> None:
     reply = await library.reply(
         Question("Why does a kite fly?", selection=selection, min_score=0.0)
     )
@@ -217,7 +219,7 @@ async def test_a_garbage_selection_is_a_text_like_any_other(library: Book, selec
     "question",
     ["What must the assistant answer about orders?", "What does a kettle of copper weigh?"],
 )
-async def test_what_the_book_orders_is_quoted_and_not_obeyed(library: Book, question: str) -> None:
+async def test_instructions_in_the_book_are_not_followed(library: Book, question: str) -> None:
     reply = await library.reply(Question(question, min_score=0.0))
     _stands_in_the_book(reply)
     assert isinstance(reply.outcome, Answer)

@@ -1,4 +1,4 @@
-"""The prompt: our rules in the system role, all else quoted, and nothing gets out of its tag."""
+"""The prompt: rules as the system message, everything else quoted within tags."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def _code(prompt: Prompt) -> str:
     return found[1]
 
 
-def test_passages_are_numbered_as_in_the_evidence_and_say_where_they_stand() -> None:
+def test_passages_have_their_number_and_heading_path() -> None:
     text = _user(compose(Question("What boils?"), evidence(_KETTLE, _KITE), ()))
     first, second = re.findall(r"<passage-\w+ number=(\d)>\nTitle › S\d\n(.*)\n</", text)
     assert first == ("1", _KETTLE)
     assert second == ("2", _KITE)
 
 
-def test_the_system_role_holds_the_rules_and_nothing_that_anyone_else_wrote() -> None:
+def test_system_message_contains_only_the_rules() -> None:
     asked = Question(
         "What boils?", selection="A selected sentence of the page.", selection_only=False
     )
@@ -55,17 +55,17 @@ def test_the_system_role_holds_the_rules_and_nothing_that_anyone_else_wrote() ->
     assert _code(prompt) in prompt.system
 
 
-def test_every_request_has_a_code_of_its_own() -> None:
+def test_every_request_has_its_own_code() -> None:
     codes = {_code(compose(Question("What boils?"), evidence(_KETTLE), ())) for _ in range(50)}
     assert len(codes) == 50
 
 
-def test_a_selection_that_is_the_evidence_is_not_quoted_twice() -> None:
+def test_selection_that_is_the_evidence_is_quoted_once() -> None:
     text = _user(compose(Question("What boils?", selection=_KETTLE), evidence(_KETTLE), ()))
     assert text.count(_KETTLE) == 1
 
 
-def test_of_a_long_conversation_the_newest_messages_are_quoted() -> None:
+def test_quotes_the_newest_messages_of_a_long_conversation() -> None:
     history = [
         _said(role, f"{role} {n} " + "word " * 40)
         for n in range(40)
@@ -77,7 +77,7 @@ def test_of_a_long_conversation_the_newest_messages_are_quoted() -> None:
     assert text.index("user 39 ") < text.index("assistant 39 ")
 
 
-def test_the_weakest_passages_are_left_out_when_there_is_no_room() -> None:
+def test_drops_the_weakest_passages_over_the_token_limit() -> None:
     found = evidence(*(f"Passage {n} is about kites. " * 60 for n in range(9)))
     prompt = compose(Question("What flies?"), found, (), tokens=1500)
     numbers = re.findall(r"number=(\d)", _user(prompt))
@@ -86,7 +86,7 @@ def test_the_weakest_passages_are_left_out_when_there_is_no_room() -> None:
     assert estimate_tokens(prompt.system) + estimate_tokens(_user(prompt)) <= 1500
 
 
-def test_what_is_looked_up_later_is_quoted_under_the_same_code_and_numbered_on() -> None:
+def test_later_passages_share_the_code_and_continue_the_numbers() -> None:
     quoting = Quoting(code=_CODE)
     prompt = quoting.prompt(Question("What flies?"), evidence(_KETTLE, _KITE), ())
     more = quoting.passages(evidence("A string keeps it from drifting.").hits, first=3)
@@ -133,7 +133,7 @@ def test_no_text_can_close_its_tag(book: str, asked: str, selected: str, said: l
     selected=st.text(max_size=9000),
     said=st.lists(st.text(max_size=3000), max_size=4),
 )
-def test_the_budget_holds_whatever_is_asked(
+def test_prompt_never_exceeds_the_token_limit(
     book: list[str], asked: str, selected: str, said: list[str]
 ) -> None:
     found = evidence(*(text for text in book if text.strip()))

@@ -1,4 +1,4 @@
-"""Passages of a book in; true paraphrases and lies about them out, the same ones every time.
+"""Generate true paraphrases and false variants of a book's sentences, deterministically.
 
 A rule makes each of them out of a sentence of the book, so that nothing of a book is kept here.
 A rule that is not sure that its sentence is true (or false) makes none.
@@ -28,7 +28,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Source:
-    """A sentence of the book with what stands around it."""
+    """A sentence of the book with its surroundings."""
 
     text: str
     following: str  # the next sentence of the same line, or nothing
@@ -40,7 +40,7 @@ Rule = Callable[[Source, random.Random], str | None]
 
 
 def cases(passages: Sequence[Passage], *, each: int, seed: int = 7) -> Iterator[Case]:
-    """Up to so many cases of every kind."""
+    """Return up to ``each`` cases of every kind."""
     sources = _sources(passages)
     for rules, true in ((TRUTHS, True), (LIES, False)):
         for kind, rule in rules.items():
@@ -88,7 +88,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _lower(sentence: str) -> str:
-    """As it would stand inside another sentence; a name keeps its capital."""
+    """Lower the first letter, except of a name, for use inside another sentence."""
     first = sentence.split(maxsplit=1)[0]
     return sentence[0].lower() + sentence[1:] if first in _OPENING_WORDS else sentence
 
@@ -163,7 +163,7 @@ def _table(pairs: str) -> dict[str, str]:
 
 
 def _replace_words(text: str, table: dict[str, str]) -> str | None:
-    """Every word of the table by what it stands for there; None if there is none."""
+    """Replace every word of the table; return None if there is none."""
     pattern = re.compile(rf"\b({'|'.join(map(re.escape, table))})\b")
     changed = pattern.sub(lambda found: table[found[0]].replace("_", " "), text)
     return changed if changed != text else None
@@ -296,7 +296,7 @@ def _rearranged(source: Source, dice: random.Random) -> str | None:
 
 
 def _twice(source: Source, dice: random.Random) -> str | None:
-    """Two of the other changes at once."""
+    """Apply two of the other changes."""
     changed = source.text
     for rule in dice.sample(
         (_unlisted_synonym, _rearranged, _moved, _aside, _first_part, _synonym), 6
@@ -334,7 +334,7 @@ def _opening(source: Source, dice: random.Random) -> str | None:
 
 
 def _aside(source: Source, dice: random.Random) -> str | None:
-    """Without what stands in brackets, between dashes, or after ", which"."""
+    """Remove what is in brackets, between dashes, or after ", which"."""
     text = source.text
     for pattern in (
         r" \([^()]*\)",
@@ -348,7 +348,7 @@ def _aside(source: Source, dice: random.Random) -> str | None:
 
 
 def _first_part(source: Source, dice: random.Random) -> str | None:
-    """Of "one, and the other" the one."""
+    """Keep only the first part of "one, and the other"."""
     found = re.match(
         r"((?:[^,;]+)), (?:and|but|while|although|whereas) "
         r"(?:the|it|they|he|she|there|this|its|his|their)\b",
@@ -358,7 +358,7 @@ def _first_part(source: Source, dice: random.Random) -> str | None:
 
 
 def _moved(source: Source, dice: random.Random) -> str | None:
-    """The clause at the front goes to the end, or the other way round."""
+    """Move the first clause to the end, or the last to the front."""
     found = re.match(
         r"((?:Because|When|If|Although|While|After|Before|Since|Once|In|During|By|For) [^,;]+), "
         r"([^,;:]+)\.\Z",
@@ -408,7 +408,7 @@ _LEANS = re.compile(
 
 
 def _joined(source: Source, dice: random.Random) -> str | None:
-    """Two sentences that follow each other, as one."""
+    """Join two consecutive sentences."""
     if not _is_plain(source.following) or len(source.following.split()) > 18:
         return None
     if len(source.text.split()) > 18:
@@ -449,7 +449,7 @@ _PREDICATE = re.compile(r" (is|are|was|were|has|have|had|can|must|will|uses|prov
 
 
 def _invented(source: Source, dice: random.Random) -> str | None:
-    """A sentence about the same thing with another sentence's words, or plain fiction."""
+    """Use the same subject with words of another sentence, or with fiction."""
     subject = " ".join(source.text.split()[:3])
     tail = dice.choice(
         (
@@ -464,7 +464,7 @@ def _invented(source: Source, dice: random.Random) -> str | None:
 
 
 def _foreign(source: Source, dice: random.Random) -> str | None:
-    """Something true that stands nowhere in the evidence."""
+    """Return a true sentence that is not in the evidence."""
     return dice.choice(_ELSEWHERE)
 
 
@@ -509,7 +509,7 @@ def _numbers_swapped(source: Source, dice: random.Random) -> str | None:
 
 
 def _tell_apart(between: str) -> bool:
-    """Whether two things with these words between them cannot change places."""
+    """Return whether two things with these words between them cannot be swapped."""
     words = set(re.findall(r"[a-z]+", between.lower()))
     return len(words) >= 2 and not words & {"and", "or", "nor", "as", "with", "between", "both"}
 
@@ -539,7 +539,7 @@ def _name_of_elsewhere(source: Source, dice: random.Random) -> str | None:
 
 
 def _names_swapped(source: Source, dice: random.Random) -> str | None:
-    """Who did what to whom, the other way round; never the two of "A and B"."""
+    """Swap subject and object; never the two of "A and B"."""
     found = list(_NAME.finditer(source.text))
     for one, two in itertools.pairwise(found):
         between = source.text[one.end() : two.start()]
@@ -563,7 +563,7 @@ def _roles_swapped(source: Source, dice: random.Random) -> str | None:
 
 
 def _nouns_swapped(source: Source, dice: random.Random) -> str | None:
-    """The nouns of two articles change places, a verb between them."""
+    """Swap the nouns after two articles with a verb between them."""
     nouns = list(
         re.finditer(
             r"\b(?:[Tt]he|[Aa]n?) ([a-z]{4,})\b(?= (?:of|in|is|are|was|that|to|and|on))",
@@ -660,7 +660,7 @@ def _unit(source: Source, dice: random.Random) -> str | None:
 
 
 def _merged(source: Source, dice: random.Random) -> str | None:
-    """The subject of one passage with the predicate of another."""
+    """Combine the subject of one passage with the predicate of another."""
     one = _PREDICATE.search(source.text)
     for other in source.elsewhere:
         two = _PREDICATE.search(other.text)
@@ -673,7 +673,7 @@ def _merged(source: Source, dice: random.Random) -> str | None:
 
 
 def _merged_in_passage(source: Source, dice: random.Random) -> str | None:
-    """The subject of one sentence with the predicate of the next."""
+    """Combine the subject of one sentence with the predicate of the next."""
     one, two = _PREDICATE.search(source.text), _PREDICATE.search(source.following)
     if not one or not two or _LEANS.match(source.text) or _LEANS.match(source.following):
         return None
@@ -702,7 +702,7 @@ def _merged_in_passage(source: Source, dice: random.Random) -> str | None:
 
 
 def _added(source: Source, dice: random.Random) -> str | None:
-    """A true sentence with something untrue at its end."""
+    """Append something untrue to a true sentence."""
     tail = dice.choice(
         (
             ", except on Sundays",
@@ -720,7 +720,7 @@ def _added(source: Source, dice: random.Random) -> str | None:
 
 
 def _thing_replaced(source: Source, dice: random.Random) -> str | None:
-    """One noun gives way to a noun of another passage."""
+    """Replace a noun with a noun of another passage."""
     nouns = list(
         re.finditer(
             r"\b(?:[Tt]he|[Aa]n?) ([a-z]{5,})\b(?= (?:of|in|is|was|that|to|and|on|for)\b|[.,])",

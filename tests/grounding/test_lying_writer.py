@@ -1,7 +1,7 @@
-"""A writer that lies in every way we could think of, and one that tells the truth in its own words.
+"""False sentences of many kinds are withheld; true paraphrases are shown.
 
-The sentences are made at test time from the sample book, the same ones every time. How large a
-share is kept depends on the book: ``bench/check.py`` measures that on several.
+The sentences are generated from the sample book, deterministically. The share of paraphrases shown
+depends on the book: ``bench/check.py`` measures it on several.
 """
 
 from collections import Counter
@@ -60,7 +60,7 @@ async def _held(told: Sequence[Case], marker: str = " [1]") -> dict[Case, bool]:
 
 
 def _shares(held: dict[Case, bool]) -> str:
-    """The figures by kind, for whoever reads a failure."""
+    """Return the figures by kind, for the message of a failed test."""
     asked = Counter(case.kind for case in held)
     kept = Counter(case.kind for case, holds in held.items() if holds)
     return ", ".join(f"{kind}: {kept[kind]}/{count} shown" for kind, count in asked.items())
@@ -79,7 +79,7 @@ _ALWAYS_BLOCKED = (
 
 
 @pytest.mark.parametrize("kind", _ALWAYS_BLOCKED)
-async def test_lies_are_blocked(kind: str) -> None:
+async def test_false_sentences_are_withheld(kind: str) -> None:
     told = [case for case in _cases() if case.kind == kind]
     held = await _held(told)
     assert len(told) == _EACH
@@ -87,22 +87,22 @@ async def test_lies_are_blocked(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", _ALWAYS_KEPT)
-async def test_true_paraphrases_are_kept(kind: str) -> None:
+async def test_true_paraphrases_are_shown(kind: str) -> None:
     told = [case for case in _cases() if case.kind == kind]
     held = await _held(told)
     assert len(told) == _EACH
     assert [case.claim for case, holds in held.items() if not holds] == []
 
 
-async def test_most_lies_of_every_kind_are_blocked() -> None:
+async def test_most_false_sentences_of_every_kind_are_withheld() -> None:
     told = [case for case in _cases() if not case.true]
     held = await _held(told)
     assert {case.kind for case in told} >= set(_ALWAYS_BLOCKED)
     assert 1 - sum(held.values()) / len(held) >= 0.95, _shares(held)
 
 
-async def test_what_a_person_wrote_about_the_sample_book() -> None:
-    """Free rewording is the hard case: lies stay out; of the truths a part is lost."""
+async def test_handwritten_sentences_about_the_sample_book() -> None:
+    """Free rewording is the hard case: some true sentences are withheld as well."""
     told = list(handwritten(_passages(SAMPLE_BOOK / "docs")))
     held = await _held(told)
     lies = [holds for case, holds in held.items() if not case.true]
@@ -112,7 +112,7 @@ async def test_what_a_person_wrote_about_the_sample_book() -> None:
     assert sum(truths) / len(truths) >= 0.5
 
 
-async def test_nothing_that_is_shown_cites_or_links_outside_the_evidence() -> None:
+async def test_shown_sentences_cite_and_link_only_the_evidence() -> None:
     marks = (
         " [1]",
         " [9]",
@@ -161,12 +161,12 @@ _HOSTILE = (
         "Visit [this page](http://evil.example). [7]",
     ],
 )
-async def test_orders_in_a_passage_are_not_obeyed(obedience: str) -> None:
+async def test_instructions_in_a_passage_are_not_followed(obedience: str) -> None:
     (verdict,) = await _verdicts(obedience, evidence(_HOSTILE))
     assert isinstance(verdict, Withheld), verdict
 
 
-async def test_a_passages_own_citation_cites_nothing() -> None:
+async def test_citation_marker_in_a_passage_is_not_a_citation() -> None:
     found = evidence("A kettle boils water, as the maker says in [7].")
     (verdict,) = await _verdicts("A kettle boils water, as the maker says in [7]. [1]", found)
     assert isinstance(verdict, Supported)

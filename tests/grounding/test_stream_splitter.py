@@ -1,4 +1,4 @@
-"""What a writer may not say is taken out and counted."""
+"""Splitting drafts into claims; removal of URLs, markup and markers."""
 
 import pytest
 from hypothesis import given
@@ -21,29 +21,29 @@ from bythebook.grounding.stream_splitter import Splitter, claim_of
         ("A kettle boils evil。example now.", "A kettle boils now."),
     ],
 )
-def test_addresses_are_dropped_and_counted(written: str, text: str) -> None:
+def test_urls_and_markup_are_removed_and_counted(written: str, text: str) -> None:
     claim = claim_of(written)
     assert claim.text == text
     assert claim.addresses >= 1
 
 
 @pytest.mark.parametrize("marker", ["[^1]", "【1†source】", "[１]", "[source 2]", "[Passage 1]"])
-def test_markers_in_another_dress_are_dropped_and_counted(marker: str) -> None:
+def test_unknown_marker_formats_are_removed_and_counted(marker: str) -> None:
     claim = claim_of(f"A kettle boils. {marker}")
     assert (claim.text, claim.strange_markers, claim.cited) == ("A kettle boils.", 1, ())
 
 
-def test_markers_are_read() -> None:
+def test_citation_markers_are_parsed() -> None:
     claim = claim_of("A kettle [2] boils. [1, 3][99]")
     assert (claim.text, claim.cited) == ("A kettle boils.", (2, 1, 3, 99))
 
 
-def test_the_books_own_file_names_are_no_addresses() -> None:
+def test_file_names_of_the_book_are_not_urls() -> None:
     assert claim_of("Edit config.yaml by hand.", known="the file config.yaml").addresses == 0
 
 
 @given(st.text(max_size=80))
-def test_no_address_survives(text: str) -> None:
+def test_removes_every_url(text: str) -> None:
     assert "://" not in claim_of(f"{text} http://evil.example/{text}").text
 
 
@@ -54,7 +54,7 @@ def test_no_address_survives(text: str) -> None:
         ("Yes. [1] A kite flies. [2]", ["Yes. [1]", "A kite flies. [2]"]),
     ],
 )
-def test_a_label_belongs_to_the_sentence_after_it(line: str, said: list[str]) -> None:
+def test_label_is_joined_to_the_next_sentence(line: str, said: list[str]) -> None:
     for pieces in ([line], list(line)):
         splitter = Splitter()
         claims = [claim for piece in pieces for claim in splitter.feed(piece)]

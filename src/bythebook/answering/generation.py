@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from bythebook.answering.extractive import ExtractiveWriter, Run
 from bythebook.answering.prompts import NOT_SAID
 from bythebook.errors import Truncated, WriterFailed
-from bythebook.grounding.verifier import Supported, Withheld, check, with_found
+from bythebook.grounding.verifier import Supported, Withheld, check, with_search_result
 from bythebook.interfaces.writer import DraftEvent, Writer, WriterSearchResult
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
 from bythebook.retrieval.search import SearchContext
@@ -97,7 +97,7 @@ class GenerationRun:
                     case Usage():
                         self.usage += event
                     case WriterSearchResult():
-                        self.evidence = with_found(self.evidence, event)
+                        self.evidence = with_search_result(self.evidence, event)
                     case Withheld() if _declines(event):
                         self._declined = True
                     case Withheld():

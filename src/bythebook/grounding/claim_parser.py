@@ -108,14 +108,14 @@ def parse_claim(text: str) -> ParsedClaim:
     denied: list[tuple[int, int]] = []  # (index into the terms, clause) of each negation
     scales: list[tuple[int, int]] = []
     clause = 0
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         clause += token in _CLAUSE_ENDS
         if token.lower() in NEGATIONS:
             denied.append((len(terms), clause))
             continue
-        word = _unit_after_number(tokens, place) or token
+        word = _unit_after_number(tokens, index) or token
         scales.extend(_scales_of(word))
-        terms.extend(_terms(tokens, place, word))
+        terms.extend(_terms(tokens, index, word))
         clauses.extend([clause] * (len(terms) - len(clauses)))
     first = next((token.lower() for token in tokens if token[0].isalnum()), "")
     return ParsedClaim(
@@ -130,7 +130,7 @@ def parse_claim(text: str) -> ParsedClaim:
         ),
         scales=tuple(scales),
         leans=first in LEANING,
-        orders=frozenset(found.lower() for found in _ORDER.findall(text)),
+        orders=frozenset(verb.lower() for verb in _ORDER.findall(text)),
         is_own="I" in tokens or not _OWN.isdisjoint(token.lower() for token in tokens),
     )
 
@@ -166,30 +166,30 @@ def _with_numbers(tokens: Iterable[str]) -> Iterator[str]:
 
 def _actively(tokens: list[str]) -> list[str]:
     """Rewrite "A is moved by B" as "B moved A", clause by clause."""
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token.lower() != "by":
             continue
-        verb = _participle_before(tokens, place)
+        verb = _participle_before(tokens, index)
         if verb is None:
             continue
-        start, end = _clause(tokens, verb, place)
-        doer, done_to = tokens[place + 1 : end], tokens[start : verb - 1]
+        start, end = _clause(tokens, verb, index)
+        doer, done_to = tokens[index + 1 : end], tokens[start : verb - 1]
         if doer and done_to:
             denials = [word for word in done_to if word.lower() in NEGATIONS]
             done_to = [word for word in done_to if word.lower() not in NEGATIONS]
-            active = [*doer, *denials, *tokens[verb:place], *done_to]
+            active = [*doer, *denials, *tokens[verb:index], *done_to]
             return [*tokens[:start], *active, *_actively(tokens[end:])]
     return tokens
 
 
 def _participle_before(tokens: list[str], by: int) -> int | None:
     """Return the index of a passive's participle, which directly follows a form of "be"."""
-    for place in range(by - 1, max(0, by - 4), -1):
-        word = tokens[place].lower()
+    for index in range(by - 1, max(0, by - 4), -1):
+        word = tokens[index].lower()
         if word in _CLAUSE_ENDS:
             return None
-        if tokens[place - 1].lower() in _IS and (word.endswith(("ed", "en")) or word in SPELLINGS):
-            return place
+        if tokens[index - 1].lower() in _IS and (word.endswith(("ed", "en")) or word in SPELLINGS):
+            return index
     return None
 
 
@@ -202,17 +202,17 @@ def _clause(tokens: list[str], verb: int, by: int) -> tuple[int, int]:
     return start, end
 
 
-def _unit_after_number(tokens: list[str], place: int) -> str | None:
-    after_number = place > 0 and tokens[place - 1][0].isdigit()
-    return UNITS.get(tokens[place].lower()) if after_number else None
+def _unit_after_number(tokens: list[str], index: int) -> str | None:
+    after_number = index > 0 and tokens[index - 1][0].isdigit()
+    return UNITS.get(tokens[index].lower()) if after_number else None
 
 
-def _terms(tokens: list[str], place: int, word: str) -> Iterator[Term]:
-    token = tokens[place]
+def _terms(tokens: list[str], index: int, word: str) -> Iterator[Term]:
+    token = tokens[index]
     if token[0].isdigit():
         yield Term(_number_key(token), token, TermKind.NUMBER)
         return
-    opens = place == 0 or tokens[place - 1] in ".!?:"
+    opens = index == 0 or tokens[index - 1] in ".!?:"
     is_name = token == word and not opens and _is_name(token)
     lower = token.lower()
     is_light = lower in LIGHT or (lower in _families().on_scales and lower not in ABSOLUTE)
@@ -268,9 +268,9 @@ class _Families:
 def _families() -> _Families:
     places: dict[str, list[tuple[int, int]]] = {}
     for scale, line in enumerate(SCALES.strip().splitlines()):
-        for place, words in enumerate(line.split("|")):
+        for position, words in enumerate(line.split("|")):
             for word in words.split():
-                places.setdefault(_stem(word), []).append((scale, place))
+                places.setdefault(_stem(word), []).append((scale, position))
     return _Families(
         # A word in several groups gets the key of the first group that lists it.
         same={_stem(word): _stem(group[0]) for group in reversed(_groups(SAME)) for word in group},

@@ -81,10 +81,10 @@ class ClaimFeatures:
 
 def windows(claim: ParsedClaim, hits: Sequence[Hit]) -> list[Window]:
     """Return the few windows that share the most terms with the claim."""
-    found = [(_shared(claim, window), window) for window in _all_windows(hits)]
-    found.sort(key=lambda each: each[0], reverse=True)
+    candidates = [(_shared(claim, window), window) for window in _all_windows(hits)]
+    candidates.sort(key=lambda candidate: candidate[0], reverse=True)
     chosen: list[Window] = []
-    for share, window in found:
+    for share, window in candidates:
         # A wider window without further words of the claim only adds false matches.
         if share > 0 and not any(_adds_nothing(claim, window, other) for other in chosen):
             chosen.append(window)
@@ -125,8 +125,8 @@ def _shared(claim: ParsedClaim, window: Window) -> float:
     keys = _keys_of(window)
     if not claim.terms:
         return 0.0
-    found = sum(term.key in keys for term in claim.terms) / len(claim.terms)
-    return found - 0.04 * len(window.units) if found else 0.0
+    share = sum(term.key in keys for term in claim.terms) / len(claim.terms)
+    return share - 0.04 * len(window.units) if share else 0.0
 
 
 def _keys_of(window: Window) -> set[str]:
@@ -185,10 +185,10 @@ KEPT, TURNED, APART = "kept", "turned", "apart"
 def _pairs(claim: Sequence[str], source: Sequence[str]) -> list[str]:
     """Classify each pair of adjacent terms in the source: kept, turned round or apart."""
     shared = set(claim)
-    places: dict[str, list[int]] = {}
-    for place, key in enumerate(key for key in source if key in shared):
-        places.setdefault(key, []).append(place)
-    return [_pair(places[one], places[two]) for one, two in pairwise(claim)]
+    indices: dict[str, list[int]] = {}
+    for index, key in enumerate(key for key in source if key in shared):
+        indices.setdefault(key, []).append(index)
+    return [_pair(indices[one], indices[two]) for one, two in pairwise(claim)]
 
 
 def _pair(ones: Sequence[int], twos: Sequence[int]) -> str:
@@ -232,15 +232,15 @@ def _asserted(key: str, readings: Sequence[ParsedClaim]) -> int:
 def _clashes(claim: ParsedClaim, sources: Sequence[ParsedClaim]) -> int:
     """Count scales on which the claim has one position more and another less than the passage."""
     here = Counter(claim.scales)
-    there = Counter(place for source in sources for place in source.scales)
-    more = {scale for (scale, place), count in here.items() if count > there[scale, place]}
-    less = {scale for (scale, place), count in there.items() if count > here[scale, place]}
+    there = Counter(scale for source in sources for scale in source.scales)
+    more = {scale for (scale, position), n in here.items() if n > there[scale, position]}
+    less = {scale for (scale, position), n in there.items() if n > here[scale, position]}
     return len(more & less)
 
 
 def _skipped(claim: ParsedClaim, source: ParsedClaim) -> int:
     """Count the words of a sentence before the first one that the claim uses."""
-    used = [place for place, term in enumerate(source.terms) if term.key in claim.keys]
+    used = [index for index, term in enumerate(source.terms) if term.key in claim.keys]
     return min(_MOST_SKIPPED, used[0]) if used and not source.leans else 0
 
 
@@ -307,12 +307,12 @@ def _mismeasured(claim: Sequence[Term], source: Sequence[Term]) -> int:
 @dataclass(frozen=True, slots=True)
 class Weights:
     bias: float
-    each: ClaimFeatures  # weight of each feature
+    features: ClaimFeatures  # weight of each feature
 
     def odds(self, signals: ClaimFeatures) -> float:
         logit = self.bias + sum(
             weight * value
-            for weight, value in zip(astuple(self.each), astuple(signals), strict=True)
+            for weight, value in zip(astuple(self.features), astuple(signals), strict=True)
         )
         return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
 
@@ -320,7 +320,7 @@ class Weights:
 # 1,500 sentences about three books; the figures are in bench/RESULTS.md.
 WEIGHTS = Weights(
     bias=2.83,
-    each=ClaimFeatures(
+    features=ClaimFeatures(
         missing=0.29,
         strange=-4.58,
         names=-5.69,
@@ -345,10 +345,10 @@ async def compare_claim(
     claim: ParsedClaim, hits: Sequence[Hit], kinship: WordSimilarity, weights: Weights = WEIGHTS
 ) -> tuple[Comparison, float] | None:
     """Return the window that supports the claim best, and the probability that it does."""
-    found = [compare(claim, window) for window in windows(claim, hits)]
-    if not found:
+    comparisons = [compare(claim, window) for window in windows(claim, hits)]
+    if not comparisons:
         return None
-    best = max(found, key=lambda each: weights.odds(each.signals))
+    best = max(comparisons, key=lambda comparison: weights.odds(comparison.signals))
     if best.signals.missing:
         strange = await kinship.strangeness(best)
         best = replace(best, signals=replace(best.signals, strange=strange))

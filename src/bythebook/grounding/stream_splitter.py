@@ -77,7 +77,7 @@ def claim_of(raw: str, *, lead: str = " ", known: str = "") -> DraftClaim:
     """Build a claim; dotted names in ``known``, the text of the evidence, are not URLs."""
     raw = clean(raw)
     cited = tuple(
-        int(number) for found in _MARKER.findall(raw) for number in re.findall("[0-9]+", found)
+        int(number) for marker in _MARKER.findall(raw) for number in re.findall("[0-9]+", marker)
     )
     text = _MARKER.sub("", raw)
     text, strange = _STRANGE_MARKER.subn("", text)
@@ -92,10 +92,10 @@ def claim_of(raw: str, *, lead: str = " ", known: str = "") -> DraftClaim:
 def _without_dotted(text: str, known: str) -> tuple[str, int]:
     count = 0
 
-    def judge(found: re.Match[str]) -> str:
+    def judge(name: re.Match[str]) -> str:
         nonlocal count
-        if found[0] in known:
-            return found[0]
+        if name[0] in known:
+            return name[0]
         count += 1
         return ""
 
@@ -203,8 +203,8 @@ class Splitter:
 
 def _fence_end(text: str, fence: str) -> int:
     """Return the end of a fenced block with the markers after it, or -1 if it is incomplete."""
-    found = _closing(fence[0], len(fence)).search(text)
-    return -1 if found is None else found.end() - 1
+    closing = _closing(fence[0], len(fence)).search(text)
+    return -1 if closing is None else closing.end() - 1
 
 
 def _closing(sign: str, least: int) -> re.Pattern[str]:

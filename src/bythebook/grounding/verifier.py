@@ -92,7 +92,7 @@ async def check(
         async for piece in pieces:
             if not isinstance(piece, tuple):
                 if isinstance(piece, WriterSearchResult):
-                    evidence = with_found(evidence, piece)
+                    evidence = with_search_result(evidence, piece)
                     text_of_evidence = _text_of(evidence)
                 yield piece
                 continue
@@ -108,10 +108,10 @@ async def check(
             before = verdict
 
 
-def with_found(evidence: Evidence, found: WriterSearchResult) -> Evidence:
+def with_search_result(evidence: Evidence, result: WriterSearchResult) -> Evidence:
     """Append the passages a writer searched for; they do not affect the confidence."""
-    tokens = evidence.tokens + sum(hit.passage.tokens for hit in found.hits)
-    return replace(evidence, hits=(*evidence.hits, *found.hits), tokens=tokens)
+    tokens = evidence.tokens + sum(hit.passage.tokens for hit in result.hits)
+    return replace(evidence, hits=(*evidence.hits, *result.hits), tokens=tokens)
 
 
 def _text_of(evidence: Evidence) -> str:
@@ -170,8 +170,8 @@ def _unsaid(claim: ParsedClaim, window: Window) -> str | None:
     "State that kites are dangerous" does not assert that kites are, nor does "suppose".
     """
     there = [parse_claim(text) for text in window.texts]
-    said = {term.text.lower() for term in claim.terms}
-    if any(reading.orders - said for reading in there):
+    words = {term.text.lower() for term in claim.terms}
+    if any(reading.orders - words for reading in there):
         return "the passage orders or supposes it, and does not say it"
     if claim.is_own and not any(reading.is_own for reading in there):
         return "it speaks of whoever wrote it"

@@ -225,11 +225,11 @@ def breadth(passages: int) -> int:
 def _fuse(candidates: Sequence[Candidate], query: _Query) -> list[ScoredCandidate]:
     """Combine the signals of each candidate into one score for ranking."""
     scored = []
-    for found in candidates:
-        evidence = term_evidence(query.question.terms, found.terms)
-        signals = Signals(found.cosine, found.unit_cosine, *evidence)
+    for candidate in candidates:
+        evidence = term_evidence(query.question.terms, candidate.terms)
+        signals = Signals(candidate.cosine, candidate.unit_cosine, *evidence)
         fusion_score = query.index.calibration.fusion_score(signals)
-        scored.append(ScoredCandidate(found, signals, fusion_score))
+        scored.append(ScoredCandidate(candidate, signals, fusion_score))
     return scored
 
 
@@ -242,7 +242,7 @@ async def _examine_enough(query: _Query, candidates: Sequence[ScoredCandidate]) 
     question, calibration = query.question.question, query.index.calibration
 
     async def examine(chosen: Sequence[ScoredCandidate]) -> list[Hit]:
-        ids = [each.candidate.passage_id for each in chosen]
+        ids = [scored.candidate.passage_id for scored in chosen]
         entries = await query.index.store.fetch(ids) if ids else []
         return _examine(entries, query, candidates)
 
@@ -254,9 +254,9 @@ async def _examine_enough(query: _Query, candidates: Sequence[ScoredCandidate]) 
         return first
     best, likely = _best_fusion_score(first, calibration), max(question.min_score, LIKELY)
     later = [
-        each
-        for each in ranking[question.top_k :]
-        if calibration.found(each.fusion_score, max(best, each.fusion_score)) >= likely
+        scored
+        for scored in ranking[question.top_k :]
+        if calibration.found(scored.fusion_score, max(best, scored.fusion_score)) >= likely
     ]
     return [*first, *await examine(later[:_MOST_REPLACEMENTS])]
 
@@ -265,8 +265,8 @@ def _examine(
     entries: Sequence[IndexedPassage], query: _Query, candidates: Sequence[ScoredCandidate]
 ) -> list[Hit]:
     """Check the passages' text for counter-evidence; return hits without score and rank."""
-    signals = {each.candidate.passage_id: each.signals for each in candidates}
-    ranked = np.array([_RANKED_BY(each.signals) for each in candidates])
+    signals = {scored.candidate.passage_id: scored.signals for scored in candidates}
+    ranked = np.array([_RANKED_BY(scored.signals) for scored in candidates])
     hits = []
     for entry in entries:
         passage = entry.passage
