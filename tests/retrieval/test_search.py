@@ -8,7 +8,7 @@ import pytest
 from bythebook.chunking.passages import passage_of_selection
 from bythebook.errors import IndexDamaged
 from bythebook.indexing.calibration import MEASURED, WORDS_ALONE
-from bythebook.indexing.indexer import Indexer, ingest
+from bythebook.indexing.indexer import Indexer, IngestProgress
 from bythebook.language.terms import Vocabulary
 from bythebook.language.tokens import estimate_tokens
 from bythebook.providers.testing import (
@@ -111,7 +111,7 @@ async def _index_of(folder: Path, pages: dict[str, str]) -> SearchContext:
     for name, text in pages.items():
         (folder / name).write_text(text)
     catalog, shelf, embedder = MemoryCatalog(), MemoryGenerationStore(), FakeEmbedder()
-    await ingest(read(folder), Indexer(catalog, shelf, embedder))
+    await Indexer(catalog, shelf, embedder).ingest(read(folder), progress=IngestProgress())
     generation = catalog.current()
     assert generation is not None
     return SearchContext(
