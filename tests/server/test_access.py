@@ -36,7 +36,7 @@ def stores() -> AccessStores:
 # --- keys
 
 
-async def test_without_a_key_only_an_open_door_lets_in(stores: AccessStores) -> None:
+async def test_request_without_a_key_is_rejected_if_keys_are_required(stores: AccessStores) -> None:
     async with client_of(stores=stores) as client:
         assert (await client.post("/chat/run")).json()["owner"] is None
     async with client_of(stores=stores, needs_keys=True) as client:
@@ -50,7 +50,7 @@ async def test_without_a_key_only_an_open_door_lets_in(stores: AccessStores) -> 
 
 
 @pytest.mark.parametrize("needed", [True, False])
-async def test_a_key_is_the_owner_of_what_it_asks(stores: AccessStores, needed: bool) -> None:
+async def test_the_owner_of_a_request_is_its_key(stores: AccessStores, needed: bool) -> None:
     text, key = await new_key(stores)
     async with client_of(stores=stores, needs_keys=needed) as client:
         ways: list[dict[str, str]] = [
@@ -65,7 +65,7 @@ async def test_a_key_is_the_owner_of_what_it_asks(stores: AccessStores, needed: 
 
 
 @pytest.mark.parametrize("needed", [True, False])
-async def test_a_key_that_does_not_hold_is_refused_at_every_door(
+async def test_invalid_key_is_rejected_even_if_keys_are_optional(
     stores: AccessStores, needed: bool
 ) -> None:
     text, key = await new_key(stores)
@@ -77,13 +77,13 @@ async def test_a_key_that_does_not_hold_is_refused_at_every_door(
             assert wrong not in response.text
 
 
-async def test_an_open_door_ignores_keys_of_others(stores: AccessStores) -> None:
+async def test_foreign_credentials_are_ignored_if_keys_are_optional(stores: AccessStores) -> None:
     async with client_of(stores=stores) as client:
         response = await client.post("/chat/run", headers={"Authorization": "Bearer sk-other"})
         assert response.json()["owner"] is None
 
 
-async def test_a_publishable_key_may_only_ask(stores: AccessStores) -> None:
+async def test_publishable_key_allows_only_post_from_its_origin(stores: AccessStores) -> None:
     text, _ = await new_key(stores, _PAGE)
     headers = {"X-API-Key": text, "Origin": _PAGE}
     async with client_of(stores=stores, needs_keys=True) as client:
@@ -91,7 +91,9 @@ async def test_a_publishable_key_may_only_ask(stores: AccessStores) -> None:
         assert (await client.delete("/threads", headers=headers)).status_code == 401
 
 
-async def test_no_log_holds_a_key(stores: AccessStores, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_log_line_contains_a_key(
+    stores: AccessStores, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     text, key = await new_key(stores)
     async with client_of(stores=stores, needs_keys=True) as client:
@@ -113,14 +115,16 @@ async def test_no_log_holds_a_key(stores: AccessStores, caplog: pytest.LogCaptur
         ({"access": {"keys": "required"}}, True),
     ],
 )
-def test_keys_are_needed_where_others_can_reach(flags: dict[str, Any], expected: bool) -> None:
+def test_keys_are_required_if_other_machines_can_reach_the_server(
+    flags: dict[str, Any], expected: bool
+) -> None:
     assert needs_keys(load_settings(flags, environ={})) is expected
 
 
 # --- limits
 
 
-async def test_exactly_a_hundred_of_a_thousand_for_each_key(stores: AccessStores) -> None:
+async def test_exactly_100_of_1000_requests_are_allowed_per_key(stores: AccessStores) -> None:
     keys = [(await new_key(stores))[0] for _ in range(2)]
     async with client_of(stores=stores, address="127.0.0.1") as client:
         for text in keys:
@@ -133,7 +137,7 @@ async def test_exactly_a_hundred_of_a_thousand_for_each_key(stores: AccessStores
             assert refused.json()["contract"] == "chat"
 
 
-async def test_sessions_and_addresses_of_s2() -> None:
+async def test_envelope_is_limited_by_session_and_address() -> None:
     async with client_of() as client:
         for session in (str(uuid.uuid4()), str(uuid.uuid4())):
             body = {"session_id": session}
@@ -146,7 +150,7 @@ async def test_sessions_and_addresses_of_s2() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"session_id": 1}', b"[" * 30_000, b"\xff"])
-async def test_a_body_without_a_session_is_the_contracts_business(body: bytes) -> None:
+async def test_body_without_a_session_is_limited_by_address_only(body: bytes) -> None:
     async with client_of() as client:
         assert (await client.post("/query", content=body)).status_code == 200
 
@@ -161,7 +165,7 @@ async def test_loopback_without_a_key_is_exempt_unless_set(stores: AccessStores)
         assert [(await client.post("/chat/run")).status_code for _ in range(2)] == [200, 429]
 
 
-async def test_readers_who_share_a_publishable_key_are_told_apart(stores: AccessStores) -> None:
+async def test_clients_of_one_publishable_key_are_limited_by_address(stores: AccessStores) -> None:
     text, _ = await new_key(stores, _PAGE)
     headers = {"X-API-Key": text, "Origin": _PAGE}
     for address in ("192.0.2.1", "192.0.2.2"):
@@ -170,7 +174,7 @@ async def test_readers_who_share_a_publishable_key_are_told_apart(stores: Access
             assert codes == [200, 429]
 
 
-async def test_a_forged_header_does_not_buy_another_count() -> None:
+async def test_forged_forwarded_header_does_not_evade_the_limit() -> None:
     rules = Rules(per_key=3, trusted_proxies=("10.0.0.0/8",))
     async with client_of(rules, address=AWAY) as client:
         codes = [
@@ -190,7 +194,9 @@ async def test_a_forged_header_does_not_buy_another_count() -> None:
         assert other.status_code == 200
 
 
-async def test_five_streams_at_once_and_each_gives_its_place_back(stores: AccessStores) -> None:
+async def test_at_most_five_streams_per_client_and_ended_ones_free_their_slot(
+    stores: AccessStores,
+) -> None:
     text, _ = await new_key(stores)
     go = asyncio.Event()
     open_now = 0
@@ -232,7 +238,7 @@ async def _pieces(body: bytes, size: int = 1000) -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize("path", ["/chat/run", "/query", "/health"])
-async def test_a_body_of_128_kib_passes_and_a_byte_more_does_not(path: str) -> None:
+async def test_body_of_128_kib_is_accepted_and_one_byte_more_rejected(path: str) -> None:
     async with client_of(answer=_length) as client:
         for size, status in ((128 * 1024, 200), (128 * 1024 + 1, 413), (10**6, 413)):
             whole = await client.post(path, content=b"x" * size)
@@ -243,7 +249,7 @@ async def test_a_body_of_128_kib_passes_and_a_byte_more_does_not(path: str) -> N
                 assert whole.json() == chunked.json() == {"length": size}
 
 
-async def test_a_lie_about_the_length_does_not_help() -> None:
+async def test_wrong_content_length_does_not_evade_the_body_limit() -> None:
     async with client_of(answer=_length) as client:
         for claimed in ("5", "-1", "nonsense", "9" * 400):
             body = _pieces(b"x" * 150_000)
@@ -280,7 +286,7 @@ async def ask(app: Any, messages: Sequence[Message], **scope: Any) -> list[Messa
     return sent
 
 
-async def test_a_body_that_never_ends_arriving_is_given_up() -> None:
+async def test_body_that_does_not_arrive_in_time_is_rejected() -> None:
     async def never(scope: object, receive: object, send: object) -> None:
         raise AssertionError("the application was asked")
 
@@ -290,13 +296,13 @@ async def test_a_body_that_never_ends_arriving_is_given_up() -> None:
     assert sent[0]["status"] == 400
 
 
-async def test_who_leaves_while_sending_is_not_answered() -> None:
+async def test_client_that_disconnects_while_sending_gets_no_response() -> None:
     app = app_behind(access_of())
     half = {"type": "http.request", "body": b"x", "more_body": True}
     assert await ask(app, [half, {"type": "http.disconnect"}]) == []
 
 
-async def test_an_answer_that_breaks_off_is_not_mended() -> None:
+async def test_error_after_the_response_started_is_raised() -> None:
     from bythebook.errors import WriterFailed
 
     async def breaks(request: Request) -> Response:
@@ -314,7 +320,7 @@ async def test_an_answer_that_breaks_off_is_not_mended() -> None:
 # --- pages
 
 
-async def test_a_refusal_can_be_read_by_the_page_that_asked() -> None:
+async def test_error_responses_have_cors_headers() -> None:
     rules = Rules(origins=(_PAGE,), per_key=1)
     async with client_of(rules) as client:
         for status in (200, 429):
@@ -332,7 +338,7 @@ def test_only_exact_origins_can_be_set(origin: str) -> None:
         load_settings({"access": {"origins": [origin]}}, environ={})
 
 
-def test_lists_of_the_environment_have_commas() -> None:
+def test_lists_in_the_environment_are_separated_by_commas() -> None:
     settings = load_settings(
         environ={
             "BYTHEBOOK_ORIGINS": "https://a.example, https://b.example",
@@ -343,7 +349,7 @@ def test_lists_of_the_environment_have_commas() -> None:
     assert settings.access.trusted_proxies == ("10.0.0.0/8", "::1")
 
 
-def test_secrets_are_not_shown() -> None:
+def test_secrets_are_hidden_in_the_repr_of_settings() -> None:
     flags = {
         "access": {"pepper": "sixteen letters or more", "rate_limit_store": "redis://:secret@h:1/0"}
     }
@@ -375,7 +381,7 @@ def answer() -> Iterator[Counted]:
     yield Counted()
 
 
-async def test_fifty_at_once_with_one_key_are_answered_once(answer: Counted) -> None:
+async def test_fifty_concurrent_repeats_are_processed_once(answer: Counted) -> None:
     async with client_of(answer=answer) as client:
         post = {"json": {"message": "?"}, "headers": {"Idempotency-Key": "one"}}
         answers = await asyncio.gather(*(client.post("/chat/run", **post) for _ in range(50)))
@@ -399,7 +405,9 @@ async def test_another_body_or_route_with_the_same_key_is_a_422(answer: Counted)
     assert answer.times == 1
 
 
-async def test_a_key_is_its_callers_own(stores: AccessStores, answer: Counted) -> None:
+async def test_idempotency_keys_of_different_callers_are_separate(
+    stores: AccessStores, answer: Counted
+) -> None:
     callers: list[tuple[str, dict[str, str]]] = [
         (AWAY, {}),
         ("192.0.2.1", {}),
@@ -415,7 +423,7 @@ async def test_a_key_is_its_callers_own(stores: AccessStores, answer: Counted) -
 
 
 @pytest.mark.parametrize("status", [400, 429, 500, 503])
-async def test_what_went_wrong_may_be_tried_again(status: int) -> None:
+async def test_failed_request_can_be_repeated(status: int) -> None:
     answer = Counted(status)
     async with client_of(answer=answer) as client:
         for _ in range(2):
@@ -424,7 +432,7 @@ async def test_what_went_wrong_may_be_tried_again(status: int) -> None:
 
 
 @pytest.mark.parametrize(("last", "times"), [("done", 1), ("error", 2)])
-async def test_only_a_stream_that_ended_well_is_kept(last: str, times: int) -> None:
+async def test_only_a_complete_stream_is_stored(last: str, times: int) -> None:
     asked = 0
 
     async def stream(request: Request) -> Response:
@@ -443,7 +451,7 @@ async def test_only_a_stream_that_ended_well_is_kept(last: str, times: int) -> N
     assert (len(contents), asked) == (1, times)
 
 
-async def test_who_leaves_does_not_leave_the_key_behind(answer: Counted) -> None:
+async def test_disconnect_releases_the_idempotency_key(answer: Counted) -> None:
     app = app_behind(access_of(), answer)
     request = [{"type": "http.request", "body": b"{}"}]
     headers = [(b"idempotency-key", b"one")]
@@ -456,7 +464,7 @@ async def test_who_leaves_does_not_leave_the_key_behind(answer: Counted) -> None
     assert (sent[0]["status"], answer.times) == (200, 2)
 
 
-async def test_whoever_takes_long_says_that_he_is_still_there(stores: AccessStores) -> None:
+async def test_claim_of_a_long_request_is_renewed(stores: AccessStores) -> None:
     """Another server that is asked meanwhile waits for him; had he died, it would not."""
     from dataclasses import replace
 
@@ -481,13 +489,13 @@ async def test_whoever_takes_long_says_that_he_is_still_there(stores: AccessStor
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "\x7f", "é"])
-async def test_a_strange_key_is_refused(key: str, answer: Counted) -> None:
+async def test_unusable_idempotency_key_is_rejected(key: str, answer: Counted) -> None:
     async with client_of(answer=answer) as client:
         headers = {b"idempotency-key": key.encode("latin-1")}
         assert (await client.post("/chat/run", headers=headers)).status_code == 400
 
 
-async def test_without_a_store_questions_are_answered_all_the_same(
+async def test_requests_are_processed_while_the_store_is_down(
     stores: AccessStores, answer: Counted, caplog: pytest.LogCaptureFixture
 ) -> None:
     from dataclasses import replace
@@ -507,14 +515,14 @@ async def test_without_a_store_questions_are_answered_all_the_same(
     assert (answer.times, len(caplog.records)) == (3, 1)
 
 
-async def test_a_thread_is_read_as_often_as_it_is_asked_for(answer: Counted) -> None:
+async def test_get_requests_are_not_idempotency_checked(answer: Counted) -> None:
     async with client_of(answer=answer) as client:
         for _ in range(2):
             await client.get("/threads", headers={"Idempotency-Key": "one"})
     assert answer.times == 2
 
 
-async def test_the_body_reaches_the_application_whole() -> None:
+async def test_application_receives_the_whole_body() -> None:
     async def echo(request: Request) -> Response:
         return JSONResponse(await request.json())
 

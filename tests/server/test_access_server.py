@@ -15,7 +15,7 @@ from tests.server.server_fixtures import new_key, serving
 pytestmark = pytest.mark.loopback
 
 
-async def test_a_revoked_key_is_refused_within_a_second(tmp_path: Path) -> None:
+async def test_revoked_key_is_rejected_within_a_second(tmp_path: Path) -> None:
     settings = load_settings({"home": tmp_path}, environ={})
     text = await new_key(settings)
     store = open_keys(settings)
@@ -32,7 +32,7 @@ async def test_a_revoked_key_is_refused_within_a_second(tmp_path: Path) -> None:
     assert refused == [401] * 10
 
 
-async def test_a_large_body_is_refused_on_the_wire(tmp_path: Path) -> None:
+async def test_large_body_is_rejected_by_a_real_server(tmp_path: Path) -> None:
     async def pieces() -> object:
         for _ in range(160):
             yield b"x" * 1024

@@ -18,7 +18,7 @@ _hops = st.lists(st.one_of(_addresses, st.text(max_size=20)), max_size=6).map(",
 
 
 @given(peer=st.ip_addresses(v=4), forwarded=st.lists(_hops, max_size=3))
-def test_nobody_but_a_proxy_of_ours_is_believed(peer: object, forwarded: list[str]) -> None:
+def test_only_trusted_proxies_set_the_client_address(peer: object, forwarded: list[str]) -> None:
     if any(peer in network for network in _PROXIES if network.version == 4):
         return
     assert client_address(str(peer), forwarded, _PROXIES) == peer
@@ -28,13 +28,13 @@ def test_nobody_but_a_proxy_of_ours_is_believed(peer: object, forwarded: list[st
     claimed=st.lists(_hops, max_size=3),
     caller=st.ip_addresses(v=4).filter(lambda a: not any(a in n for n in _PROXIES[:2])),
 )
-def test_what_a_caller_claims_changes_nothing(claimed: list[str], caller: object) -> None:
+def test_entries_written_by_the_client_are_ignored(claimed: list[str], caller: object) -> None:
     """The proxy appends the caller, whatever stood there before."""
     assert client_address("10.0.0.1", [*claimed, str(caller)], _PROXIES) == caller
 
 
 @given(forwarded=st.lists(st.text(), max_size=4), peer=st.text())
-def test_no_header_is_too_strange(forwarded: list[str], peer: str) -> None:
+def test_any_header_text_is_accepted(forwarded: list[str], peer: str) -> None:
     address = client_address(peer, forwarded, _PROXIES)
     assert counted_as(address) != ""
     assert address is None or ip_address(str(address)) == address
@@ -47,7 +47,7 @@ def test_all_addresses_of_an_ipv6_network_count_as_one(address: IPv6Address, hos
     assert counted_as(address).endswith("/64")
 
 
-def test_ipv4_addresses_count_alone() -> None:
+def test_every_ipv4_address_has_its_own_limit() -> None:
     assert counted_as(ip_address("192.0.2.1")) != counted_as(ip_address("192.0.2.2"))
     assert counted_as(None) == "nowhere"
 
@@ -65,5 +65,5 @@ def test_ipv4_addresses_count_alone() -> None:
         ("book.example", False),
     ],
 )
-def test_loopback_is_reached_by_this_machine_alone(host: str, expected: bool) -> None:
+def test_loopback_hosts_are_recognised(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected

@@ -58,7 +58,7 @@ def test_a_key_has_256_random_bits_and_a_name() -> None:
     assert text.startswith(f"btp_{key.id}_")
 
 
-def test_what_is_kept_of_a_key_does_not_tell_it() -> None:
+def test_stored_record_does_not_reveal_the_key() -> None:
     text, key = make_key(_PEPPER, label="the reading room")
     secret = text.split("_", 2)[2]
     assert secret not in repr(key)
@@ -75,7 +75,7 @@ def test_a_publishable_key_belongs_to_an_exact_origin(origin: str) -> None:
         make_key(_PEPPER, origins=[origin])
 
 
-async def test_only_the_very_key_opens() -> None:
+async def test_only_the_exact_key_is_accepted() -> None:
     store = MemoryKeys()
     text, key = make_key(_PEPPER)
     await store.add(key)
@@ -89,7 +89,7 @@ async def test_only_the_very_key_opens() -> None:
 
 
 @given(st.text())
-async def test_no_text_is_too_strange_for_the_ring(text: str) -> None:
+async def test_any_text_can_be_presented_as_a_key(text: str) -> None:
     assert await KeyRing(MemoryKeys(), _PEPPER).holder(text) is None
 
 
@@ -107,7 +107,7 @@ def test_digests_are_compared_in_constant_time() -> None:
             assert "digest" not in ast.unparse(node)
 
 
-async def test_keys_are_read_once_for_many_questions() -> None:
+async def test_keys_are_cached_between_requests() -> None:
     store, clock = FragileKeys(), Clock()
     text, key = make_key(_PEPPER)
     await store.add(key)
@@ -118,7 +118,7 @@ async def test_keys_are_read_once_for_many_questions() -> None:
     assert store.reads == 1
 
 
-async def test_known_keys_hold_while_the_database_is_away(
+async def test_cached_keys_stay_valid_while_the_database_is_down(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store, clock = FragileKeys(), Clock()
@@ -139,14 +139,14 @@ async def test_known_keys_hold_while_the_database_is_away(
     assert await ring.holder(text)
 
 
-async def test_without_ever_having_seen_a_key_nobody_is_let_in() -> None:
+async def test_no_key_is_accepted_if_the_keys_were_never_read() -> None:
     store = FragileKeys()
     store.broken = True
     with pytest.raises(DatabaseFailed):
         await KeyRing(store, _PEPPER).holder(make_key(_PEPPER)[0])
 
 
-async def test_origins_are_those_of_keys_that_hold() -> None:
+async def test_origins_come_from_valid_keys_only() -> None:
     store, clock = MemoryKeys(), Clock()
     _, key = make_key(_PEPPER, origins=["https://book.example"])
     await store.add(key)
@@ -158,7 +158,7 @@ async def test_origins_are_those_of_keys_that_hold() -> None:
     assert await ring.origins() == {"https://other.example"}
 
 
-def test_the_pepper_is_made_once_and_is_nobodys_business(tmp_path: Path) -> None:
+def test_pepper_file_is_created_once_and_private(tmp_path: Path) -> None:
     settings = load_settings({"home": tmp_path / "home"}, environ={})
     found: list[bytes] = []
     threads = [
@@ -175,7 +175,7 @@ def test_the_pepper_is_made_once_and_is_nobodys_business(tmp_path: Path) -> None
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_pepper_of_the_settings_wins_and_is_not_shown(tmp_path: Path) -> None:
+def test_pepper_from_the_settings_takes_precedence_and_is_hidden(tmp_path: Path) -> None:
     secret = "sixteen letters or more"
     settings = load_settings({"home": tmp_path}, environ={"BYTHEBOOK_PEPPER": secret})
     assert pepper_of(settings) == secret.encode()
@@ -183,7 +183,7 @@ def test_a_pepper_of_the_settings_wins_and_is_not_shown(tmp_path: Path) -> None:
     assert not (tmp_path / "pepper").exists()
 
 
-def test_a_pepper_that_cannot_be_made_is_said_so(tmp_path: Path) -> None:
+def test_pepper_that_cannot_be_created_is_a_configuration_error(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file")
     with pytest.raises(ConfigurationError, match="BYTHEBOOK_PEPPER"):
         pepper_of(load_settings({"home": tmp_path / "home"}, environ={}))

@@ -32,23 +32,23 @@ class _Seen(HTMLParser):
 @pytest.mark.parametrize(
     "text", ["__init__ and _x_", "2*3*4 = 24", "&lt; is an entity", "a\\*b and C:\\new", "x[1] = y"]
 )
-def test_what_stands_in_prose_stays_as_it_is(text: str) -> None:
+def test_special_characters_in_prose_are_literal(text: str) -> None:
     assert _Seen(to_html(text)).text.strip() == text
 
 
-def test_words_can_be_marked() -> None:
+def test_inline_code_and_emphasis_are_rendered() -> None:
     assert to_html("Use `a<b` and **this** or *that*.") == (
         "<p>Use <code>a&lt;b</code> and <strong>this</strong> or <em>that</em>.</p>\n"
     )
 
 
-def test_code_is_coloured_by_classes() -> None:
+def test_code_is_highlighted_by_classes() -> None:
     made = to_html("```python\nx = '<b>'\n```")
     assert "<span class=\"s1\">'&lt;b&gt;'</span>" in made
     assert "style" not in made
 
 
-def test_code_in_no_known_language_is_shown_plain() -> None:
+def test_code_in_an_unknown_language_is_not_highlighted() -> None:
     assert to_html("```klingon\nqapla' <x>\n```") == "<pre><code>qapla' &lt;x&gt;\n</code></pre>\n"
 
 
@@ -60,11 +60,11 @@ def test_maths_becomes_mathml_and_prices_do_not() -> None:
 
 
 @pytest.mark.parametrize("source", ["\\frac{", "{" * 300, "\\left(" * 50, "&" * 3000])
-def test_maths_that_nobody_understands_stays_as_written(source: str) -> None:
+def test_maths_that_cannot_be_converted_is_shown_as_source(source: str) -> None:
     assert "<math" in to_html(f"$${source}$$") or "<code>" in to_html(f"$${source}$$")
 
 
-def test_links_lead_home_or_are_only_words() -> None:
+def test_links_to_foreign_origins_are_reduced_to_text() -> None:
     text = (
         "[a](/docs/x#y) [b](https://book.example/z) [c](https://evil.example) [d](//evil.example) "
         "[e](https://book.example.evil/) [f](data:text/html,x) "
@@ -76,18 +76,18 @@ def test_links_lead_home_or_are_only_words() -> None:
     assert " i" in seen.text
 
 
-def test_rows_cited_one_by_one_are_one_table() -> None:
+def test_table_rows_cited_one_by_one_form_one_table() -> None:
     rows = [Sentence("| a | b |", (1,)), Sentence("| 1 | 2 |", (1, 2), "\n")]
     made = said_html(rows)
     assert made.count("<table>") == 1
     assert '<td>2 <sup data-cite="1">1</sup><sup data-cite="2">2</sup></td>' in made
 
 
-def test_a_fence_may_hold_what_looks_like_a_table() -> None:
+def test_table_syntax_within_code_is_not_changed() -> None:
     assert "|---" not in to_html("```\n| a |\n| b |\n```")
 
 
-def test_markers_stand_after_their_sentences() -> None:
+def test_citation_markers_follow_their_sentences() -> None:
     sentences = [Sentence("One.", (1,)), Sentence("```\nx\n```", (2,), "\n\n")]
     made = said_html(sentences)
     assert '<p>One.&nbsp;<sup data-cite="1">1</sup></p>' in made
@@ -133,7 +133,7 @@ _HOSTILE = st.lists(
 
 @settings(max_examples=300, deadline=None)
 @given(_HOSTILE)
-def test_nothing_raises_and_nothing_foreign_gets_through(text: str) -> None:
+def test_hostile_markdown_gives_only_allowed_html(text: str) -> None:
     for made in (to_html(text), said_html([Sentence(text, (1,))])):
         seen = _Seen(made)
         assert seen.tags <= ALLOWED_TAGS
@@ -148,7 +148,9 @@ _LINES = st.builds("{}{}".format, st.sampled_from("azÉ"), _WORDS)
 
 @settings(max_examples=300)
 @given(_LINES, _LINES, st.integers(0, 9999))
-def test_a_line_reads_the_same_beside_another(line: str, more: str, number: int) -> None:
+def test_a_paragraph_renders_the_same_before_other_paragraphs(
+    line: str, more: str, number: int
+) -> None:
     said = [Sentence(line, (number,)), Sentence(more, (1,), "\n\n")]
     code = Sentence("`x`", (2,), "\n\n")
     assert said_html([*said, code]).startswith(said_html(said))

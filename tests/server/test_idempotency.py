@@ -107,7 +107,7 @@ def deployment(request: pytest.FixtureRequest, book_folder: Path, tmp_path: Path
     [("/chat/run", {"session_id": str(uuid.uuid4())}), ("/chat/stream", {})],
     ids=["in a thread", "a stream that begins a thread"],
 )
-def test_a_crash_before_the_answer_leaves_one_exchange(
+def test_crash_before_the_response_stores_one_exchange(
     deployment: Deployment, path: str, session: dict[str, str]
 ) -> None:
     body = {"message": _QUESTION, **session}

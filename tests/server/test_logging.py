@@ -26,7 +26,7 @@ def _line(message: str, *args: object, **fields: object) -> str:
 
 
 @given(st.text(), st.text())
-def test_a_record_is_one_line_whatever_it_says(message: str, value: str) -> None:
+def test_any_record_is_one_line(message: str, value: str) -> None:
     line = _line("%s", message, value=value)
     assert line.isascii()
     assert len(line.splitlines()) == 1
@@ -59,7 +59,7 @@ _SECRET = "s3cr3t-Value.0123456789"
         f"postgresql+psycopg://reader:{_SECRET}@db/book",
     ],
 )
-def test_secrets_are_not_written(text: str) -> None:
+def test_secrets_are_redacted(text: str) -> None:
     for line in (_line(text), _line("%s", text), _line("fine", header=text)):
         assert _SECRET not in line
         assert "redacted" in line
@@ -68,7 +68,7 @@ def test_secrets_are_not_written(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["A kettle boils at 100 degrees.", "tokens: none", "https://example.org/a?b=c"]
 )
-def test_other_text_is_left_alone(text: str) -> None:
+def test_text_without_secrets_is_unchanged(text: str) -> None:
     assert redact(text) == text
 
 
@@ -83,6 +83,6 @@ def test_an_exception_is_part_of_its_line() -> None:
     assert "RuntimeError" in json.loads(line)["exception"]
 
 
-def test_the_configuration_can_be_used() -> None:
+def test_configuration_is_valid() -> None:
     logging.config.DictConfigurator(configuration())
     assert configuration()["root"]["handlers"] == ["lines"]

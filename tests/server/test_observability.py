@@ -118,7 +118,7 @@ def test_every_response_has_a_request_id(client: TestClient, path: str) -> None:
     assert first != second
 
 
-def test_a_client_s_own_id_is_kept_if_it_is_a_plain_token(client: TestClient) -> None:
+def test_request_id_of_the_client_is_used_if_it_is_a_plain_token(client: TestClient) -> None:
     def answered_with(given: str) -> str:
         return client.get("/ready", headers={"x-request-id": given}).headers["x-request-id"]
 
@@ -130,7 +130,7 @@ def test_a_client_s_own_id_is_kept_if_it_is_a_plain_token(client: TestClient) ->
         assert answered_with(given) != given
 
 
-def test_what_nobody_expected_is_a_500_with_an_id_and_no_story(
+def test_unexpected_error_is_a_500_with_an_id_and_no_details(
     app: FastAPI, caplog: pytest.LogCaptureFixture
 ) -> None:
     @app.get("/bug")
@@ -171,7 +171,7 @@ def test_it_is_not_ready_while_the_database_fails(catalog: Catalog, client: Test
     assert client.get("/ready").status_code == 200
 
 
-def test_it_is_not_ready_once_it_stops(app: FastAPI, client: TestClient) -> None:
+def test_it_is_not_ready_while_stopping(app: FastAPI, client: TestClient) -> None:
     client.portal.call(app.state.lifecycle.drain)  # type: ignore[union-attr]
     for path in ("/ready", "/live"):
         response = client.get(path)
@@ -207,7 +207,7 @@ def test_requests_replies_and_refusals_are_counted(client: TestClient) -> None:
     assert _figure(client, "bythebook_question_cache_total", result="miss") == 2
 
 
-def test_two_applications_count_for_themselves(library: Book, client: TestClient) -> None:
+def test_two_applications_have_separate_metrics(library: Book, client: TestClient) -> None:
     client.post("/ask", json={"text": _QUESTION})
     with TestClient(create_app(library)) as other:
         assert _figure(other, "bythebook_requests_total", route="/ask") == 0
@@ -216,7 +216,7 @@ def test_two_applications_count_for_themselves(library: Book, client: TestClient
 # --- the log ----------------------------------------------------------------------------------
 
 
-def test_each_question_is_one_line_without_its_text(
+def test_each_question_is_logged_as_one_line_without_its_text(
     client: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -239,7 +239,7 @@ def test_each_question_is_one_line_without_its_text(
     assert "chess" not in caplog.text
 
 
-def test_a_question_s_text_is_shown_if_asked_for(
+def test_question_text_is_logged_if_enabled(
     library: Book, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

@@ -36,7 +36,7 @@ async def test_through_nginx_events_come_one_by_one_and_leaving_cancels(tmp_path
                 await leave(client, tmp_path / "server" / "cancelled")
 
 
-async def test_ctrl_c_ends_streams_with_a_word_too(tmp_path: Path) -> None:
+async def test_sigint_ends_streams_with_an_error_event(tmp_path: Path) -> None:
     with slow_server(tmp_path / "server", workers=2) as server:
         async with client_of(server.url) as client:
             all_begun = [asyncio.Event() for _ in range(8)]

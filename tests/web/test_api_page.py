@@ -49,7 +49,7 @@ def _send(page: Page, operation: str) -> None:
     page.locator(f"#{operation} form.try button").click()
 
 
-def test_whoever_has_a_key_can_try_every_kind_of_request(page: Page, sample_home: Path) -> None:
+def test_every_kind_of_request_can_be_sent_with_a_key(page: Page, sample_home: Path) -> None:
     expect(page.locator("#key-state")).to_have_text("This server needs a key.")
     page.fill("#key", _key(sample_home))
     page.click("#key-form button")
@@ -74,7 +74,7 @@ def test_a_link_opens_the_part_that_it_leads_to(page: Page) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_is_in_the_way_of_anyone(browser: Browser, server: str, scheme: str) -> None:
+def test_page_has_no_accessibility_violations(browser: Browser, server: str, scheme: str) -> None:
     axe = next(_AXE.glob("axe-*.js"), None)
     if axe is None:
         pytest.skip("needs axe-core: sh .ci/install")

@@ -82,7 +82,7 @@ def test_the_widget_is_on_every_page(built: Path) -> None:
         assert "data-position=" in text
 
 
-def test_it_stays_while_readers_navigate_answers_and_leads_to_the_sentence(page: Page) -> None:
+def test_widget_stays_during_navigation_and_links_to_the_sentence(page: Page) -> None:
     page.goto(f"{BASE}docs/")
     widget = page.locator("by-the-book")
     expect(widget).to_have_count(1)
@@ -117,7 +117,7 @@ def test_a_documented_line_embeds_the_widget_on_a_plain_page(page: Page, name: s
     expect(widget.get_by_text(_ANSWER).first).to_be_visible()
 
 
-def test_the_chat_can_fill_a_place_of_the_page(page: Page) -> None:
+def test_chat_can_be_placed_within_a_page(page: Page) -> None:
     page.goto("/place.html")
     expect(page.locator("by-the-book")).to_have_count(1)
     expect(page.locator("main").get_by_role("textbox")).to_be_visible()
@@ -144,7 +144,7 @@ def _in_node(plugin_options: object, theme: object = None) -> dict[str, object]:
     return made
 
 
-def test_options_of_the_plugin_go_before_those_of_the_theme() -> None:
+def test_plugin_options_take_precedence_over_theme_options() -> None:
     made = _in_node(
         {"server": "https://ask.example/book/", "theme": "auto", "shortcut": "ctrl+shift+k"},
         {"server": "/ask", "title": "Ask", "position": "left", "key": "btp_1", "language": "ur"},
@@ -177,7 +177,7 @@ def test_options_of_the_plugin_go_before_those_of_the_theme() -> None:
         ({"server": "/ask", "title": 7}, "title is 7"),
     ],
 )
-def test_a_wrong_option_is_named_with_what_to_write(
+def test_invalid_option_is_reported_with_its_valid_values(
     options: dict[str, object], complaint: str
 ) -> None:
     said = str(_in_node(options)["error"])
@@ -185,12 +185,12 @@ def test_a_wrong_option_is_named_with_what_to_write(
     assert complaint in said
 
 
-def test_the_same_holds_for_the_theme(tmp_path: Path) -> None:
+def test_invalid_theme_option_is_reported(tmp_path: Path) -> None:
     said = str(_in_node({"server": "/ask"}, {"theme": "sepia"})["error"])
     assert "themeConfig.bythebook" in said
 
 
-def test_the_package_ships_what_it_needs() -> None:
+def test_package_contains_all_files() -> None:
     package = json.loads((PLUGIN / "package.json").read_text("utf-8"))
     assert all((PLUGIN / name).is_file() for name in package["files"])
     for name in ("index.js", "client.js", "index.d.ts", "options.js"):

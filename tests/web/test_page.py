@@ -136,7 +136,7 @@ def _check_marked(page: Page, words: str) -> None:
 # --- reading and asking ---------------------------------------------------------------------------
 
 
-def test_an_answer_leads_to_its_sentence_in_the_book(page: Page) -> None:
+def test_citation_opens_its_sentence_in_the_book(page: Page) -> None:
     _open(page)
     expect(page.locator("by-the-book .idea")).to_have_count(4)
     _ask(page, "How do ROS 2 nodes exchange messages?")
@@ -170,7 +170,7 @@ def _citations() -> list[tuple[Passage, Unit]]:
     return chosen
 
 
-def test_every_citation_finds_its_sentence(page: Page) -> None:
+def test_every_citation_scrolls_to_its_sentence(page: Page) -> None:
     _open(page)
     cases = _citations()
     assert len(cases) >= 30
@@ -193,7 +193,7 @@ def _bare(quote: str) -> str:
     return "\n".join(quote.split("\n")[1:]).rstrip("`\n") if quote.startswith("```") else quote
 
 
-def test_an_unknown_page_says_so(page: Page, problems: list[str]) -> None:
+def test_unknown_page_shows_a_message(page: Page, problems: list[str]) -> None:
     _open(page, "/read/no/such/page")
     expect(page.locator("#article .failure")).to_contain_text("no such page")
     problems.clear()  # the browser tells of the 404
@@ -242,7 +242,7 @@ def test_the_book_can_be_read_by_keyboard_alone(page: Page) -> None:
     _check_marked(page, "A topic is a named channel")
 
 
-def test_an_urdu_page_reads_from_the_right(page: Page) -> None:
+def test_urdu_page_is_right_to_left(page: Page) -> None:
     _open(page, _URDU)
     article = page.locator("#article")
     expect(article).to_have_attribute("dir", "rtl")
@@ -252,7 +252,7 @@ def test_an_urdu_page_reads_from_the_right(page: Page) -> None:
     assert page.locator("#article pre").first.evaluate(side) == "ltr"
 
 
-def test_the_page_is_dark_where_the_reader_is(
+def test_page_follows_the_dark_mode_of_the_browser(
     browser: Browser, server: str, problems: list[str]
 ) -> None:
     for page in _page(browser, server, problems, color_scheme="dark"):
@@ -262,7 +262,7 @@ def test_the_page_is_dark_where_the_reader_is(
         assert max(red, green, blue) < 60
 
 
-def test_a_telephone_shows_one_thing_at_a_time(
+def test_narrow_window_shows_one_part_at_a_time(
     browser: Browser, server: str, problems: list[str]
 ) -> None:
     size = {"width": 390, "height": 800}
@@ -279,7 +279,7 @@ def test_a_telephone_shows_one_thing_at_a_time(
         assert page.evaluate(wide) <= 0
 
 
-def test_a_hostile_question_stays_text(page: Page) -> None:
+def test_hostile_question_is_shown_as_text(page: Page) -> None:
     _open(page)
     _ask(page, "<img src=x onerror=alert(1)> what is a topic?")
     assert page.locator("img").count() == 0
@@ -287,7 +287,7 @@ def test_a_hostile_question_stays_text(page: Page) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", ["/", _PAGE, _URDU, "/admin"])
-def test_nothing_is_in_the_way_of_anyone(
+def test_page_has_no_accessibility_violations(
     browser: Browser, server: str, problems: list[str], path: str, scheme: str
 ) -> None:
     axe = next(_AXE.glob("axe-*.js"), None)
@@ -306,7 +306,7 @@ def test_nothing_is_in_the_way_of_anyone(
 # --- the author's page ----------------------------------------------------------------------------
 
 
-def test_the_author_sees_what_was_asked_at_home_without_a_key(page: Page) -> None:
+def test_report_needs_no_key_on_loopback(page: Page) -> None:
     _open(page)
     _ask(page, "How do I prune an apple tree?")
     _ask(page, "What is a topic?")

@@ -172,7 +172,7 @@ def test_a_citation_opens_the_page_at_its_sentence_and_the_chat_goes_on(
     expect(page.locator("by-the-book .said")).to_contain_text("exchange messages over topics")
 
 
-def test_a_page_may_follow_a_citation_in_its_own_way(page: Page, stage: Stage) -> None:
+def test_page_can_handle_citation_clicks_itself(page: Page, stage: Stage) -> None:
     _open(page, stage.url())
     page.evaluate(
         """() => document.addEventListener("bythebook:open", (event) => {
@@ -189,7 +189,7 @@ def test_a_page_may_follow_a_citation_in_its_own_way(page: Page, stage: Stage) -
     assert told["link"].startswith(told["url"])
 
 
-def test_a_refusal_names_what_is_nearby(page: Page, stage: Stage) -> None:
+def test_refusal_lists_related_topics(page: Page, stage: Stage) -> None:
     _open(page, stage.url())
     turn = _ask(page, "How do I train GPT-4?")
     expect(turn.locator(".refusal")).to_contain_text("does not contain sufficient information")
@@ -233,7 +233,9 @@ def test_an_answer_is_copied_with_its_sources(page: Page, stage: Stage) -> None:
 # --- selections ---------------------------------------------------------------------------------
 
 
-def test_a_selection_answers_alone_until_the_whole_book_is_asked(page: Page, stage: Stage) -> None:
+def test_selection_limits_the_answer_until_the_whole_book_is_asked(
+    page: Page, stage: Stage
+) -> None:
     page.goto(stage.url())
     page.wait_for_selector("by-the-book .launcher")
     _select(page, "exchange messages over topics")
@@ -266,7 +268,7 @@ def test_the_shortcut_asks_about_a_selection_and_opens_and_closes(page: Page, st
 # --- what goes wrong ----------------------------------------------------------------------------
 
 
-def test_a_stream_without_an_end_is_an_error_with_another_try(page: Page, stage: Stage) -> None:
+def test_interrupted_stream_shows_an_error_and_a_retry_button(page: Page, stage: Stage) -> None:
     _open(page, stage.url(server=stage.crooked))
     turn = _ask(page, "cut it", state="failed")
     expect(turn).to_contain_text("This is only the beginning.")
@@ -276,7 +278,7 @@ def test_a_stream_without_an_end_is_an_error_with_another_try(page: Page, stage:
     expect(page.locator("by-the-book .answered").last).to_contain_text("broke off")
 
 
-def test_another_try_is_the_same_request_and_another_question_is_not(
+def test_retry_repeats_the_idempotency_key_and_a_new_question_does_not(
     page: Page, stage: Stage
 ) -> None:
     _open(page, stage.url(server=stage.crooked))
@@ -298,7 +300,7 @@ def test_an_answer_can_be_stopped(page: Page, stage: Stage) -> None:
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
-def test_a_reader_who_asks_too_often_is_told_when_to_ask_again(page: Page, stage: Stage) -> None:
+def test_rate_limited_user_sees_the_waiting_time(page: Page, stage: Stage) -> None:
     _open(page, stage.url(server=stage.crooked))
     turn = _ask(page, "busy", state="failed")
     expect(turn).to_contain_text(re.compile(r"You can ask again in [12] s"))
@@ -308,13 +310,13 @@ def test_a_reader_who_asks_too_often_is_told_when_to_ask_again(page: Page, stage
     expect(turn).to_contain_text("You can ask again now.")
 
 
-def test_a_key_is_sent_and_its_lack_is_explained(page: Page, stage: Stage) -> None:
+def test_key_is_sent_and_a_missing_key_explained(page: Page, stage: Stage) -> None:
     _open(page, stage.url(server=stage.crooked, key="btp_abc"))
     expect(_ask(page, "key?", state="failed")).to_contain_text("publishable key for this site")
     assert stage.seen[-1]["key"] == "btp_abc"
 
 
-def test_an_error_says_what_the_server_says(page: Page, stage: Stage) -> None:
+def test_error_message_of_the_server_is_shown(page: Page, stage: Stage) -> None:
     _open(page, stage.url(server=stage.crooked))
     turn = _ask(page, "broken", state="failed")
     expect(turn).to_contain_text("The search service is away. Wait a little.")
@@ -323,7 +325,7 @@ def test_an_error_says_what_the_server_says(page: Page, stage: Stage) -> None:
     expect(turn.locator(".warn")).to_contain_text("The book says little about this")
 
 
-def test_who_is_offline_is_told_so_and_can_try_again(page: Page, stage: Stage) -> None:
+def test_offline_user_sees_a_message_and_can_retry(page: Page, stage: Stage) -> None:
     _open(page, stage.url())
     page.context.set_offline(True)
     turn = _ask(page, _ASKS, state="failed")
@@ -336,7 +338,7 @@ def test_who_is_offline_is_told_so_and_can_try_again(page: Page, stage: Stage) -
 # --- what readers think -------------------------------------------------------------------------
 
 
-def test_words_are_sent_only_with_consent(page: Page, stage: Stage) -> None:
+def test_feedback_text_is_sent_only_with_consent(page: Page, stage: Stage) -> None:
     _open(page, stage.url())
     given: list[dict[str, Any]] = []
     page.on(
@@ -371,7 +373,7 @@ def test_it_follows_the_theme_of_the_site(page: Page, stage: Stage) -> None:
     expect(widget).to_have_attribute("data-theme", "light")
 
 
-def test_it_speaks_urdu_from_right_to_left(page: Page, stage: Stage) -> None:
+def test_urdu_texts_are_right_to_left(page: Page, stage: Stage) -> None:
     _open(page, stage.url(language="ur", position="left"))
     expect(page.locator("by-the-book .frame")).to_have_attribute("dir", "rtl")
     expect(page.get_by_role("textbox", name="آپ کا سوال")).to_be_visible()
@@ -381,7 +383,7 @@ def test_it_speaks_urdu_from_right_to_left(page: Page, stage: Stage) -> None:
     assert box["x"] < 100
 
 
-def test_on_a_small_screen_it_is_a_sheet(page: Page, stage: Stage) -> None:
+def test_widget_fills_a_small_screen(page: Page, stage: Stage) -> None:
     page.set_viewport_size({"width": 390, "height": 760})
     _open(page, stage.url())
     panel = page.locator("by-the-book .panel")
@@ -394,7 +396,7 @@ def test_on_a_small_screen_it_is_a_sheet(page: Page, stage: Stage) -> None:
     expect(panel).to_be_hidden()
 
 
-def test_it_can_be_a_part_of_a_page(page: Page, stage: Stage) -> None:
+def test_widget_can_be_part_of_a_page(page: Page, stage: Stage) -> None:
     page.goto(stage.url(layout="page"))
     expect(page.locator("by-the-book .panel")).to_be_visible()
     assert page.locator("by-the-book .launcher").count() == 0
@@ -402,7 +404,7 @@ def test_it_can_be_a_part_of_a_page(page: Page, stage: Stage) -> None:
     expect(_ask(page, _ASKS)).to_contain_text("over topics")
 
 
-def test_the_authors_options_hold(page: Page, stage: Stage) -> None:
+def test_options_of_the_author_are_applied(page: Page, stage: Stage) -> None:
     _open(page, stage.url(title="Frag das Buch", accent="#ffd000", suggestions="One?|Two?"))
     expect(page.get_by_role("dialog", name="Frag das Buch")).to_be_visible()
     assert page.locator("by-the-book .idea").all_inner_texts() == ["One?", "Two?"]
@@ -411,7 +413,7 @@ def test_the_authors_options_hold(page: Page, stage: Stage) -> None:
     assert fill == "rgb(255, 208, 0)"
 
 
-def test_the_page_around_it_does_not_move(page: Page, stage: Stage) -> None:
+def test_widget_does_not_shift_the_page(page: Page, stage: Stage) -> None:
     page.goto(stage.url())
     page.evaluate(
         """() => {
@@ -468,7 +470,7 @@ def test_everything_can_be_done_by_keyboard(page: Page, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_nothing_stands_in_anybodys_way(page: Page, stage: Stage, theme: str) -> None:
+def test_widget_has_no_accessibility_violations(page: Page, stage: Stage, theme: str) -> None:
     page.goto(stage.url(theme=theme))
     page.evaluate("(theme) => { document.documentElement.style.colorScheme = theme; }", theme)
     page.wait_for_selector("by-the-book .launcher")

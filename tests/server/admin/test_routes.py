@@ -110,7 +110,7 @@ def test_gaps_have_topics_counts_examples_and_nearest_pages(author: TestClient) 
     assert unsure["nearest"][0] == {"title": "Building a kite", "url": "/docs/workshop/building"}
 
 
-def test_what_readers_wrote_stays_text(author: TestClient) -> None:
+def test_text_of_readers_is_escaped(author: TestClient) -> None:
     html = author.get("/admin/report.html").text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert "<script" not in html
@@ -129,18 +129,18 @@ def test_no_cell_of_the_csv_is_a_formula(author: TestClient) -> None:
 
 
 @pytest.mark.parametrize("cell", ["=1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "\n=1"])
-def test_a_formula_is_made_harmless(cell: str) -> None:
+def test_formulas_in_cells_are_escaped(cell: str) -> None:
     assert harmless(cell) == f"'{cell}"
     assert harmless(f"a{cell}") == f"a{cell}"
 
 
-def test_percentiles_are_times_that_questions_took() -> None:
+def test_percentiles_are_measured_times() -> None:
     assert percentiles({}) == {}
     assert percentiles({7: 1}) == {50: 7, 90: 7, 95: 7, 99: 7}
     assert percentiles(dict.fromkeys(range(1, 101), 1)) == {50: 50, 90: 90, 95: 95, 99: 99}
 
 
-async def test_without_the_words_there_are_counts_only(book_folder: Path) -> None:
+async def test_report_has_only_counts_if_texts_are_not_stored(book_folder: Path) -> None:
     library = await _library(book_folder, FakeEmbedder(), with_text=False)
     with TestClient(create_app(library), "http://127.0.0.1", client=_AT_HOME) as author:
         told = author.get("/admin/report.json").json()
@@ -149,14 +149,14 @@ async def test_without_the_words_there_are_counts_only(book_folder: Path) -> Non
         assert "text of questions is not stored" in author.get("/admin/report.html").text
 
 
-async def test_without_a_log_the_page_says_so(book_folder: Path) -> None:
+async def test_report_explains_a_disabled_query_log(book_folder: Path) -> None:
     library = await _library(book_folder, FakeEmbedder())
     library.log = None
     with TestClient(create_app(library), "http://127.0.0.1", client=_AT_HOME) as author:
         assert "query log is switched off" in author.get("/admin/report.html").text
 
 
-async def test_figures_are_shown_while_the_embedder_is_away(book_folder: Path) -> None:
+async def test_figures_are_shown_while_the_embedder_is_down(book_folder: Path) -> None:
     embedder = FragileEmbedder()
     library = await _library(book_folder, embedder)
     embedder.broken = True
@@ -174,7 +174,7 @@ async def test_figures_are_shown_while_the_embedder_is_away(book_folder: Path) -
         ("open", _AT_HOME, "127.0.0.1", "0.0.0.0"),  # others reach it, perhaps by a proxy here
     ],
 )
-def test_others_see_nothing(
+def test_report_is_hidden_from_others(
     library: Book, path: str, keys: str, client: tuple[str, int], host: str, listens: str
 ) -> None:
     rules = AccessSettings(keys=keys)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ async def _topics(*questions: Unanswered) -> list[tuple[str, list[str]]]:
     return [(topic.label, [one.text for one in topic.questions]) for topic in found]
 
 
-async def test_questions_about_one_thing_are_one_topic_named_by_their_words() -> None:
+async def test_similar_questions_form_one_topic_labelled_by_shared_words() -> None:
     found = await _topics(
         _asked("price of a sailing kite", 3),
         _asked("kite sailing price"),
@@ -35,14 +35,14 @@ async def test_questions_about_one_thing_are_one_topic_named_by_their_words() ->
     ]
 
 
-async def test_what_is_asked_most_comes_first() -> None:
+async def test_largest_topic_comes_first() -> None:
     found = await _topics(_asked("volcano"), _asked("harmonica", refused=0, unsure=5))
     assert [label for label, _ in found] == ["harmonica", "volcano"]
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 12), st.floats(0.1, 0.99), st.integers(0, 1000))
-def test_every_question_is_in_one_topic_and_always_in_the_same(
+def test_topics_partition_the_questions_deterministically(
     count: int, near: float, seed: int
 ) -> None:
     made = np.random.default_rng(seed).normal(size=(count, 8)).astype(np.float32)
@@ -53,13 +53,13 @@ def test_every_question_is_in_one_topic_and_always_in_the_same(
     assert groups == cluster(vectors, weights, near=near)
 
 
-def test_the_same_question_twice_is_one_topic_however_near_near_is() -> None:
+def test_identical_questions_form_one_topic_at_any_threshold() -> None:
     vectors = np.eye(3, dtype=np.float32)[[0, 1, 0, 2, 1]]
     groups = cluster(vectors, np.ones(5, dtype=np.float32), near=0.99)
     assert groups == [[0, 2], [1, 4], [3]]
 
 
-def test_an_embedder_that_finds_everything_alike_is_known_by_the_titles() -> None:
+def test_threshold_adapts_to_the_similarity_of_page_titles() -> None:
     apart = np.eye(6, dtype=np.float32)
     alike = apart + 1.0
     alike /= np.linalg.norm(alike, axis=1, keepdims=True)

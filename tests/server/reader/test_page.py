@@ -103,14 +103,14 @@ def _sample_pages() -> list[ParsedPage]:
 
 
 @pytest.mark.parametrize("page", _sample_pages(), ids=lambda page: page.url.rpartition("docs")[2])
-def test_a_page_shows_every_word_of_its_passages_once(page: ParsedPage) -> None:
+def test_page_shows_every_word_of_its_passages_once(page: ParsedPage) -> None:
     shown = _shown(page_view(page.passages).html)
     assert _letters("".join(shown.text)) == _expected(page.passages)
     assert len(set(shown.ids)) == len(shown.ids)
 
 
 @pytest.mark.parametrize("limit", [40, 90])
-def test_a_section_that_was_cut_is_whole_again(limit: int, tmp_path: Path) -> None:
+def test_split_section_is_shown_whole(limit: int, tmp_path: Path) -> None:
     from dataclasses import replace
 
     from bythebook.chunking.passages import passages_of
@@ -133,7 +133,7 @@ def test_a_section_that_was_cut_is_whole_again(limit: int, tmp_path: Path) -> No
     assert html.count("<thead>") == 1
 
 
-def test_a_listing_that_was_cut_is_shown_whole_and_each_part_of_it_can_be_linked_to() -> None:
+def test_split_code_is_shown_whole_and_each_part_can_be_linked() -> None:
     from bythebook.chunking.passages import passages_of
     from bythebook.sources.markdown.mdx import MdxSource, parse
 
@@ -165,7 +165,7 @@ def test_headings_come_in_order_with_the_anchors_of_the_site() -> None:
     assert cited - {""} <= set(shown.ids)
 
 
-def test_every_unit_of_a_page_can_be_led_to() -> None:
+def test_every_unit_of_a_page_has_an_id() -> None:
     for page in _sample_pages():
         shown = set(_shown(page_view(page.passages).html).ids)
         for passage in page.passages:
@@ -174,7 +174,7 @@ def test_every_unit_of_a_page_can_be_led_to() -> None:
                 assert is_there or (number == 0 and unit.kind in (UnitKind.SENTENCE, UnitKind.ROW))
 
 
-def test_code_tables_maths_and_notes_look_like_it() -> None:
+def test_code_tables_maths_and_notes_have_their_elements() -> None:
     html = "".join(page_view(page.passages).html for page in _sample_pages())
     assert '<span class="name"><span id="' in html
     assert '<span class="kn">import</span>' in html
@@ -208,7 +208,7 @@ def test_lists_within_lists_keep_their_order() -> None:
         "Note — <script>alert(1)</script>\nBody <iframe src=x>",
     ],
 )
-def test_what_a_book_says_stays_text(hostile: str) -> None:
+def test_markup_in_the_book_is_escaped(hostile: str) -> None:
     shown = _shown(_one(hostile))
     assert not shown.tags & {"script", "img", "svg", "iframe", "b"}
     assert not [name for name in shown.attributes if name.startswith(("on", "src"))]
@@ -217,7 +217,7 @@ def test_what_a_book_says_stays_text(hostile: str) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="ab .|-`$\n#1<>&*_\\", max_size=120))
-def test_any_text_is_shown_with_all_its_letters(text: str) -> None:
+def test_any_text_is_shown_completely(text: str) -> None:
     from tests.samples import passage
 
     made = passage(text.strip("\n") or "a")

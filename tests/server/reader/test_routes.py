@@ -26,7 +26,7 @@ def test_contents_are_in_the_order_of_reading(client: TestClient) -> None:
     ]
 
 
-def test_a_page_comes_whole_with_its_neighbours(client: TestClient) -> None:
+def test_page_response_contains_html_headings_and_neighbours(client: TestClient) -> None:
     told = client.get("/reader/page?path=docs/intro").json()
     assert told["title"] == "Welcome"
     assert 'id="kites"' in told["html"]
@@ -37,7 +37,7 @@ def test_a_page_comes_whole_with_its_neighbours(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["nowhere", "../../etc/passwd", "docs/intro/more", "%00"])
-def test_an_unknown_page_is_not_there(client: TestClient, path: str) -> None:
+def test_unknown_page_is_not_found(client: TestClient, path: str) -> None:
     answer = client.get(f"/reader/page?path={path}")
     assert answer.status_code == 404
     assert answer.json() == {"message": "The book has no such page. Choose one from the contents."}
@@ -46,7 +46,7 @@ def test_an_unknown_page_is_not_there(client: TestClient, path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/reader/contents", "/reader/page?path=docs/intro", "/reader/suggestions"]
 )
-async def test_a_browser_keeps_what_it_has_until_the_book_changes(
+async def test_etag_is_valid_until_the_book_changes(
     client: TestClient, library: Book, book_folder: Path, path: str
 ) -> None:
     first = client.get(path)
@@ -59,7 +59,7 @@ async def test_a_browser_keeps_what_it_has_until_the_book_changes(
     assert again.headers["etag"] != first.headers["etag"]
 
 
-def test_a_search_finds_headings_by_begun_words_and_sentences_by_their_own(
+def test_search_finds_headings_by_prefix_and_sentences_by_words(
     client: TestClient,
 ) -> None:
     told = client.post("/reader/search", json={"text": "kett"}).json()["results"]
@@ -71,7 +71,7 @@ def test_a_search_finds_headings_by_begun_words_and_sentences_by_their_own(
     assert f'id="{told[0]["at"]}"' in page["html"]
 
 
-def test_titles_are_found_while_the_embedder_is_away(
+def test_titles_are_found_while_the_embedder_is_down(
     client: TestClient, embedder: FragileEmbedder
 ) -> None:
     embedder.broken = True
@@ -83,7 +83,7 @@ def test_titles_are_found_while_the_embedder_is_away(
 @pytest.mark.parametrize(
     "body", [{"text": ""}, {"text": "  "}, {"text": "a" * 501}, {}, {"text": 1}]
 )
-def test_a_search_for_nothing_is_refused(client: TestClient, body: dict[str, object]) -> None:
+def test_empty_search_is_rejected(client: TestClient, body: dict[str, object]) -> None:
     assert client.post("/reader/search", json=body).status_code == 400
 
 
@@ -103,11 +103,11 @@ def test_titles_are_found_in_any_script(book_folder: Path) -> None:
         ("notes/a.md", "notes/a.md"),
     ],
 )
-def test_a_page_is_known_by_its_path(url: str, path: str) -> None:
+def test_page_path_is_the_path_of_its_url(url: str, path: str) -> None:
     assert path_of(url) == path
 
 
-async def test_suggestions_are_only_what_the_book_answers(book_folder: Path) -> None:
+async def test_suggestions_contain_only_answered_questions(book_folder: Path) -> None:
     pages = outline(read(book_folder).passages)
 
     async def answered(question: str) -> bool:
@@ -143,7 +143,7 @@ def _with_keys(library: Book, **server: str) -> TestClient:
     return TestClient(create_app(library, settings, access_of(needs_keys=True)))
 
 
-def test_where_keys_are_needed_the_book_is_not_read_without(library: Book) -> None:
+def test_reader_requires_a_key_if_keys_are_required(library: Book) -> None:
     with _with_keys(library) as client:
         for path in ("/reader/contents", "/reader/page", "/reader/suggestions"):
             assert client.get(path).status_code == 401
@@ -151,7 +151,7 @@ def test_where_keys_are_needed_the_book_is_not_read_without(library: Book) -> No
         assert "This book requires an API key" in client.get("/").text
 
 
-def test_a_key_for_the_page_opens_the_reader_to_everyone(library: Book) -> None:
+def test_page_key_opens_the_reader_to_everyone(library: Book) -> None:
     with _with_keys(library, page_key="btp_0123") as client:
         assert client.get("/reader/contents").status_code == 200
         assert client.post("/ask", json={"text": "What is a kite?"}).status_code == 401
