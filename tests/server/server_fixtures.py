@@ -1,4 +1,4 @@
-"""The door of a real server, on worker processes of its own."""
+"""A real server with access control, on worker processes of its own."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Serving:
 def serving(
     home: Path, *, workers: int, counts: str, database: str | None = None
 ) -> Iterator[Serving]:
-    """The small application of ``doorway.py`` behind the real door, on real worker processes."""
+    """Run the small application of ``access_fixtures.py`` on real worker processes."""
     (port,) = free_ports(1)
     environment = {**os.environ, "BYTHEBOOK_HOME": str(home), "BYTHEBOOK_RATE_LIMIT_STORE": counts}
     environment |= {"DATABASE_URL": database} if database else {}

@@ -1,4 +1,4 @@
-"""The door's stations around a small application, without a socket."""
+"""The access middleware around a small application, without a socket."""
 
 from __future__ import annotations
 

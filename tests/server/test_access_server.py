@@ -1,4 +1,4 @@
-"""The door of a real server: keys and bodies, on one worker and on two."""
+"""Access control of a real server: keys and bodies, with one worker and with two."""
 
 from __future__ import annotations
 

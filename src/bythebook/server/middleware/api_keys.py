@@ -102,7 +102,7 @@ class KeyRing:
             if asked_at - self._read_at > _STALE_S:
                 raise
             if self._tried_at == self._read_at:
-                _log.warning("the keys could not be read again; the last ones known still hold")
+                _log.warning("cannot reload the API keys, using the cached ones")
             self._tried_at = self._clock()
             return
         self._keys = {key.id: key for key in keys if key.revoked_at is None}
@@ -118,7 +118,7 @@ def pepper_of(settings: Settings) -> bytes:
         return file.read_bytes() if file.is_file() else _make_pepper(file)
     except OSError as error:
         raise ConfigurationError(
-            f"The secret of the keys cannot be read or made: {error.strerror}.",
+            f"The secret of the API keys cannot be read or created: {error.strerror}.",
             hint="Set BYTHEBOOK_PEPPER, or make the home writable.",
         ) from None
 

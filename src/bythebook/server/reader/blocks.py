@@ -73,7 +73,8 @@ class _Section:
         self._text = section.text
         self._units = section.units
         self._starts = [unit.start for unit in section.units]
-        self._whole = {unit.start: unit for unit in section.units if _is_block(unit)}
+        blocks = (unit for unit in section.units if unit.kind in (UnitKind.CODE, UnitKind.MATHS))
+        self._whole = {unit.start: unit for unit in blocks}
         self._lines = list(_lines(section.text))
         self._at = 0
 
@@ -125,14 +126,11 @@ class _Section:
         return f'<figure class="code" dir="ltr" {mark}>{caption}{code}</figure>'
 
     def _table(self) -> str:
-        rows = list(self._take(lambda line: line.is_row))
-        head: list[str] = []
+        rows, head = list(self._take(lambda line: line.is_row)), ""
         if len(rows) > 1 and _RULE_ROW.fullmatch(rows[1].text):
-            head = [self._row(rows[0], "th")]
-            rows = rows[2:]
+            head = f"<thead>{self._row(rows.pop(0), 'th')}</thead>"
         body = "".join(self._row(row, "td") for row in rows if not _RULE_ROW.fullmatch(row.text))
-        top = f"<thead>{''.join(head)}</thead>" if head else ""
-        return _scroll("Table", f"<table>{top}<tbody>{body}</tbody></table>")
+        return _scroll("Table", f"<table>{head}<tbody>{body}</tbody></table>")
 
     def _row(self, row: _Line, cell: str) -> str:
         first, last = (bisect_left(self._starts, border) for border in (row.start, row.end))
@@ -174,7 +172,8 @@ class _Section:
         if note and (len(lines) > 1 or adjoins):
             return self._note(note[1].lower(), lines, adjoins=adjoins)
         if adjoins and self._block_unit(self._lines[self._at]) and _are_titles(lines):
-            return self._code_or_maths("".join(self._title(line) for line in lines))
+            titles = (f'<span class="name">{self._inline_of(line)}</span>' for line in lines)
+            return self._code_or_maths("".join(titles))
         return self._prose(lines)
 
     def _note(self, kind: str, lines: list[_Line], *, adjoins: bool) -> str:
@@ -183,17 +182,11 @@ class _Section:
         body += self._block() if adjoins else ""
         return f'<aside class="note {kind}">{title}{body}</aside>'
 
-    def _title(self, line: _Line) -> str:
-        return f'<span class="name">{self._inline_of(line)}</span>'
-
     def _prose(self, lines: list[_Line]) -> str:
-        first, *rest = lines
-        if rest and _are_titles([first]) and not _are_titles(rest[:1]):
-            label = f'<strong class="label">{self._inline_of(first)}</strong>'
-        else:
-            label = self._inline_of(first)
-        words = "<br>".join([label, *(self._inline_of(line) for line in rest)])
-        return f'<p dir="auto">{words}</p>'
+        first, *rest = map(self._inline_of, lines)
+        if rest and _are_titles(lines[:1]) and not _are_titles(lines[1:2]):
+            first = f'<strong class="label">{first}</strong>'
+        return f'<p dir="auto">{"<br>".join([first, *rest])}</p>'
 
     def _is_prose(self, line: _Line) -> bool:
         return not (
@@ -212,15 +205,14 @@ class _Section:
 
     def inline(self, start: int, end: int) -> str:
         parts: list[str] = []
-        place = start
+        done = start
         first, last = (bisect_left(self._starts, border) for border in (start, end))
         for unit in self._units[first:last]:
-            if unit.start < place or unit.end > end:
+            if unit.start < done or unit.end > end:
                 continue
-            parts += [_inline(self._text[place : unit.start]), self._unit(unit)]
-            place = unit.end
-        parts.append(_inline(self._text[place:end]))
-        return "".join(parts)
+            parts += [_inline(self._text[done : unit.start]), self._unit(unit)]
+            done = unit.end
+        return "".join([*parts, _inline(self._text[done:end])])
 
     def _unit(self, unit: Marked) -> str:
         source = self._text[unit.start : unit.end]
@@ -233,10 +225,6 @@ class _Section:
 def _scroll(name: str, html: str) -> str:
     """Wrap a wide block in a container that scrolls, by keyboard, too."""
     return f'<div class="scroll" tabindex="0" role="group" aria-label="{name}">{html}</div>'
-
-
-def _is_block(unit: Marked) -> bool:
-    return unit.kind in (UnitKind.CODE, UnitKind.MATHS)
 
 
 def _lines(text: str) -> Iterator[_Line]:
@@ -258,15 +246,17 @@ def _are_titles(lines: list[_Line]) -> bool:
 
 
 def _inline(text: str) -> str:
+    bare = text.strip()
     if text.count("$") > 1:
-        made = to_html(text.strip()).strip()
-        if "<math" in made and made.startswith("<p>") and made.endswith("</p>"):
-            return _spaces_around(text, made[3:-4])
-    parts, place = [], 0
+        html = to_html(bare).strip()
+        if "<math" in html and html.startswith("<p>") and html.endswith("</p>"):
+            before, _, after = text.partition(bare)
+            return (" " if before else "") + html[3:-4] + (" " if after else "")
+    parts, done = [], 0
     for start, end in _names(text):
-        parts += [escape(text[place:start]), f"<code>{escape(text[start:end])}</code>"]
-        place = end
-    return "".join([*parts, escape(text[place:])])
+        parts += [escape(text[done:start]), f"<code>{escape(text[start:end])}</code>"]
+        done = end
+    return "".join([*parts, escape(text[done:])])
 
 
 def _names(text: str) -> Iterator[tuple[int, int]]:
@@ -286,18 +276,14 @@ def _is_name(word: str) -> bool:
     return is_path or word.startswith("--") or word.endswith("()") or "_" in word.strip("_")
 
 
-def _spaces_around(text: str, made: str) -> str:
-    before = " " if text[:1].isspace() else ""
-    return before + made + (" " if text[-1:].isspace() else "")
-
-
 def _nested(items: list[_Item]) -> str:
     """Return nested lists according to the indents of their items."""
     html = ""
     while items:
         first = items[0]
         same: list[tuple[_Item, list[_Item]]] = []
-        while items and items[0].indent == first.indent and _alike(items[0], first):
+        kind = first.number is None
+        while items and items[0].indent == first.indent and (items[0].number is None) == kind:
             item, rest = items[0], items[1:]
             outside = (n for n, other in enumerate(rest) if other.indent <= item.indent)
             end = next(outside, len(rest))
@@ -307,16 +293,11 @@ def _nested(items: list[_Item]) -> str:
     return html
 
 
-def _alike(one: _Item, other: _Item) -> bool:
-    return (one.number is None) == (other.number is None)
-
-
 def _list_html(items: list[tuple[_Item, list[_Item]]]) -> str:
     rows = "".join(
         f'<li dir="auto">{"".join(item.parts)}{_nested(below) if below else ""}</li>'
         for item, below in items
     )
     number = items[0][0].number
-    if number is None:
-        return f"<ul>{rows}</ul>"
-    return f'<ol start="{number}">{rows}</ol>' if number != 1 else f"<ol>{rows}</ol>"
+    start = "" if number == 1 else f' start="{number}"'
+    return f"<ul>{rows}</ul>" if number is None else f"<ol{start}>{rows}</ol>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import groupby
+from itertools import chain, count, groupby
 
 from bythebook.chunking.section_text import join
 from bythebook.chunking.text_fragments import folded
@@ -75,14 +75,11 @@ class _Page:
             yield PageHeading(text, self._free(anchor or slug(text)), min(depth + 1, _DEEPEST))
 
     def _free(self, anchor: str) -> str:
-        if anchor in self._anchors:
-            anchor = next(
-                name
-                for name in (f"{anchor}-{number}" for number in range(1, 10_000))
-                if name not in self._anchors
-            )
-        self._anchors.add(anchor)
-        return anchor
+        """Return the anchor, with a number appended if the page has it already."""
+        names = chain([anchor], (f"{anchor}-{number}" for number in count(1)))
+        free = next(name for name in names if name not in self._anchors)
+        self._anchors.add(free)
+        return free
 
 
 def _heading(heading: PageHeading, words: str) -> str:
