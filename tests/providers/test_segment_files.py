@@ -47,7 +47,7 @@ def test_entries_are_read_back_unchanged(
     rows = _write(folder, entries)
     files = EntryFiles(folder, dimension=_DIMENSION)
     assert len(files) == len(entries)
-    assert files.rows_of([entry.passage.id for entry in entries]) == rows
+    assert [files.row_of(entry.passage.id) for entry in entries] == rows
     for row, before in zip(rows, entries, strict=True):
         after = files.entry(row)
         assert after.passage == before.passage
@@ -85,8 +85,9 @@ def test_ids_with_a_common_prefix_are_distinguished(tmp_path: Path) -> None:
     ]
     rows = _write(tmp_path / "entries", alike)
     files = EntryFiles(tmp_path / "entries", dimension=_DIMENSION)
-    assert files.rows_of([entry.passage.id for entry in alike]) == rows
-    assert files.rows_of(["ab" * 8 + "9" * 48, "f" * 64, "0" * 64]) == [None, None, None]
+    assert [files.row_of(entry.passage.id) for entry in alike] == rows
+    for unknown in ("ab" * 8 + "9" * 48, "f" * 64, "0" * 64):
+        assert files.row_of(unknown) is None
 
 
 @pytest.mark.parametrize("name", ["rows", "order", "vectors", "terms", "records"])

@@ -24,7 +24,12 @@ import qdrant_edge as edge
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
 from bythebook.interfaces.store import Candidate, Filters, IndexedPassage
 from bythebook.providers.qdrant.checksums import is_sealed, make_durable, seal
-from bythebook.providers.qdrant.payload import KEYWORD_FIELDS, check_vectors, to_filterable
+from bythebook.providers.qdrant.payload import (
+    KEYWORD_FIELDS,
+    check_vectors,
+    index_missing,
+    to_filterable,
+)
 from bythebook.providers.qdrant.segment_files import EntryFiles, EntryWriter, entry_writer
 
 if TYPE_CHECKING:
@@ -73,9 +78,7 @@ class EmbeddedGenerationStore:
     async def open(self, generation: str) -> EmbeddedStore:
         path = self._folder / generation
         if not path.is_dir():
-            raise IndexDamaged(
-                "The index that the catalog names is missing.", hint="Run the ingest again."
-            )
+            raise index_missing()
         return await asyncio.to_thread(self._load, path)
 
     async def discard(self, *, keep: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -164,23 +164,15 @@ class ForeignCollection:
         return names[0]
 
 
+@dataclass(frozen=True)
 class ForeignStore:
     """The collection, opened for reading."""
 
-    def __init__(
-        self,
-        nodes: Nodes,
-        name: str,
-        *,
-        using: str | None,
-        fields: Mapping[str, str],
-        vocabulary: Vocabulary,
-    ) -> None:
-        self._nodes = nodes
-        self._name = name
-        self._using = using
-        self._fields = fields
-        self._vocabulary = vocabulary
+    nodes: Nodes
+    collection: str
+    using: str | None  # the vector's name
+    fields: Mapping[str, str]
+    vocabulary: Vocabulary
 
     async def find(
         self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
@@ -188,12 +180,12 @@ class ForeignStore:
         """Search by vector only, the collection has no keyword index; keyword weights are added."""
         if vector is None:
             return []
-        response = await self._nodes.call(
+        response = await self.nodes.call(
             lambda client: client.query_points(
-                self._name,
+                self.collection,
                 query=vector.tolist(),
-                using=self._using,
-                query_filter=to_filter(filters, self._fields),
+                using=self.using,
+                query_filter=to_filter(filters, self.fields),
                 limit=limit * _WAYS,
             )
         )
@@ -202,34 +194,34 @@ class ForeignStore:
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
         points = [int(one) if one.isdecimal() else one for one in passage_ids]
-        vectors = [self._using] if self._using else True
-        records = await self._nodes.call(
-            lambda client: client.retrieve(self._name, points, with_vectors=vectors)
+        vectors = [self.using] if self.using else True
+        records = await self.nodes.call(
+            lambda client: client.retrieve(self.collection, points, with_vectors=vectors)
         )
         return await asyncio.to_thread(lambda: in_order(map(self._entry, records), passage_ids))
 
     async def count(self) -> int:
         """Return the number of scanned passages; the call only checks that the server answers."""
-        await self._nodes.call(lambda client: client.count(self._name, exact=False))
-        return self._vocabulary.passages
+        await self.nodes.call(lambda client: client.count(self.collection, exact=False))
+        return self.vocabulary.passages
 
     async def close(self) -> None:
         """Do nothing: the connections belong to the generation store and are shared."""
 
     def _candidate(self, point: models.ScoredPoint) -> Candidate:
-        passage = to_passage(point.id, point.payload, self._fields)
-        terms = self._vocabulary.weigh(passage)
+        passage = to_passage(point.id, point.payload, self.fields)
+        terms = self.vocabulary.weigh(passage)
         return Candidate(passage.id, passage.content_hash, point.score, point.score, terms)
 
     def _entry(self, record: models.Record) -> IndexedPassage:
-        passage = to_passage(record.id, record.payload, self._fields)
+        passage = to_passage(record.id, record.payload, self.fields)
         stored: object = record.vector
-        if isinstance(record.vector, dict) and self._using:
-            stored = record.vector[self._using]
+        if isinstance(record.vector, dict) and self.using:
+            stored = record.vector[self.using]
         vector = np.asarray(stored, dtype=np.float32)
         # Only whole passages were embedded, so each unit gets the passage's vector.
         units = np.broadcast_to(vector, (max(1, len(passage.units)), len(vector)))
-        return IndexedPassage(passage, vector, units, self._vocabulary.weigh(passage))
+        return IndexedPassage(passage, vector, units, self.vocabulary.weigh(passage))
 
 
 def to_passage(

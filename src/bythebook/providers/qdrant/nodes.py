@@ -23,9 +23,10 @@ from qdrant_client.http.exceptions import (
     UnexpectedResponse,
 )
 
-from bythebook.errors import BookError, IndexDamaged, StoreFailed
+from bythebook.errors import BookError, StoreFailed
 from bythebook.interfaces.store import Filters
 from bythebook.providers.http.transport import Transport
+from bythebook.providers.qdrant.payload import index_missing
 
 T = TypeVar("T")
 
@@ -164,9 +165,7 @@ def _translate(error: Exception, seconds: float) -> BookError:
 
 def _translate_status(status: int) -> BookError:
     if status == 404:
-        return IndexDamaged(
-            "The index that the catalog names is missing.", hint="Run the ingest again."
-        )
+        return index_missing()
     if status in (401, 403):
         return StoreFailed("The Qdrant server refuses the key.", hint="Check QDRANT_API_KEY.")
     if status == 429:

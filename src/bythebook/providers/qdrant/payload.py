@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bythebook.errors import StoreFailed
+from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.indexing.passage_records import from_record, to_record
 from bythebook.interfaces.store import Candidate, Filters, IndexedPassage
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 CANDIDATE_FIELDS = ["id", "content_hash"]  # the payload fields that a candidate needs
 KEYWORD_FIELDS = ("module", "chapter", "section", "url", "language", "difficulty")
+
+
+def index_missing() -> IndexDamaged:
+    return IndexDamaged(
+        "The index that the catalog names is missing.", hint="Run the ingest again."
+    )
 
 
 def point_id(passage_id: str) -> str:
@@ -81,10 +87,12 @@ def to_candidate(point: Any, cosine: float, unit_cosine: float) -> Candidate:
     )
 
 
-def to_entry(payload: Mapping[str, Any], vectors: Mapping[str, Any]) -> IndexedPassage:
+def to_entry(point: Any) -> IndexedPassage:
+    """Build an entry from a point with its payload and all its vectors."""
+    vectors = point.vector
     pending = "passage" not in vectors
     return IndexedPassage(
-        from_record(payload),
+        from_record(point.payload),
         None if pending else _floats(vectors["passage"]),
         _floats([] if pending else vectors["units"]),
         _terms(vectors["terms"]),

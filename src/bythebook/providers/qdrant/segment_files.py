@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import weakref
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -100,12 +101,17 @@ class EntryFiles:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def rows_of(self, passage_ids: Sequence[str]) -> list[int | None]:
-        """Return the row number of each passage; None for unknown ids."""
-        ids = [bytes.fromhex(passage_id) for passage_id in passage_ids]
-        keys = np.array([int.from_bytes(one[:8], "big") for one in ids], dtype="<u8")
-        starts = np.searchsorted(self._order["key"], keys)
-        return [self._find(one, int(start)) for one, start in zip(ids, starts, strict=True)]
+    def row_of(self, passage_id: str) -> int | None:
+        """Return the row number of a passage; None for an unknown id."""
+        wanted = bytes.fromhex(passage_id)
+        key = int.from_bytes(wanted[:8], "big")
+        # Not np.searchsorted: it would copy all keys, which are not aligned.
+        for entry in self._order[bisect_left(self._order["key"], key) :]:
+            if entry["key"] != key:
+                break
+            if self._rows["id"][entry["row"]].tobytes() == wanted:
+                return int(entry["row"])
+        return None
 
     def cosines(self, rows: Sequence[int], question: Vectors) -> tuple[Vectors, Vectors]:
         """Return for each row the cosine with the passage and with its nearest unit.
@@ -152,7 +158,7 @@ class EntryFiles:
         ]
 
     def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
-        return [self.entry(row) for row in self.rows_of(passage_ids) if row is not None]
+        return [self.entry(row) for row in map(self.row_of, passage_ids) if row is not None]
 
     def entry(self, row: int) -> IndexedPassage:
         line = self._rows[row]
@@ -167,16 +173,6 @@ class EntryFiles:
         terms = np.frombuffer(numbers, _TERM, count).tolist()
         weights = np.frombuffer(numbers, _FLOAT, count, 4 * count).tolist()
         return dict(zip(terms, weights, strict=True))
-
-    def _find(self, passage_id: bytes, start: int) -> int | None:
-        key = int.from_bytes(passage_id[:8], "big")
-        for entry in self._order[start:]:
-            if entry["key"] != key:
-                break
-            row = int(entry["row"])
-            if self._rows["id"][row].tobytes() == passage_id:
-                return row
-        return None
 
 
 class _Bytes:

@@ -18,7 +18,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from bythebook.providers.qdrant.payload import (
     KEYWORD_FIELDS,
     dense_vectors,
     in_order,
+    index_missing,
     point_id,
     to_candidate,
     to_entry,
@@ -88,9 +89,7 @@ class ServerGenerationStore:
     async def open(self, generation: str) -> PassageStore:
         name = await self._find(generation)
         if name is None:
-            raise IndexDamaged(
-                "The index that the catalog names is missing.", hint="Run the ingest again."
-            )
+            raise index_missing()
         collection = await self._nodes.call(lambda client: client.get_collection(name))
         self._check_dimension(collection.config.params)
         store = ServerStore(self._nodes, name, shards=collection.config.params.shard_number or 1)
@@ -222,13 +221,13 @@ class ServerGenerationStore:
         return changes
 
 
+@dataclass(frozen=True)
 class ServerStore:
     """One generation, opened for reading."""
 
-    def __init__(self, nodes: Nodes, name: str, *, shards: int = 1) -> None:
-        self._nodes = nodes
-        self._name = name
-        self._shards = shards
+    nodes: Nodes
+    collection: str
+    shards: int = 1
 
     async def find(
         self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
@@ -248,14 +247,14 @@ class ServerStore:
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
         points = [point_id(passage_id) for passage_id in passage_ids]
-        records = await self._nodes.call(
-            lambda client: client.retrieve(self._name, points, with_vectors=True)
+        records = await self.nodes.call(
+            lambda client: client.retrieve(self.collection, points, with_vectors=True)
         )
         # Converting some ten thousand numbers to arrays would block the event loop.
-        return await asyncio.to_thread(lambda: in_order(map(_to_entry, records), passage_ids))
+        return await asyncio.to_thread(lambda: in_order(map(to_entry, records), passage_ids))
 
     async def count(self) -> int:
-        response = await self._nodes.call(lambda client: client.count(self._name, exact=True))
+        response = await self.nodes.call(lambda client: client.count(self.collection, exact=True))
         return response.count
 
     async def close(self) -> None:
@@ -264,9 +263,9 @@ class ServerStore:
     async def _query(self, requests: list[models.QueryRequest]) -> list[models.QueryResponse]:
         batch = models.QueryRequestBatch(searches=requests)
         # Bypasses the client's own method, which copies every request to look for texts to embed.
-        response = await self._nodes.call(
+        response = await self.nodes.call(
             lambda client: client.http.search_api.query_batch_points(
-                self._name, query_request_batch=batch
+                self.collection, query_request_batch=batch
             )
         )
         return response.result or []
@@ -290,7 +289,7 @@ class ServerStore:
         if terms:
             searches.append(prefetch(query=_sparse(terms), using="terms"))
         # Each shard searches separately: no result of any shard may be cut off.
-        all_results = limit * len(searches) * self._shards
+        all_results = limit * len(searches) * self.shards
         scored = partial(models.QueryRequest, prefetch=searches, query=vector, limit=all_results)
         return [scored(using="passage", **_CANDIDATE), scored(using="units")]
 
@@ -356,8 +355,3 @@ def _to_point(entry: IndexedPassage, dimension: int) -> models.PointStruct:
         vector={**dense_vectors(entry, dimension), "terms": terms},
         payload=to_payload(entry.passage),
     )
-
-
-def _to_entry(record: models.Record) -> IndexedPassage:
-    assert isinstance(record.vector, dict)
-    return to_entry(record.payload or {}, record.vector)
