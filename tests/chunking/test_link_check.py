@@ -1,4 +1,4 @@
-"""Addresses that lead nowhere are found."""
+"""Detection of stored URLs that do not resolve."""
 
 from pathlib import Path
 
@@ -9,14 +9,14 @@ from bythebook.errors import SourceError
 from tests.samples import read
 
 
-def test_every_address_of_a_book_is_in_its_sources(book_folder: Path) -> None:
+def test_stored_urls_are_in_the_sources(book_folder: Path) -> None:
     book = read(book_folder)
     urls = [passage.place.url for passage in book.passages]
     assert lost_in_sources(urls, book.pages) == []
     assert lost_in_sources(["/docs/intro#gone"], book.pages) == ["/docs/intro#gone"]
 
 
-def test_a_built_site_is_asked_for_pages_and_ids(tmp_path: Path) -> None:
+def test_stored_urls_are_checked_against_a_built_site(tmp_path: Path) -> None:
     (tmp_path / "docs" / "my page").mkdir(parents=True)
     (tmp_path / "docs" / "my page" / "index.html").write_text('<h2 class="a" id="two">Two</h2>')
     (tmp_path / "docs" / "flat.html").write_text("<p>Flat</p>")
@@ -26,6 +26,6 @@ def test_a_built_site_is_asked_for_pages_and_ids(tmp_path: Path) -> None:
     assert lost_in_build([*right, *wrong], tmp_path) == sorted(wrong)
 
 
-def test_a_folder_that_was_never_built_is_an_error(tmp_path: Path) -> None:
+def test_folder_without_a_build_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="docusaurus build"):
         lost_in_build(["/docs/a"], tmp_path)

@@ -1,4 +1,4 @@
-"""Passages: one heading's own content, small, whole, and at their exact address."""
+"""Splitting of pages into passages."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_heading_in_a_box_opens_a_section_that_ends_with_the_box() -> None:
     ]
 
 
-def test_equal_headings_lead_to_their_own_anchors() -> None:
+def test_repeated_headings_have_distinct_anchors() -> None:
     urls = [url for _, url, _ in where("## A\n\nx\n\n## A\n\ny\n")]
     assert urls == ["/docs/a/b#a", "/docs/a/b#a-1"]
 
@@ -82,7 +82,7 @@ def test_equal_headings_lead_to_their_own_anchors() -> None:
 SENTENCE = "Sentence number {} says that robots move with care. "
 
 
-def test_a_long_section_is_cut_between_blocks() -> None:
+def test_long_section_is_split_between_blocks() -> None:
     source = "## A\n\n" + "\n\n".join(SENTENCE.format(n) * 5 for n in range(20))
     passages = split(source)
     assert len(passages) > 1
@@ -145,7 +145,7 @@ def test_a_row_too_long_for_a_passage_is_cut_like_prose() -> None:
     assert "a cell" in "".join(passage.text for passage in heading)
 
 
-def test_a_cut_table_says_its_header_again() -> None:
+def test_split_table_repeats_its_header() -> None:
     rows = "\n".join(f"| name {n} | a value that fills some space {n} |" for n in range(120))
     passages = split(f"| head | value |\n|---|---|\n{rows}\n")
     assert len(passages) > 1
@@ -153,14 +153,14 @@ def test_a_cut_table_says_its_header_again() -> None:
     assert sum(p.text.count("| name") for p in passages) == 120
 
 
-def test_a_title_is_not_left_behind_at_the_end_of_a_passage() -> None:
+def test_title_starts_the_passage_of_its_content() -> None:
     filler = SENTENCE.format(1) * 40
     passages = split(f"{filler}\n\n:::note[Boxed]\n\n{SENTENCE.format(2) * 20}\n\n:::\n")
     assert passages[-1].text.startswith("Note — Boxed\n")
     assert "Boxed" not in passages[0].text
 
 
-def test_text_without_any_sentence_is_still_cut() -> None:
+def test_text_without_sentences_is_split() -> None:
     for text in ("word " * 3000, "字" * 3000, "x" * 9000):
         assert all(p.tokens <= MAX_TOKENS for p in split(text))
 
@@ -177,7 +177,7 @@ def test_ids_are_unique_and_depend_on_file_section_and_text_alone() -> None:
     assert first.content_hash == second.content_hash == content_hash("Same.")
 
 
-def test_the_source_of_a_passage_can_be_shown_in_place() -> None:
+def test_passage_source_is_a_span_of_the_file() -> None:
     text = "# Title\n\nIntro.\n\n## A\n\nFirst *para*.\n\nSecond.\n\n## B\n\nThird."
     assert [text[slice(*p.source)].strip() for p in split(text)] == [
         "Intro.",
@@ -186,7 +186,7 @@ def test_the_source_of_a_passage_can_be_shown_in_place() -> None:
     ]
 
 
-def test_code_is_told_apart() -> None:
+def test_passages_with_code_are_marked() -> None:
     plain, code = split("## A\n\n`inline` only\n\n## B\n\n```py\nx\n```\n")
     assert (plain.metadata.has_code, code.metadata.has_code) == (False, True)
 
@@ -194,7 +194,7 @@ def test_code_is_told_apart() -> None:
 # --- a reader's selection -------------------------------------------------------------------------
 
 
-def test_a_selection_is_a_passage_of_its_own() -> None:
+def test_selection_becomes_a_passage() -> None:
     passage = passage_of_selection("One.\u202e Two\U000e0041.\r\n\r\n- three", url="/docs/x#y")
     assert (passage.id, passage.place.section) == ("selected_text", ("Selected text",))
     assert (passage.place.url, passage.place.title) == ("/docs/x#y", "Selected text")
@@ -214,7 +214,7 @@ def test_a_selection_is_a_passage_of_its_own() -> None:
         ("Proprioception and electromechanical actuators.", 11),
     ],
 )
-def test_the_estimate_leans_to_more(text: str, pieces: int) -> None:
+def test_token_estimate_is_rather_high(text: str, pieces: int) -> None:
     assert 0.9 * pieces <= estimate_tokens(text) <= 2 * pieces
 
 
@@ -278,7 +278,7 @@ MARKDOWN = st.lists(
 
 
 @given(MARKDOWN)
-def test_passages_put_back_together_hold_every_word_of_the_page(source: str) -> None:
+def test_joined_passages_have_every_word_of_the_page(source: str) -> None:
     document = parse(MdxSource.of(source))
     passages = passages_of(document, PLACE, Metadata(), max_tokens=60)
     carried = [word for p in passages for heading in p.place.section for word in words(heading)]
@@ -328,6 +328,6 @@ def test_no_title_or_name_of_a_language_makes_a_passage_too_long() -> None:
         assert all(passage.tokens <= 800 for passage in passages)
 
 
-def test_a_page_that_is_nothing_but_its_title_says_that() -> None:
+def test_page_with_only_a_title_gets_one_passage() -> None:
     assert where("# Title") == [((), "/docs/a/b", "Title")]
     assert where("") == []

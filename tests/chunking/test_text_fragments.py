@@ -1,4 +1,4 @@
-"""Text fragments: each leads to its own words or is not there."""
+"""Text fragments match their unit exactly once, or are left out."""
 
 import re
 from urllib.parse import unquote
@@ -16,7 +16,7 @@ def _fragments(*texts: str) -> list[str]:
     return [unit.fragment for each in passages for unit in each.units]
 
 
-def test_a_short_sentence_is_written_out_and_a_long_one_by_its_ends() -> None:
+def test_short_sentence_is_quoted_in_full_and_long_one_by_start_and_end() -> None:
     short, long = _fragments(
         "A kite flies in the wind. The string of a kite keeps it from drifting away over the hills."
     )
@@ -24,12 +24,12 @@ def test_a_short_sentence_is_written_out_and_a_long_one_by_its_ends() -> None:
     assert long == "text=The%20string%20of,over%20the%20hills"
 
 
-def test_signs_of_the_directive_are_encoded() -> None:
+def test_directive_characters_are_encoded() -> None:
     (fragment,) = _fragments("Well-made kites, strings & tails fly.")
     assert fragment == "text=Well%2Dmade%20kites%2C%20strings%20%26%20tails%20fly"
 
 
-def test_words_that_stand_twice_lead_nowhere_unless_what_stands_before_tells_them_apart() -> None:
+def test_ambiguous_quote_gets_no_fragment_without_a_distinguishing_prefix() -> None:
     assert _fragments("It flies very well.", "It flies very well.") == ["", ""]
     first, _, second, _ = _fragments(
         "Kites rise. It flies very well.", "Kettles boil. It flies very well."
@@ -41,19 +41,19 @@ def test_words_that_stand_twice_lead_nowhere_unless_what_stands_before_tells_the
     assert fragments[1] == "text=rise%20up-,It%20flies%20well%20now"
 
 
-def test_the_words_of_a_heading_do_not_catch_the_link() -> None:
+def test_fragment_does_not_match_a_heading() -> None:
     assert _fragments("S0 and then some.") == ["text=S0%20and%20then%20some"]
     titled = passage("Building a kite.", section="Building a kite")
     assert with_fragments([titled])[0].units[0].fragment == ""
 
 
-def test_code_maths_rows_and_labels_have_none() -> None:
+def test_code_maths_rows_and_labels_get_no_fragment() -> None:
     text = "Warning\n\n```sh\nls all the files\n```\n\n| a b c | d e f |\n|---|---|\n| g h i | j |"
     assert set(_fragments(text)) == {""}
     assert _fragments("Here $q$ holds the joint positions of it.") == [""]
 
 
-def test_a_sentence_that_two_passages_share_at_their_border_stands_once() -> None:
+def test_overlapping_sentence_counts_once() -> None:
     first = passage("Kites need wind. A long tail helps in gusts.", section="S")
     second = passage("A long tail helps in gusts. Paper tears.", section="S")
     shown = with_fragments([first, second])
@@ -68,7 +68,7 @@ _WORDS = st.lists(
 
 @settings(max_examples=200)
 @given(st.lists(_WORDS, min_size=1, max_size=6))
-def test_what_a_fragment_names_is_on_the_page_once(sentences: list[list[str]]) -> None:
+def test_fragments_match_exactly_once_on_the_page(sentences: list[list[str]]) -> None:
     texts = [" ".join(words).capitalize() + "." for words in sentences]
     page = with_fragments([passage(" ".join(texts))])
     everything = f" {folded(f'Title Section {page[0].text}')} "
@@ -87,7 +87,7 @@ def _start_of(fragment: str) -> tuple[str, str]:
     return prefix, unquote(parts[0])
 
 
-def test_it_changes_nothing_but_the_fragments() -> None:
+def test_only_fragments_are_changed() -> None:
     before = passage("A kite flies in the wind. The end of it.")
     (after,) = with_fragments([before])
     assert [(u.start, u.end, u.kind) for u in after.units] == [
@@ -97,5 +97,5 @@ def test_it_changes_nothing_but_the_fragments() -> None:
 
 
 @given(st.text(st.characters(max_codepoint=127)))
-def test_plain_words_are_folded_as_all_others(text: str) -> None:
+def test_ascii_and_unicode_folding_agree(text: str) -> None:
     assert folded(text) == " ".join(re.findall(r"[^\W_]+", text.casefold()))

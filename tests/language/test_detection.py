@@ -1,4 +1,4 @@
-"""Which language a text is in."""
+"""Language detection."""
 
 import pytest
 from hypothesis import given
@@ -38,12 +38,12 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_a_text_is_known_by_its_letters_and_its_common_words(language: str) -> None:
+def test_language_is_detected_by_script_and_function_words(language: str) -> None:
     assert language_of(TEXTS[language].split()) == language
 
 
 @pytest.mark.parametrize("text", ["", "Text", "ros2 topic list", "E = mc²", "Qdrant"])
-def test_what_nothing_tells_is_taken_for_english(text: str) -> None:
+def test_undecided_text_is_english(text: str) -> None:
     assert language_of(text.split()) == "en"
 
 
@@ -61,7 +61,7 @@ def test_an_english_page_that_quotes_german_stays_english() -> None:
         ("ros2?", "de"),
     ],
 )
-def test_a_question_is_in_one_of_the_languages_of_the_book(question: str, language: str) -> None:
+def test_question_language_is_one_of_the_book(question: str, language: str) -> None:
     assert likeliest(question.strip("?؟").split(), ["de", "en", "ur"]) == language
 
 

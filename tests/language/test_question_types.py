@@ -1,4 +1,4 @@
-"""What an answer to a question looks like."""
+"""Classification of English questions."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ from bythebook.language.english.question_types import question_type
         ("Who was Ada Lovelace?", "Ada Lovelace, a mathematician, was the first programmer."),
     ],
 )
-def test_a_definition_begins_with_what_it_defines(question: str, text: str) -> None:
+def test_definition_starts_with_the_defined_term(question: str, text: str) -> None:
     assert question_type(question).is_defined_by(text)
 
 
@@ -38,7 +38,7 @@ def test_other_sentences_and_questions_define_nothing(question: str, text: str) 
     assert not question_type(question).is_defined_by(text)
 
 
-def test_numbers_are_wanted_where_one_asks_for_them() -> None:
+def test_number_questions_are_recognised() -> None:
     assert question_type("How many weeks does it take?").is_counted_by("It takes twelve weeks.")
     assert question_type("Until when is it supported?").is_counted_by(
         "It is supported until May 2029."
@@ -54,7 +54,7 @@ def test_steps_and_code() -> None:
 
 
 @given(st.text(max_size=100), st.text(max_size=100))
-def test_nothing_is_found_that_was_not_wanted(question: str, text: str) -> None:
+def test_untyped_question_matches_no_answer_type(question: str, text: str) -> None:
     wants = question_type(question)
     assert wants.definition or not wants.is_defined_by(text)
     assert wants.number or not wants.is_counted_by(text)

@@ -33,7 +33,7 @@ def sentences(text: str) -> list[str]:
         "Ubuntu 24.04 LTS is used (see No. 5).",
     ],
 )
-def test_a_stop_inside_a_sentence_does_not_end_it(whole: str) -> None:
+def test_inner_punctuation_does_not_end_a_sentence(whole: str) -> None:
     assert sentences(whole) == [whole]
 
 
@@ -52,7 +52,7 @@ def test_a_stop_inside_a_sentence_does_not_end_it(whole: str) -> None:
         ("هذا روبوت. هل يمشي؟", ["هذا روبوت.", "هل يمشي؟"]),
     ],
 )
-def test_a_sentence_ends_where_its_reader_would_end_it(text: str, parts: list[str]) -> None:
+def test_sentence_boundaries(text: str, parts: list[str]) -> None:
     assert sentences(text) == parts
 
 
@@ -97,13 +97,13 @@ def test_units_are_the_smallest_pieces_that_can_be_shown() -> None:
     ]
 
 
-def test_a_long_item_is_shown_sentence_by_sentence() -> None:
+def test_long_item_is_split_into_sentences() -> None:
     item = "- " + "This is a sentence of an item that goes on for long. " * 6
     assert len(split_units(item)) == 6
     assert all(unit.kind is UnitKind.ITEM for unit in split_units(item))
 
 
-def test_a_fence_without_an_end_is_code_to_the_end() -> None:
+def test_unclosed_fence_is_code_to_the_end() -> None:
     text = "Text.\n```py\nx = 1\n"
     assert [unit.kind for unit in split_units(text)] == [UnitKind.SENTENCE, UnitKind.CODE]
 

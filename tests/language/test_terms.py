@@ -40,7 +40,7 @@ def test_words_of_every_script_become_terms(text: str, expected: list[str]) -> N
         ("hi", "किताबें", "किताब"),
     ],
 )
-def test_inflected_words_meet_in_their_stem(language: str, one: str, other: str) -> None:
+def test_inflected_words_share_a_stem(language: str, one: str, other: str) -> None:
     assert set(terms_of(one, language)) == set(terms_of(other, language))
 
 
@@ -49,7 +49,7 @@ def test_no_text_is_an_error(text: str, language: str) -> None:
     assert all(terms_of(text, language))
 
 
-def test_a_question_is_cut_as_the_book_is() -> None:
+def test_question_is_tokenised_like_the_book() -> None:
     german = [passage(text, language="de") for text in ("Die Bäume wachsen.", "Ein Haus steht.")]
     asked = Vocabulary.of(german).ask("Wo ist ein Baum?")
     vocabulary = Vocabulary.of(german)
@@ -57,7 +57,7 @@ def test_a_question_is_cut_as_the_book_is() -> None:
     assert term_evidence(asked, vocabulary.weigh(german[1]))[1] == 0
 
 
-def test_a_question_to_a_book_in_two_languages_is_cut_by_its_own() -> None:
+def test_question_is_tokenised_in_its_own_language() -> None:
     german, english = passage("Die Bäume wachsen.", language="de-AT"), passage("Trees are blooming")
     vocabulary = Vocabulary.of([german, german, english])
     assert vocabulary.languages == ("de", "en")
@@ -68,7 +68,7 @@ def test_a_question_to_a_book_in_two_languages_is_cut_by_its_own() -> None:
         assert term_evidence(vocabulary.ask(question), vocabulary.weigh(meant))[1] > 0.6
 
 
-def test_a_language_that_is_hardly_there_is_not_asked_in() -> None:
+def test_rare_languages_of_a_book_are_ignored_for_questions() -> None:
     passages = [passage("Trees")] * 40 + [passage("Arbres", language="fr")]
     assert Vocabulary.of(passages).languages == ("en",)
 
@@ -84,7 +84,7 @@ def test_a_heading_counts_as_well_as_the_text() -> None:
     assert term_id("kite") in vocabulary.weigh(passage("a text", section="Kites"))
 
 
-def test_term_evidence_is_a_share_of_what_was_asked() -> None:
+def test_term_evidence_is_a_share_of_the_question_terms() -> None:
     vocabulary = Vocabulary.of([passage("kite wind"), passage("kettle")])
     weights = vocabulary.weigh(passage("kite wind"))
     full = term_evidence(vocabulary.ask("kite wind"), weights)
@@ -95,6 +95,6 @@ def test_term_evidence_is_a_share_of_what_was_asked() -> None:
     assert term_evidence({}, weights) == (0.0, 0.0)
 
 
-def test_a_vocabulary_survives_being_stored() -> None:
+def test_vocabulary_round_trips_through_bytes() -> None:
     vocabulary = Vocabulary.of([passage("kite wind"), passage("Kessel", language="de")])
     assert Vocabulary.from_bytes(vocabulary.to_bytes()) == vocabulary

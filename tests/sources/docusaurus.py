@@ -157,7 +157,7 @@ class BuiltPage:
 
 
 def pages(site: Path) -> dict[str, BuiltPage]:
-    """The doc pages of a build by address: those whose HTML holds an article of Markdown."""
+    """Return the doc pages of a build by URL: those whose HTML has a Markdown article."""
     found: dict[str, BuiltPage] = {}
     for file in sorted((site / "build").rglob("*.html")):
         html = file.read_text(encoding="utf-8").replace("\0", "")  # the minifier leaves some
@@ -171,14 +171,14 @@ def pages(site: Path) -> dict[str, BuiltPage]:
 
 
 def address(html: str) -> str:
-    """The page's own address. (``canonical`` would do, but a page can set that itself.)"""
+    """Return the page's URL. (``canonical`` can be set by the page itself.)"""
     found = re.search(r'<meta[^>]*property="?og:url"?[^>]*content=(?:"([^"]*)"|([^\s>]+))', html)
     assert found, "every page of Docusaurus names its own address"
     return unquote(urlsplit(found.group(1) or found.group(2)).path)
 
 
 class _Reader(HTMLParser):
-    """Collects headings and words inside ``.theme-doc-markdown``."""
+    """Collector of headings and words inside ``.theme-doc-markdown``."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,4 @@
-"""Our addresses, anchors and words against those of real Docusaurus, page by page.
+"""URLs, anchors and visible words compared with those of a real Docusaurus build.
 
 The words of a page are the same, in the same order. What is set aside before they are compared,
 and why:
@@ -65,7 +65,7 @@ def folded(text: str) -> list[str]:
 
 
 def our_words(page: ParsedPage, built: BuiltPage, *, maths: bool) -> list[str]:
-    """The words of the passages under their headings, in reading order."""
+    """Return the words of the passages and their headings, in reading order."""
     own_title = next((text for level, text, _ in built.headings if level == 1), "")
     texts = [page.title] if own_title.split() == page.title.split() else []
     before: tuple[tuple[str, ...], str] = ((), page.url)
@@ -94,7 +94,7 @@ def without_header(text: str, before: str) -> str:
 def new_headings(
     before: tuple[tuple[str, ...], str], here: tuple[tuple[str, ...], str]
 ) -> tuple[str, ...]:
-    """The headings between one passage and the next. Two of one name have two addresses."""
+    """Return the headings between two passages. Equal headings have different URLs."""
     path = here[0]
     same = 0
     while same < min(len(before[0]), len(path)) and before[0][same] == path[same]:
@@ -105,7 +105,7 @@ def new_headings(
 
 
 def prose_and_code(text: str, *, maths: bool) -> str:
-    """Our text without what the page does not show: TeX, mermaid, languages, list numbers."""
+    """Return the text without what the page does not show: TeX, mermaid, languages, list numbers."""
     parts: list[str] = []
     place = 0
     for fence in CODE.finditer(text):
@@ -124,7 +124,7 @@ def prose(text: str, *, maths: bool) -> str:
 def assert_same_words(
     page: ParsedPage, built: BuiltPage, *, maths: bool = True, computed: str = ""
 ) -> None:
-    """The same words in the same order. ``computed``: words that only the running site knows."""
+    """Assert equal words in equal order. ``computed``: words that only the running site renders."""
     ours, theirs = our_words(page, built, maths=maths), folded(built.text)
     extra = Counter(folded(computed))
     place = 0
@@ -141,7 +141,7 @@ def assert_same_words(
 
 
 def not_shown(ours: list[str], theirs: list[str]) -> int:
-    """How many of our next words the page does not show before its own."""
+    """Count the next words of the passages that the page does not show."""
     for magic in MAGIC:
         if ours[: len(magic)] == magic != theirs[: len(magic)]:
             return len(magic)
@@ -161,7 +161,7 @@ def assert_same_anchors(book: ParsedBook, built: dict[str, BuiltPage]) -> None:
 
 
 def assert_passages_land(book: ParsedBook, built: dict[str, BuiltPage]) -> None:
-    """Every address of a passage exists, with its anchor, in the built site."""
+    """Assert that every passage URL exists in the built site, with its anchor."""
     for passage in book.passages:
         address = urlsplit(passage.place.url)
         anchors = {anchor for _, _, anchor in built[unquote(address.path)].headings}
@@ -182,20 +182,20 @@ def rules() -> tuple[ParsedBook, dict[str, BuiltPage]]:
     return read_book(site / "docs"), docusaurus.pages(site)
 
 
-def test_every_routing_rule_gives_the_same_address(
+def test_routes_match_docusaurus(
     rules: tuple[ParsedBook, dict[str, BuiltPage]],
 ) -> None:
     assert_same_pages(*rules)
 
 
-def test_every_kind_of_heading_gives_the_same_anchor(
+def test_anchors_match_docusaurus(
     rules: tuple[ParsedBook, dict[str, BuiltPage]],
 ) -> None:
     assert_same_anchors(*rules)
     assert_passages_land(*rules)
 
 
-def test_every_kind_of_block_shows_the_same_words(
+def test_visible_words_match_docusaurus(
     rules: tuple[ParsedBook, dict[str, BuiltPage]],
 ) -> None:
     book, built = rules
@@ -204,7 +204,7 @@ def test_every_kind_of_block_shows_the_same_words(
         assert_same_words(page, built[path_of(page)], computed=computed)
 
 
-def test_a_hand_written_sidebar_gives_the_same_order() -> None:
+def test_sidebar_order_matches_docusaurus() -> None:
     sources = {**ORDERED, "docusaurus.config.js": docusaurus.config()}
     site = docusaurus.build("ordered", sources)
     book, built = read_book(site / "docs"), docusaurus.pages(site)
@@ -230,7 +230,7 @@ def without_fallbacks(book: ParsedBook, built: dict[str, BuiltPage]) -> dict[str
     return {path: page for path, page in built.items() if path in ours or "/ur/" not in path}
 
 
-def test_the_sample_book_has_the_same_addresses_and_anchors(
+def test_sample_book_urls_and_anchors_match_docusaurus(
     sample: tuple[ParsedBook, dict[str, BuiltPage]],
 ) -> None:
     book, built = sample
@@ -240,7 +240,7 @@ def test_the_sample_book_has_the_same_addresses_and_anchors(
     assert_passages_land(book, built)
 
 
-def test_the_sample_book_shows_the_same_words(
+def test_sample_book_words_match_docusaurus(
     sample: tuple[ParsedBook, dict[str, BuiltPage]],
 ) -> None:
     book, built = sample
@@ -279,7 +279,7 @@ def features() -> tuple[ParsedBook, dict[str, BuiltPage]]:
     return read_book(site / "docs"), docusaurus.pages(site)
 
 
-def test_pages_of_mdx_have_the_same_addresses_and_anchors(
+def test_mdx_urls_and_anchors_match_docusaurus(
     features: tuple[ParsedBook, dict[str, BuiltPage]],
 ) -> None:
     assert_same_pages(*features)
@@ -287,7 +287,7 @@ def test_pages_of_mdx_have_the_same_addresses_and_anchors(
     assert_passages_land(*features)
 
 
-def test_pages_of_mdx_show_the_same_words(
+def test_mdx_words_match_docusaurus(
     features: tuple[ParsedBook, dict[str, BuiltPage]],
 ) -> None:
     book, built = features
@@ -298,7 +298,7 @@ def test_pages_of_mdx_show_the_same_words(
 # --- a textbook in plain Markdown -----------------------------------------------------------------
 
 
-def test_every_page_of_plain_markdown_is_the_same() -> None:
+def test_plain_markdown_pages_match_docusaurus() -> None:
     config = docusaurus.config(markdown_format="detect", maths=False)
     sources = {"docs": WORKSHOP, "docusaurus.config.js": config, "sidebars.js": docusaurus.SIDEBARS}
     site = docusaurus.build("workshop", sources)

@@ -1,4 +1,4 @@
-"""Front matter: YAML 1.2 as Docusaurus reads it, and what is refused."""
+"""Front matter: YAML 1.2 as Docusaurus reads it, and what is rejected."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def front(body: str) -> dict[str, object]:
         ("v: |\n  two\n  lines", "two\nlines\n"),
     ],
 )
-def test_values_are_read_as_docusaurus_reads_them(line: str, value: object) -> None:
+def test_front_matter_values_match_docusaurus(line: str, value: object) -> None:
     assert front(line)["v"] == value
 
 
-def test_the_number_of_lines_is_told_so_that_the_rest_keeps_its_place() -> None:
+def test_front_matter_line_count_is_returned() -> None:
     assert read_front_matter("---\na: 1\nb: 2\n---\ntext")[1] == 4
     assert read_front_matter("---\n---\ntext") == ({}, 2)
 
 
-def test_a_rule_at_the_top_of_a_page_is_not_front_matter() -> None:
+def test_horizontal_rule_at_the_top_is_not_front_matter() -> None:
     assert read_front_matter("---\nno end in sight") == ({}, 0)
     assert read_front_matter("----\na: 1\n---\n") == ({}, 0)
     assert read_front_matter("text\n---\na: 1\n---\n") == ({}, 0)
@@ -61,17 +61,15 @@ def test_a_rule_at_the_top_of_a_page_is_not_front_matter() -> None:
         ("---\na: " + "x" * 70_000 + "\n---\n", "64 KiB", 1),
     ],
 )
-def test_what_could_do_harm_is_named_with_its_line_and_not_read(
-    text: str, reason: str, line: int
-) -> None:
+def test_unsafe_yaml_is_rejected_with_its_line(text: str, reason: str, line: int) -> None:
     with pytest.raises(UnreadableFrontMatter) as caught:
         read_front_matter(text)
     assert reason in caught.value.reason
     assert caught.value.line == line
 
 
-def test_a_bomb_is_refused() -> None:
-    """Unfolded it would have 9 to the power of 8 items."""
+def test_yaml_bomb_is_rejected() -> None:
+    """With aliases expanded it would have 9 to the power of 8 items."""
     bomb = "\n".join(
         f"k{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" if n else "k0: &a0 [x]" for n in range(9)
     )
@@ -80,7 +78,7 @@ def test_a_bomb_is_refused() -> None:
 
 
 @given(st.text(max_size=300))
-def test_any_text_is_either_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_rejected(text: str) -> None:
     try:
         values, lines = read_front_matter(f"---\n{text}\n---\n")
     except UnreadableFrontMatter:

@@ -1,4 +1,4 @@
-"""JavaScript: stepped over without being run, and read where it is a plain literal."""
+"""JavaScript expressions are skipped, and literals read, without executing anything."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_expression_ends_at_its_own_brace(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", ["{", "{a", "{'", "{/* ", "{(}"])
-def test_an_open_expression_has_no_end(code: str) -> None:
+def test_unclosed_expression_has_no_end(code: str) -> None:
     assert skip_expression(code, 0, len(code), ScanBudget(100)) in (-1, len(code))
 
 
@@ -67,17 +67,17 @@ def test_literals_are_read(code: str, value: object) -> None:
 @pytest.mark.parametrize(
     "code", ["x", "f()", "`a${b}`", "'a'.length", "a ? 'b' : 'c'", "1 + 1", ""]
 )
-def test_what_must_be_computed_is_unknown(code: str) -> None:
+def test_computed_values_are_unknown(code: str) -> None:
     assert read_literal(code) is UNKNOWN
 
 
-def test_comments_say_nothing() -> None:
+def test_code_of_only_comments_is_empty() -> None:
     assert is_comment(" /* a */ // b")
     assert not is_comment("/* a */ b")
 
 
 @given(st.text(alphabet="{}[]()'\"`/*\\$,:a \n+", max_size=80))
-def test_no_code_can_break_the_reader(code: str) -> None:
+def test_any_code_is_read_without_error(code: str) -> None:
     read_literal(code)
     assert is_comment(code) in (True, False)
     end = skip_expression("{" + code, 0, len(code) + 1, ScanBudget(len(code)))

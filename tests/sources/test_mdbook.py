@@ -1,4 +1,4 @@
-"""An mdBook is read by its summary."""
+"""mdBook sources: summary, includes, URLs and anchors."""
 
 from pathlib import Path
 
@@ -61,11 +61,11 @@ def test_pages_are_the_links_of_the_summary_in_its_order(book: ParsedBook) -> No
     assert book.coverage == 1
 
 
-def test_a_chapter_without_its_file_is_named(book: ParsedBook) -> None:
+def test_chapter_without_file_is_reported(book: ParsedBook) -> None:
     assert [(p.file, p.fatal) for p in book.problems] == [("lost.md", True)]
 
 
-def test_parts_and_chapters_place_the_passages(book: ParsedBook) -> None:
+def test_parts_and_chapters_become_module_and_chapter(book: ParsedBook) -> None:
     (steering,) = (p for p in book.passages if "Pull." in p.text)
     assert (steering.place.module, steering.place.chapter) == ("Flying", "Kites")
     assert steering.place.url == "/guide/kites/steering.html#left--right"
@@ -80,14 +80,14 @@ def test_equal_headings_are_numbered(book: ParsedBook) -> None:
     ]
 
 
-def test_includes_are_put_in_place_and_nothing_outside_is_read(book: ParsedBook) -> None:
+def test_includes_are_expanded_only_inside_the_book(book: ParsedBook) -> None:
     text = "\n".join(p.text for p in book.passages if p.place.file == "listing.md")
     assert "```rust\n    fly(); # not a heading\n```" in text
     assert "```rust\nfn main() {\n```" in text
     assert "SECRET" not in text
 
 
-def test_the_source_folder_may_be_named_itself(folder: Path) -> None:
+def test_source_folder_is_accepted_as_book(folder: Path) -> None:
     book = read_book(folder / "src", SiteOptions(url="https://example.org"))
     assert book.pages[0].url == "https://example.org/guide/index.html"
 

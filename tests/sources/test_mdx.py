@@ -1,4 +1,4 @@
-"""MDX and Markdown: what a reader sees stays, what a reader does not see leaves no trace."""
+"""Parsing of MDX and Markdown: visible text is kept, markup is removed."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def shown(text: str, *, mdx: bool = True, maths: str = "guess") -> str:
         ("An open { brace", "An open { brace"),
     ],
 )
-def test_a_line_is_read_as_its_reader_sees_it(source: str, text: str) -> None:
+def test_inline_markup_becomes_visible_text(source: str, text: str) -> None:
     assert shown(source) == text
 
 
-def test_imports_exports_and_comments_leave_no_trace_and_swallow_nothing() -> None:
+def test_imports_exports_and_comments_are_removed() -> None:
     text = shown(
         """import A from './a';
 import {
@@ -87,16 +87,16 @@ import this is prose too
     assert text == "Text stays. import this is prose too"
 
 
-def test_an_import_without_a_blank_line_after_it_does_not_take_the_heading_along() -> None:
+def test_import_without_blank_line_keeps_the_following_heading() -> None:
     assert [heading.text for heading in read("import A from 'a';\n# Title\n").headings] == ["Title"]
 
 
-def test_a_tag_does_not_eat_the_headings_after_it() -> None:
+def test_unclosed_tag_keeps_the_following_headings() -> None:
     document = read("<X/>\n## One\n\n<Y>\n## Two\n</Y>\n\n<Z a='1'\n  b={2}\n/>\n## Three\n")
     assert [heading.text for heading in document.headings] == ["One", "Two", "Three"]
 
 
-def test_a_comment_in_code_is_no_heading() -> None:
+def test_comment_in_code_is_not_a_heading() -> None:
     document = read("```py\n# not a heading\nx = 1\n```\n\n# A heading\n")
     assert [heading.text for heading in document.headings] == ["A heading"]
 
@@ -104,30 +104,30 @@ def test_a_comment_in_code_is_no_heading() -> None:
 # --- blocks ---------------------------------------------------------------------------------------
 
 
-def test_code_is_kept_byte_for_byte() -> None:
+def test_code_is_kept_unchanged() -> None:
     code = "if a < b:\n\tprint('{x}')  # <b> :::note\n\n    # two  spaces"
     block = read(f'````py title="a.py" {{1}}\n{code}\n````\n').blocks[0]
     assert isinstance(block, Code)
     assert (block.language, block.title, block.text) == ("py", "a.py", code)
 
 
-def test_a_fence_inside_a_fence_stays_inside() -> None:
+def test_nested_fence_stays_in_the_outer_fence() -> None:
     assert shown("````md\n```js\nx\n```\n````") == "````md\n```js\nx\n```\n````"
 
 
-def test_code_in_a_list_keeps_its_own_columns() -> None:
+def test_code_in_a_list_keeps_its_indentation() -> None:
     assert "```sh\n  indented\nflush\n```" in shown(
         "- a\n\n  ```sh\n    indented\n  flush\n  ```\n"
     )
 
 
-def test_admonitions_say_their_kind_and_title() -> None:
+def test_admonition_title_has_kind_and_title() -> None:
     assert shown(":::note\n\nText.\n\n:::") == "Note\nText."
     assert shown(":::tip[My *title*]{.wide}\nText.\n:::") == "Tip — My title\nText."
     assert shown(":::danger Old style\nText.\n:::") == "Danger — Old style\nText."
 
 
-def test_admonitions_nest_by_their_colons() -> None:
+def test_admonitions_nest_by_number_of_colons() -> None:
     outer = read("::::info[Outer]\na\n\n:::tip[Inner]\nb\n:::\n\nc\n::::\n\nd").blocks[0]
     assert isinstance(outer, Box)
     assert isinstance(outer.blocks[1], Box)
@@ -142,7 +142,7 @@ def test_tabs_have_their_labels() -> None:
     assert text == "First\nOne\n\nb\nTwo"
 
 
-def test_the_values_of_tabs_name_them_before_their_own_labels() -> None:
+def test_tabs_values_take_precedence_over_tab_labels() -> None:
     text = shown(
         "<Tabs values={[{label: 'Named', value: 'a'}]}>\n"
         "<TabItem value='a' label='Not this'>One</TabItem>\n</Tabs>"
@@ -158,7 +158,7 @@ def test_the_values_of_tabs_name_them_before_their_own_labels() -> None:
         "<details>\n  <summary>More *here*</summary>\n  Body\n</details>",
     ],
 )
-def test_details_begin_with_their_summary(source: str) -> None:
+def test_details_start_with_their_summary(source: str) -> None:
     assert shown(source) == "More here\nBody"
 
 
@@ -185,7 +185,7 @@ def test_html_tables_and_lists_are_tables_and_lists() -> None:
     assert len(blocks[1].items) == 2
 
 
-def test_maths_is_kept_as_its_source() -> None:
+def test_maths_source_is_kept() -> None:
     blocks = read("Let $a<b$ be.\n\n$$\n\\frac{a}{b}\n$$\n").blocks
     assert isinstance(blocks[0], Paragraph)
     assert blocks[0].text == "Let $a<b$ be."
@@ -198,7 +198,7 @@ def test_prices_are_not_maths() -> None:
     assert shown("It costs $5 *or* $6 today.", maths="off") == "It costs $5 or $6 today."
 
 
-def test_footnotes_stand_at_the_end_in_the_order_of_their_use() -> None:
+def test_footnotes_come_last_in_order_of_reference() -> None:
     text = shown("A.[^b] B.[^a]\n\n[^a]: First note.\n[^b]: Second note.\n[^c]: Unused.\n\nEnd.")
     assert text == "A. B.\n\nEnd.\n\nFootnotes\n\n1. Second note.\n2. First note."
 
@@ -211,7 +211,7 @@ def test_mdx_code_blocks_are_unwrapped() -> None:
     assert shown("```mdx-code-block\n<b>bold</b>\n```\n\n```js\nx\n```") == "bold\n\n```js\nx\n```"
 
 
-def test_the_head_and_styles_of_a_page_are_not_read() -> None:
+def test_head_and_style_elements_are_ignored() -> None:
     assert (
         shown("<head>\n<title>No</title>\n</head>\n\n<style>{`a {b: c}`}</style>\n\nYes") == "Yes"
     )
@@ -233,11 +233,11 @@ def anchors(text: str) -> list[str | None]:
     return [heading.anchor for heading in read(text).headings]
 
 
-def test_explicit_ids_win_in_both_spellings_and_are_not_counted() -> None:
+def test_explicit_heading_ids_take_precedence() -> None:
     assert anchors("## A {#x}\n\n## B {/* #y more */}\n\n## X\n\n## A\n") == ["x", "y", "x", "a"]
 
 
-def test_the_h1_counts_but_has_no_anchor() -> None:
+def test_h1_counts_for_numbering_but_has_no_anchor() -> None:
     assert anchors("# Intro\n\n## Intro\n") == [None, "intro-1"]
 
 
@@ -246,14 +246,14 @@ def test_headings_inside_boxes_are_numbered_with_the_others() -> None:
     assert anchors(source) == ["a", "a-1", "a-2", "a-3"]
 
 
-def test_an_id_that_occurs_twice_is_reported() -> None:
+def test_duplicate_heading_id_is_reported() -> None:
     assert "occurs twice" in read("## A {#x}\n\n## X\n").remarks[0].text
 
 
 # --- partials, properties, values -----------------------------------------------------------------
 
 
-def test_a_partial_is_read_where_it_is_used_with_its_own_anchors_and_properties() -> None:
+def test_partial_is_inlined_with_its_anchors_and_properties() -> None:
     def open_partial(
         path: str, properties: Mapping[str, object], span: tuple[int, int]
     ) -> Document | None:
@@ -277,7 +277,7 @@ def test_words_in_properties_and_computed_words_are_reported() -> None:
     assert document.remarks[1].line == 3
 
 
-def test_a_word_that_only_the_site_knows_leaves_a_gap_and_not_a_wrong_sentence() -> None:
+def test_computed_inline_text_becomes_an_ellipsis() -> None:
     assert shown("It leaves {Math.round(x)} ms.") == "It leaves … ms."
 
 
@@ -312,7 +312,7 @@ def test_mdx_has_no_indented_code() -> None:
 # --- places ---------------------------------------------------------------------------------------
 
 
-def test_every_block_knows_its_place_in_the_file() -> None:
+def test_block_spans_are_offsets_in_the_file() -> None:
     text = (
         "---\r\na: 1\r\n---\r\n# T\r\n\r\nFirst para.\r\n\r\n```mdx-code-block\r\nSecond\r\n```\r\n"
     )
@@ -321,7 +321,7 @@ def test_every_block_knows_its_place_in_the_file() -> None:
     assert places == ["# T", "First para.", "Second\r\n```"]
 
 
-def test_every_visible_word_is_counted_beside_the_tree() -> None:
+def test_visible_words_are_counted_independently_of_the_tree() -> None:
     document = read("# A b\n\n:::note[C]\nd `e`\n:::\n\n| f |\n|---|\n| g |\n\n```\nh\n```\n")
     assert document.words == tuple("AbCdefgh")
 

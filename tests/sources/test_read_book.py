@@ -1,4 +1,4 @@
-"""The book as a whole: which files are pages, in which order, where, and what went wrong."""
+"""Reading a book: pages, their order and URLs, and the problems reported."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def page(book: ParsedBook, file: str) -> ParsedPage:
 # --- settings -------------------------------------------------------------------------------------
 
 
-def test_plain_literals_of_the_configuration_are_read_and_nothing_is_run(tmp_path: Path) -> None:
+def test_config_literals_are_read_without_executing_code(tmp_path: Path) -> None:
     write(tmp_path, {"docusaurus.config.js": CONFIG})
     files = Files()
     file = find_config(files, tmp_path)
@@ -62,7 +62,7 @@ def test_plain_literals_of_the_configuration_are_read_and_nothing_is_run(tmp_pat
     assert config.maths
 
 
-def test_a_computed_setting_is_reported_and_an_option_settles_it(tmp_path: Path) -> None:
+def test_computed_setting_is_reported_and_can_be_overridden(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -77,7 +77,7 @@ def test_a_computed_setting_is_reported_and_an_option_settles_it(tmp_path: Path)
     assert settled.pages[0].url == "https://x.example/docs/a"
 
 
-def test_options_win_over_the_configuration(tmp_path: Path) -> None:
+def test_options_override_the_configuration(tmp_path: Path) -> None:
     write(
         tmp_path,
         {"docusaurus.config.js": "module.exports = {baseUrl: '/b/'};", "docs/a/index.md": "text"},
@@ -98,7 +98,7 @@ def test_a_second_docs_plugin_has_its_own_route(tmp_path: Path) -> None:
     assert read_book(tmp_path / "docs").pages[0].url == "/docs/b"
 
 
-def test_a_part_of_the_docs_keeps_its_place_in_the_site(tmp_path: Path) -> None:
+def test_subfolder_of_the_docs_keeps_its_urls(tmp_path: Path) -> None:
     files = {"docs/a.md": "# A\n", "docs/01-m/b.md": "# B\n", "docs/01-m/02-n/c.md": "# C\n"}
     write(tmp_path, {**files, "docusaurus.config.js": CONFIG})
     whole = {page.file: page for page in read_book(tmp_path / "docs").pages}
@@ -112,7 +112,7 @@ def test_a_part_of_the_docs_keeps_its_place_in_the_site(tmp_path: Path) -> None:
     assert whole["01-m/02-n/c.md"].url == "https://book.example/base/learn/m/n/c"
 
 
-def test_versions_move_the_current_docs_to_next(tmp_path: Path) -> None:
+def test_current_docs_of_a_versioned_site_are_under_next(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -209,7 +209,7 @@ def test_a_hand_written_sidebar_orders_the_pages(tmp_path: Path) -> None:
         ("export default {a: ['b'", ["a.md", "b.md", "c.md"], "not a plain literal"),
     ],
 )
-def test_what_of_a_sidebar_cannot_be_read_is_left_to_the_files(
+def test_unreadable_sidebar_parts_fall_back_to_file_order(
     tmp_path: Path, sidebars: str, order: list[str], reason: str | None
 ) -> None:
     pages = {f"docs/{name}.md": f"# {name}\n" for name in "abc"}
@@ -220,7 +220,7 @@ def test_what_of_a_sidebar_cannot_be_read_is_left_to_the_files(
     assert not reason or book.problems[0].reason.startswith(reason)
 
 
-def test_titles_are_chosen_as_docusaurus_chooses_them(tmp_path: Path) -> None:
+def test_titles_match_docusaurus(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -290,7 +290,7 @@ def test_metadata_comes_from_front_matter_and_the_letters_of_the_text(tmp_path: 
     assert found["d.md"].keywords == ("eins", "zwei")
 
 
-def test_a_site_that_names_no_language_is_judged_by_its_letters(tmp_path: Path) -> None:
+def test_language_is_detected_if_the_site_has_no_locale(tmp_path: Path) -> None:
     write(
         tmp_path,
         {"docusaurus.config.js": "export default {url: ''};", "docs/a.md": "روبوٹ چلتا ہے۔"},
@@ -302,7 +302,7 @@ def test_a_site_that_names_no_language_is_judged_by_its_letters(tmp_path: Path) 
 # --- translations and partials --------------------------------------------------------------------
 
 
-def test_translated_pages_belong_to_the_book(tmp_path: Path) -> None:
+def test_translated_pages_are_part_of_the_book(tmp_path: Path) -> None:
     folder = "i18n/ur/docusaurus-plugin-content-docs/current"
     write(
         tmp_path,
@@ -336,7 +336,7 @@ def test_partials_are_inlined_from_the_page_s_folder_and_from_the_site(tmp_path:
     assert only.missing == ()
 
 
-def test_partials_that_call_each_other_come_to_an_end(tmp_path: Path) -> None:
+def test_recursive_partials_terminate(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -396,7 +396,7 @@ def test_the_format_can_be_set_for_the_site_and_for_a_page(tmp_path: Path) -> No
 # --- what goes wrong ------------------------------------------------------------------------------
 
 
-def test_a_missing_or_empty_folder_is_an_error_with_a_cure(tmp_path: Path) -> None:
+def test_missing_or_empty_folder_is_an_error_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(SourceError) as missing:
         read_book(tmp_path / "nowhere")
     assert missing.value.hint
@@ -405,7 +405,7 @@ def test_a_missing_or_empty_folder_is_an_error_with_a_cure(tmp_path: Path) -> No
     assert "no pages" in empty.value.message
 
 
-def test_bad_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported_and_the_others_read(tmp_path: Path) -> None:
     docs = write(
         tmp_path / "docs",
         {
@@ -453,7 +453,7 @@ def test_nothing_outside_the_root_is_imported(tmp_path: Path) -> None:
     assert "secret" not in read_book(tmp_path / "docs").passages[0].text
 
 
-def test_two_pages_with_one_address_are_reported(tmp_path: Path) -> None:
+def test_two_pages_with_the_same_url_are_reported(tmp_path: Path) -> None:
     write(tmp_path, {"a/index.md": "x", "a/README.md": "y"})
     assert any("same URL" in problem.reason for problem in read_book(tmp_path).problems)
 
@@ -461,14 +461,14 @@ def test_two_pages_with_one_address_are_reported(tmp_path: Path) -> None:
 # --- the same everywhere --------------------------------------------------------------------------
 
 
-def test_pages_are_told_one_by_one(tmp_path: Path) -> None:
+def test_on_page_is_called_for_each_page(tmp_path: Path) -> None:
     write(tmp_path, {"a.md": "x", "b.md": "y"})
     seen: list[str] = []
     read_book(tmp_path, on_page=lambda page: seen.append(page.file))
     assert seen == ["a.md", "b.md"]
 
 
-def test_ids_do_not_depend_on_path_line_ends_marks_or_the_hash_seed(tmp_path: Path) -> None:
+def test_ids_are_independent_of_path_line_ends_bom_and_hash_seed(tmp_path: Path) -> None:
     files = {
         "a/b.md": "# T\n\nText.\n\n## H\n\n- x\n- y\n",
         "c.mdx": "<B>z</B>\n\n```\ncode\n```\n",
@@ -497,21 +497,21 @@ def test_ids_do_not_depend_on_path_line_ends_marks_or_the_hash_seed(tmp_path: Pa
         assert json.loads(done.stdout) == ids
 
 
-def test_invisible_characters_are_gone_and_spelling_stays(tmp_path: Path) -> None:
+def test_invisible_characters_are_removed(tmp_path: Path) -> None:
     urdu = "یہ\u200cاں"
     text = f"a\u202eb\u2066c\ufeffd\u200be\U000e0041f {urdu} क्\u200dष 👩\u200d🚀 x\u200dy"
     write(tmp_path, {"a.md": text})
     assert read_book(tmp_path).passages[0].text == f"abcdef {urdu} क्\u200dष 👩\u200d🚀 xy"
 
 
-def test_partials_nested_as_deeply_as_they_may_are_still_split(tmp_path: Path) -> None:
+def test_deeply_nested_partials_are_still_split(tmp_path: Path) -> None:
     inside = "<details>\n" * 60 + "<P/>\n" + "</details>\n" * 60
     files = {f"_p{n}.mdx": f"import P from './_p{n + 1}.mdx';\n\n{inside}" for n in range(7)}
     write(tmp_path, {**files, "_p7.mdx": "end", "a.mdx": files["_p0.mdx"] + "\n\nlast"})
     assert "last" in read_book(tmp_path).passages[-1].text
 
 
-def test_what_is_never_closed_is_kept_and_named_with_its_line(tmp_path: Path) -> None:
+def test_unclosed_elements_are_kept_and_reported_with_their_line(tmp_path: Path) -> None:
     page = (
         "# A\n\nBefore.\n\n<Card>\n\nInside the card.\n\n:::note\n\nInside the note.\n\nvector<T>\n"
     )

@@ -1,4 +1,4 @@
-"""Addresses of pages, by Docusaurus' rules."""
+"""URLs of pages by Docusaurus' rules."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_paths(file: str, front: dict[str, object], path: str) -> None:
     assert url(file, **front) == path
 
 
-def test_the_site_and_its_base_come_first() -> None:
+def test_url_starts_with_site_and_base_url() -> None:
     routes = Routes(origin="https://x.example/", base_url="/book/")
     assert url("intro.md", routes) == "https://x.example/book/docs/intro"
     assert url("intro.md", Routes(route_base_path="/")) == "/intro"
@@ -63,7 +63,7 @@ def test_the_site_and_its_base_come_first() -> None:
     assert url("intro.md", Routes(version_path="next")) == "/docs/next/intro"
 
 
-def test_a_trailing_slash_is_added_or_removed_but_never_from_the_base() -> None:
+def test_trailing_slash_setting_does_not_affect_the_base_url() -> None:
     with_slash, without = Routes(trailing_slash=True), Routes(trailing_slash=False)
     assert url("a/b.md", with_slash) == "/docs/a/b/"
     assert url("a/index.md", without) == "/docs/a"
@@ -71,7 +71,7 @@ def test_a_trailing_slash_is_added_or_removed_but_never_from_the_base() -> None:
     assert url("index.md", root) == "/book/"
 
 
-def test_an_index_is_the_page_of_its_folder() -> None:
+def test_index_file_is_the_page_of_its_folder() -> None:
     assert is_index(PurePosixPath("a/Index.md"))
     assert is_index(PurePosixPath("a/A.md"))
     assert not is_index(PurePosixPath("a/b.md"))

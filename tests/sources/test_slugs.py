@@ -1,4 +1,4 @@
-"""Anchors, as github-slugger makes them."""
+"""Anchors equal to those of github-slugger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bythebook.sources.slugs import Slugger, slug
         ("", ""),
     ],
 )
-def test_a_heading_becomes_the_anchor_that_the_page_has(text: str, anchor: str) -> None:
+def test_slugs_match_github_slugger(text: str, anchor: str) -> None:
     assert slug(text) == anchor
 
 
@@ -38,5 +38,5 @@ def test_repeated_headings_are_numbered_and_a_literal_number_does_not_collide() 
     ]
 
 
-def test_case_is_kept_where_the_site_says_so() -> None:
+def test_case_is_kept_if_configured() -> None:
     assert slug("ROS 2", keep_case=True) == "ROS-2"

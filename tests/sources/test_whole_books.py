@@ -1,4 +1,4 @@
-"""Whole books: nothing is lost, no markup is left, every code block is kept byte for byte.
+"""Whole books: no word is lost, no markup is left, code blocks are unchanged.
 
 ``books/workshop`` is plain Markdown as people write it, ``books/features`` uses what MDX adds.
 """
@@ -50,20 +50,20 @@ def test_every_visible_word_is_in_some_passage(whole: ParsedBook) -> None:
     assert not any(problem.fatal for problem in whole.problems)
 
 
-def test_no_junk_of_the_source_is_in_any_passage(whole: ParsedBook) -> None:
+def test_passages_contain_no_markup(whole: ParsedBook) -> None:
     for passage in whole.passages:
         found = JUNK.search(CODE.sub("", passage.text))
         assert found is None, (passage.place.file, found)
 
 
-def test_every_passage_is_small_and_every_id_is_its_own(whole: ParsedBook) -> None:
+def test_passages_are_within_the_size_limit_and_ids_are_unique(whole: ParsedBook) -> None:
     assert len({passage.id for passage in whole.passages}) == len(whole.passages)
     for passage in whole.passages:
         only_code = CODE.sub("", passage.text).strip().count("\n") == 0
         assert passage.tokens <= 500 or (passage.metadata.has_code and only_code), passage.place
 
 
-def test_every_unit_stands_in_its_passage_and_none_overlap(whole: ParsedBook) -> None:
+def test_units_lie_in_their_passage_and_do_not_overlap(whole: ParsedBook) -> None:
     for passage in whole.passages:
         ends = 0
         for unit in passage.units:
@@ -74,7 +74,7 @@ def test_every_unit_stands_in_its_passage_and_none_overlap(whole: ParsedBook) ->
         assert not left, passage.place
 
 
-def test_every_anchor_of_a_passage_is_a_heading_of_its_page(whole: ParsedBook) -> None:
+def test_passage_anchors_are_headings_of_the_page(whole: ParsedBook) -> None:
     for page in whole.pages:
         anchors = {anchor for _, anchor in page.headings}
         for passage in page.passages:
@@ -86,7 +86,7 @@ def test_every_anchor_of_a_passage_is_a_heading_of_its_page(whole: ParsedBook) -
 
 
 def fences(source: str) -> list[str]:
-    """The code blocks of a file, found without any parser. Unwrapped ones are read as MDX."""
+    """Find the code blocks of a file without a parser, except those that are parsed as MDX."""
     found: list[str] = []
     lines = iter(source.splitlines())
     for line in lines:
@@ -118,7 +118,7 @@ def source_of(name: str, page: ParsedPage) -> str:
 
 
 def kept_code(page: ParsedPage, expected: list[str]) -> list[str]:
-    """The code blocks of the passages, in order; those cut at the limit put together again."""
+    """Return the code blocks of the passages in order; split ones are joined."""
     parts = [
         (place, inside)
         for place, passage in enumerate(page.passages)
@@ -143,7 +143,7 @@ def joined(parts: list[tuple[int, str]]) -> str:
 
 
 @pytest.mark.parametrize("name", BOOKS)
-def test_every_code_block_is_in_exactly_one_passage_byte_for_byte(name: str) -> None:
+def test_code_blocks_are_in_exactly_one_passage_unchanged(name: str) -> None:
     """In the order of the source, each as often as there; only an over-long one is in several
     passages, which follow each other. (Components and partials bring code of their own.)
     """
@@ -164,7 +164,7 @@ MARKUP = re.compile(
 )
 
 
-def test_every_word_of_the_source_but_its_markup_is_kept() -> None:
+def test_all_source_words_except_markup_are_kept() -> None:
     for page in book("workshop").pages:
         source = (WORKSHOP / page.file).read_text(encoding="utf-8").replace("\u200b", "")
         body = source.partition("\n---\n")[2] if source.startswith("---\n") else source
@@ -185,7 +185,7 @@ def test_every_word_of_the_source_but_its_markup_is_kept() -> None:
 # --- figures --------------------------------------------------------------------------------------
 
 
-def test_pages_have_the_address_of_their_id_and_the_module_of_their_folder() -> None:
+def test_page_url_comes_from_id_and_module_from_folder() -> None:
     pages = {page.file: page for page in book("workshop").pages}
     assert len(pages) == 7
     assert pages["M1/C1/S1.md"].url == "/docs/M1/C1/m1-c1-s1"
@@ -194,7 +194,7 @@ def test_pages_have_the_address_of_their_id_and_the_module_of_their_folder() -> 
     assert with_site.pages[0].url == "https://x.example/docs/"
 
 
-def test_bare_signs_and_braces_in_prose_are_kept() -> None:
+def test_bare_symbols_and_braces_in_prose_are_kept() -> None:
     texts = {page.file: " ".join(p.text for p in page.passages) for page in book("workshop").pages}
     length, cutting = texts["M1/C1/S1.md"], texts["M2/C1/S1.md"]
     assert "may be < 0.5 millimetres" in length
@@ -204,7 +204,7 @@ def test_bare_signs_and_braces_in_prose_are_kept() -> None:
     assert "costs $12 and the frame $30, together $42" in cutting
 
 
-def test_headings_that_repeat_or_have_emoji_have_anchors_of_their_own() -> None:
+def test_repeated_and_emoji_headings_have_distinct_anchors() -> None:
     page = next(p for p in book("workshop").pages if p.file == "M1/C1/S1.md")
     anchors = [anchor for _, anchor in page.headings if anchor]
     assert len(set(anchors)) == len(anchors)
@@ -212,7 +212,7 @@ def test_headings_that_repeat_or_have_emoji_have_anchors_of_their_own() -> None:
     assert "-why-it-matters" in anchors
 
 
-def test_a_partial_is_no_page_and_its_words_are_on_the_page_that_imports_it() -> None:
+def test_partial_is_inlined_and_not_a_page() -> None:
     pages = {page.file: page for page in book("features").pages}
     assert "_shared-part.mdx" not in pages
     text = " ".join(p.text for p in pages["guides/partials.mdx"].passages)
@@ -231,8 +231,8 @@ print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc of Linux")
-def test_a_big_book_needs_little_memory(tmp_path: Path) -> None:
-    """A hundred pages, 3 MB: within 300 MB."""
+def test_large_book_is_read_in_bounded_memory(tmp_path: Path) -> None:
+    """Read a hundred pages (3 MB) within 300 MB of memory."""
     page = "".join(
         re.sub(r"\A---\n.*?\n---\n", "", file.read_text("utf-8"), flags=re.S)
         for file in sorted(WORKSHOP.rglob("*.md"))
