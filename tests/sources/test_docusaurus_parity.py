@@ -105,7 +105,7 @@ def new_headings(
 
 
 def prose_and_code(text: str, *, maths: bool) -> str:
-    """Return the text without what the page does not show: TeX, mermaid, languages, list numbers."""
+    """Remove what the page does not show: TeX, mermaid, languages, list numbers."""
     parts: list[str] = []
     place = 0
     for fence in CODE.finditer(text):

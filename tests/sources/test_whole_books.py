@@ -144,8 +144,8 @@ def joined(parts: list[tuple[int, str]]) -> str:
 
 @pytest.mark.parametrize("name", BOOKS)
 def test_code_blocks_are_in_exactly_one_passage_unchanged(name: str) -> None:
-    """In the order of the source, each as often as there; only an over-long one is in several
-    passages, which follow each other. (Components and partials bring code of their own.)
+    """Compare with the source, in order. Only an over-long block is in several passages, which
+    follow each other; components and partials add code of their own.
     """
     count = 0
     for page in book(name).pages:

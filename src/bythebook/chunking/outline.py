@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from bythebook.types import Passage
 
@@ -30,38 +30,27 @@ class OutlineEntry:
     words: int
 
 
-@dataclass(slots=True)
-class _Draft:
-    first: Passage
-    sections: dict[OutlineSection, None] = field(default_factory=dict)
-    passages: int = 0
-    words: int = 0
-
-
 def page_key(passage: Passage) -> str:
     return passage.place.page_url or passage.place.file
 
 
 def outline(passages: Iterable[Passage]) -> tuple[OutlineEntry, ...]:
-    drafts: dict[str, _Draft] = {}
+    pages: dict[str, list[Passage]] = {}
     for passage in passages:
-        draft = drafts.setdefault(page_key(passage), _Draft(passage))
-        if passage.place.section:
-            draft.sections.setdefault(OutlineSection(passage.place.section, passage.place.url))
-        draft.passages += 1
-        draft.words += len(passage.text.split())
-    return tuple(_leaf(url, draft) for url, draft in drafts.items())
+        pages.setdefault(page_key(passage), []).append(passage)
+    return tuple(_entry(url, group) for url, group in pages.items())
 
 
-def _leaf(url: str, draft: _Draft) -> OutlineEntry:
-    place = draft.first.place
+def _entry(url: str, passages: Sequence[Passage]) -> OutlineEntry:
+    first = passages[0]
+    places = [passage.place for passage in passages if passage.place.section]
     return OutlineEntry(
         url=url,
-        title=place.title,
-        module=place.module,
-        chapter=place.chapter,
-        language=draft.first.metadata.language,
-        sections=tuple(draft.sections),
-        passages=draft.passages,
-        words=draft.words,
+        title=first.place.title,
+        module=first.place.module,
+        chapter=first.place.chapter,
+        language=first.metadata.language,
+        sections=tuple(dict.fromkeys(OutlineSection(at.section, at.url) for at in places)),
+        passages=len(passages),
+        words=sum(len(passage.text.split()) for passage in passages),
     )

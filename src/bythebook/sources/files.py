@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from bythebook.interfaces.source import UnreadableFile
 
@@ -144,10 +145,7 @@ class EntryKind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class FolderEntry:
-    """Directory entry."""
-
+class FolderEntry(NamedTuple):
     name: str
     kind: EntryKind
 
@@ -158,7 +156,7 @@ def _entries(folder: Path) -> list[FolderEntry]:
             entries = [FolderEntry(item.name, _kind(item)) for item in items]
     except OSError as error:
         raise UnreadableFile(_reason(error)) from None
-    return sorted(entries, key=lambda entry: entry.name)
+    return sorted(entries)
 
 
 def _kind(entry: os.DirEntry[str]) -> EntryKind:

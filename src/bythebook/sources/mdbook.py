@@ -60,7 +60,8 @@ class MdBookSource:
             except UnreadableFile:
                 return None
 
-        for chapter in book.chapters(files):
+        summary = files.read(book.folder, PurePosixPath("SUMMARY.md"))
+        for chapter in read_summary(summary):
             name = str(chapter.file)
             if matches_glob(name, options.exclude):
                 continue
@@ -95,9 +96,6 @@ class MdBook:
     base_url: str
     language: str | None
 
-    def chapters(self, files: SourceFiles) -> list[Chapter]:
-        return list(read_summary(files.read(self.folder, PurePosixPath("SUMMARY.md"))))
-
     def url(self, file: PurePosixPath, origin: str, base_url: str | None) -> str:
         name = "index" if file.stem.lower() == "readme" else file.stem
         path = posixpath.join("/", base_url or self.base_url, str(file.with_name(f"{name}.html")))
@@ -109,7 +107,7 @@ def find_mdbook(files: SourceFiles, docs: Path) -> MdBook | None:
     for home, folder in ((docs, None), (docs.parent, docs)):
         config = _read_config(files, home / "book.toml")
         source = folder or home / str(_below(config, "book").get("src", "src"))
-        if files.has_file(source / "SUMMARY.md") and (folder is None or folder == docs):
+        if files.has_file(source / "SUMMARY.md"):
             html = _below(_below(config, "output"), "html")
             language = _below(config, "book").get("language")
             return MdBook(
@@ -132,11 +130,6 @@ def _below(table: dict[str, object], name: str) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
 
 
-def _title(words: str) -> str | None:
-    """Return the heading text without closing ``#`` characters, or None if empty."""
-    return words.strip().rstrip("#").rstrip() or None
-
-
 def read_summary(text: str) -> Iterator[Chapter]:
     """Yield the chapters that have a file, in reading order, each file once."""
     part: str | None = None
@@ -146,7 +139,8 @@ def read_summary(text: str) -> Iterator[Chapter]:
     for line in text.splitlines():
         heading = _PART.match(line)
         if heading:
-            part = None if first_heading else _title(heading[1])  # the first is "Summary"
+            title = heading[1].strip().rstrip("#").rstrip()
+            part = None if first_heading else title or None  # the first is "Summary"
             first_heading = False
         link = _LINK.match(line)
         if link is None:

@@ -61,11 +61,8 @@ class SiteConfig:
 
 def find_config(files: SourceFiles, folder: Path, *, levels: int = 3) -> Path | None:
     """Return the nearest configuration file in ``folder`` or above, or None."""
-    for candidate in (folder, *folder.parents[:levels]):
-        for name in NAMES:
-            if files.has_file(candidate / name):
-                return candidate / name
-    return None
+    candidates = (above / name for above in (folder, *folder.parents[:levels]) for name in NAMES)
+    return next(filter(files.has_file, candidates), None)
 
 
 def read_config(files: SourceFiles, file: Path) -> SiteConfig:

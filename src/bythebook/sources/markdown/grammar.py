@@ -59,7 +59,8 @@ def grammar(flavour: str, *, maths: str, comment_ids: bool = False) -> MarkdownI
     parser.options["tasklists"] = True
     parser.core.ruler.disable("normalize")  # line ends of an MdxSource are already normalized
     footnote_plugin(parser, inline=False, move_to_end=False)
-    _replace_paragraphs(parser)
+    parser.block.ruler.disable("lheading")
+    parser.block.ruler.at("paragraph", _paragraph)
     _add_tags(parser, flavour)
     parser.block.ruler.before("fence", "directive", directive, {"alt": _INTERRUPTS})
     if maths != "off":
@@ -73,11 +74,6 @@ def grammar(flavour: str, *, maths: str, comment_ids: bool = False) -> MarkdownI
     for name, inline_rule in (("link", link), ("image", image)):
         parser.inline.ruler.at(name, _expect_bracket(inline_rule))
     return parser
-
-
-def _replace_paragraphs(parser: MarkdownIt) -> None:
-    parser.block.ruler.disable("lheading")
-    parser.block.ruler.at("paragraph", _paragraph)
 
 
 def _add_tags(parser: MarkdownIt, flavour: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from functools import partial
 
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
@@ -42,14 +43,6 @@ def _maths_end(state: StateBlock, start: int, end: int, dollars: int) -> int | N
     return None
 
 
-def maths_inline(state: StateInline, silent: bool) -> bool:
-    return _scan_maths(state, silent, certain=True)
-
-
-def likely_maths_inline(state: StateInline, silent: bool) -> bool:
-    return _scan_maths(state, silent, certain=False)
-
-
 def _scan_maths(state: StateInline, silent: bool, *, certain: bool) -> bool:
     if state.src[state.pos] != "$":
         return False
@@ -73,6 +66,10 @@ def _scan_maths(state: StateInline, silent: bool, *, certain: bool) -> bool:
         token.content, token.markup = state.src[opening:close], "$" * size
     state.pos = close + size
     return True
+
+
+maths_inline = partial(_scan_maths, certain=True)
+likely_maths_inline = partial(_scan_maths, certain=False)
 
 
 def _dollar_runs(state: StateInline) -> tuple[dict[int, list[int]], dict[int, int]]:

@@ -6,7 +6,6 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import TypeVar
 
 from markdown_it.token import Token
@@ -52,12 +51,8 @@ class MdxSource:
 
     @classmethod
     def of(cls, text: str, *, skip_lines: int = 0) -> MdxSource:
-        if "\r" in text:
-            starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
-            lines = clean(_LINE_END.sub("\n", text)).split("\n")
-        else:
-            starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))][:-1]
-            lines = clean(text).split("\n")
+        starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
+        lines = clean(_LINE_END.sub("\n", text)).split("\n")
         numbers = range(1, len(lines) + 1)
         return cls(
             tuple(lines[skip_lines:]),
