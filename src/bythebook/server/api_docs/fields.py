@@ -24,7 +24,8 @@ def name_of(schema: dict[str, Any]) -> str:
 
 def type_of(described: dict[str, Any], schema: dict[str, Any], named: Name = str) -> str:
     """Return the type and limits of a field; ``named`` formats the name of another schema."""
-    return ", ".join([*_type(described, schema, named), *filter(None, [schema.get("description")])])
+    kind = ", ".join(_type(described, schema, named))
+    return f"{kind}: {schema['description']}" if schema.get("description") else kind
 
 
 def _type(described: dict[str, Any], schema: dict[str, Any], named: Name) -> list[str]:

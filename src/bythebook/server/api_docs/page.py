@@ -191,9 +191,9 @@ def _schema(described: Described, name: str, schema: Described) -> str:
 def _type(described: Described, schema: Described) -> str:
     """Return the type as text, with links to the schemas that it names."""
     text = escape(type_of(described, {**schema, "description": None}, lambda name: f"\0{name}\0"))
-    linked = re.sub("\0(.*?)\0", r'<a href="#schema-\1">\1</a>', text).rstrip(", ")
+    linked = re.sub("\0(.*?)\0", r'<a href="#schema-\1">\1</a>', text)
     described_as = "" if name_of(schema) else schema.get("description", "")
-    return linked + (f", {_code(described_as)}" if described_as else "")
+    return linked + (f": {_code(described_as)}" if described_as else "")
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -41,14 +41,9 @@ class PlainQueryRequest(BaseModel):
     )
 
     query: Annotated[Text, _at_most(500, "Query"), Field(description="at most 500 words")]
-    selected_text: (
-        Annotated[
-            str,
-            _at_most(200, "Selected text"),
-            Field(description="at most 200 words; guides the search"),
-        ]
-        | None
-    ) = None
+    selected_text: Annotated[str, _at_most(200, "Selected text")] | None = Field(
+        None, description="at most 200 words; guides the search"
+    )
 
 
 class PlainSource(BaseModel):
