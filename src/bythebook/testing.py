@@ -19,6 +19,7 @@ from bythebook.chunking.read_book import read_book
 from bythebook.components import Components
 from bythebook.providers.testing import (
     FakeEmbedder,
+    FakeReader,
     MemoryCatalog,
     MemoryFeedback,
     MemoryGenerationStore,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PAGES",
     "FakeEmbedder",
+    "FakeReader",
     "MemoryCatalog",
     "MemoryFeedback",
     "MemoryGenerationStore",

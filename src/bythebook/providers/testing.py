@@ -27,6 +27,7 @@ from bythebook.interfaces.conversations import (
     ThreadSummary,
     Unanswered,
 )
+from bythebook.interfaces.reader import PassageReading, SentenceSupport
 from bythebook.interfaces.store import Candidate, Filters, Generation, IndexedPassage, StoredVectors
 from bythebook.interfaces.thread_rules import LIVE_MESSAGES, before, in_turn, no_such_thread
 from bythebook.language.terms import terms_of
@@ -367,3 +368,43 @@ class ScriptedWriter:
         del question, evidence, history
         for piece in self.script:
             yield piece
+
+
+@dataclass
+class FakeReader:
+    """Reader that compares terms: a text is supported by the share of its terms in a passage."""
+
+    name: str = "fake:terms"
+
+    async def prepare(self) -> None:
+        """Do nothing."""
+
+    async def read(self, question: str, passages: Sequence[Passage]) -> list[PassageReading]:
+        return [self._read(question, passage) for passage in passages]
+
+    async def support(
+        self, sentences: Sequence[str], evidence: Sequence[Passage]
+    ) -> list[SentenceSupport]:
+        return [self._support(sentence, evidence) for sentence in sentences]
+
+    def _read(self, question: str, passage: Passage) -> PassageReading:
+        shares = [_share(question, passage.unit_text(unit)) for unit in passage.units]
+        if not shares:
+            return PassageReading(_share(question, passage.text), None, None)
+        best = max(range(len(shares)), key=shares.__getitem__)
+        unit = passage.units[best]
+        span = (unit.start, unit.end) if shares[best] else None
+        return PassageReading(shares[best], span, best)
+
+    def _support(self, sentence: str, evidence: Sequence[Passage]) -> SentenceSupport:
+        shares = [_share(sentence, passage.text) for passage in evidence]
+        if not shares:
+            return SentenceSupport(0.0, None)
+        best = max(range(len(shares)), key=shares.__getitem__)
+        return SentenceSupport(shares[best], best)
+
+
+def _share(text: str, passage: str) -> float:
+    """Return the share of the text's terms that the passage has, 0 to 1."""
+    terms = set(terms_of(text))
+    return len(terms & set(terms_of(passage))) / len(terms) if terms else 0.0
