@@ -1,4 +1,4 @@
-"""Blocking work does not hold up the event loop, and ends before whoever waits for it leaves."""
+"""Blocking work runs on worker threads, and ends before its cancelled caller returns."""
 
 from __future__ import annotations
 
@@ -64,28 +64,32 @@ for _name in _CALLS:
     setattr(_SlowCatalog, _name, _waiting(_name))
 
 
-async def test_the_loop_goes_on_while_a_slow_catalog_is_at_work(tmp_path: Path) -> None:
+async def test_no_catalog_call_runs_on_the_thread_of_the_event_loop(tmp_path: Path) -> None:
+    docs = small_book(tmp_path / "docs")
     catalog = _SlowCatalog(asyncio.get_running_loop())
-    library = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=catalog,
-            threads=MemoryThreads(),
-        )
+    parts = Components(
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=catalog,
+        threads=MemoryThreads(),
+        home=tmp_path / "home",
     )
-    book = read_book(small_book(tmp_path / "docs"))
-    result = await library.ingest(book)
-    assert result.chunks_created
-    assert catalog.called == {"ingesting", *_CALLS}
-    assert await library.serves(result.generation)
-    assert (await library.check_index(book)).index_is_right
-    await library.repair_index()
-    assert await library.origin() == ""
-    await library.close()
+    async with Book(parts) as book:
+        result = await book.ingest(docs)
+        assert catalog.called == {"ingesting", *_CALLS}
+        assert (await book.ingest(docs)).unchanged == result.chunks_created
+        assert await book.serves(result.generation)
+        assert (await book.ask("Why does a kite fly?")).evidence.hits
+        assert (await book.search("kite")).hits
+        contents = await book.contents()
+        assert await book.section(contents.pages[0].url)
+        assert set((await book.health()).values()) == {"ok"}
+        assert (await book.check_index(read_book(docs))).index_is_right
+        await book.repair_index()
+        assert str(docs) in await book.origin()
 
 
-async def test_who_is_cancelled_leaves_when_the_work_has_ended() -> None:
+async def test_a_cancelled_caller_returns_after_the_work_has_ended() -> None:
     begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:
@@ -104,7 +108,7 @@ async def test_who_is_cancelled_leaves_when_the_work_has_ended() -> None:
     assert ended.is_set()
 
 
-async def test_a_lock_is_released_whatever_happens() -> None:
+async def test_a_lock_is_released_after_an_error() -> None:
     held: list[str] = []
 
     @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from bythebook.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bythebook.book import Book
     from bythebook.config.settings import Settings
     from bythebook.evaluation.grade import Case
     from bythebook.evaluation.metrics import Evaluation
@@ -118,23 +118,24 @@ def _read(files: Sequence[Path], limit: int | None) -> list[Row]:
 
 
 def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> Evaluation:
+    from bythebook.api import use_book
     from bythebook.evaluation.metrics import measure
     from bythebook.evaluation.run import ask_all
-    from bythebook.wiring import build_book, open_catalog
+    from bythebook.offload import offload
+    from bythebook.wiring import open_catalog
 
     asked = [(row, _question(row, settings)) for row in rows]
 
-    async def ask() -> Sequence[Case]:
-        async with build_book(settings) as book:
-            return await ask_all(
-                asked,
-                book,
-                open_catalog(settings).passages(),
-                on_progress=lambda done, total: progress.show("Asking questions", done, total),
-            )
+    async def ask(book: Book) -> Sequence[Case]:
+        return await ask_all(
+            asked,
+            book,
+            await offload(lambda: open_catalog(settings).passages()),
+            on_progress=lambda done, total: progress.show("Asking questions", done, total),
+        )
 
     with Progress(quiet=quiet) as progress:
-        return measure(asyncio.run(ask()))
+        return measure(use_book(settings, ask))
 
 
 def _question(row: Row, settings: Settings) -> Question:
