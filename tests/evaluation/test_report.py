@@ -12,7 +12,7 @@ from bythebook.evaluation.grade import Case
 from bythebook.evaluation.json_report import document
 from bythebook.evaluation.metrics import measure
 from bythebook.evaluation.report import report
-from bythebook.evaluation.targets import compare, read_bar
+from bythebook.evaluation.targets import check_targets, read_target
 from tests.evaluation.cases import answered, of_kind, refused, unfounded, withheld
 
 _SETUP = {"embedder": "fake:bag", "min_score": 0.5}
@@ -21,8 +21,8 @@ _HOSTILE = "</title><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&am
 
 def _page(*cases: Case, bars: tuple[str, ...] = ()) -> str:
     evaluation = measure(cases)
-    verdicts = compare([read_bar(bar) for bar in bars], evaluation)
-    return report(evaluation, _SETUP, verdicts, worst(cases, 20))
+    results = check_targets([read_target(bar) for bar in bars], evaluation)
+    return report(evaluation, _SETUP, results, worst(cases, 20))
 
 
 def _tree(page: str) -> ElementTree.Element:
@@ -84,8 +84,8 @@ def test_markup_is_not_escaped_twice() -> None:
 
 def test_the_document_has_the_names_that_bars_have() -> None:
     evaluation = measure([answered(), unfounded()])
-    verdicts = compare([read_bar("refused.off_book=.5")], evaluation)
-    found = document(evaluation, _SETUP, verdicts, worst(evaluation.cases, 20))
+    results = check_targets([read_target("refused.off_book=.5")], evaluation)
+    found = document(evaluation, _SETUP, results, worst(evaluation.cases, 20))
     assert found["figures"]["refused.off_book"] == 0
     assert found["counts"]["refused.off_book"] == 1
     assert found["bars"] == [

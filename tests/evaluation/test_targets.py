@@ -4,7 +4,7 @@ import pytest
 
 from bythebook.errors import InvalidInput
 from bythebook.evaluation.metrics import measure
-from bythebook.evaluation.targets import compare, read_bar
+from bythebook.evaluation.targets import check_targets, read_target
 from tests.evaluation.cases import answered, refused
 
 
@@ -22,11 +22,11 @@ from tests.evaluation.cases import answered, refused
     ],
 )
 def test_bars(bar: str, met: bool) -> None:
-    (verdict,) = compare([read_bar(bar)], measure([answered(), refused()]))
-    assert verdict.met is met
+    (result,) = check_targets([read_target(bar)], measure([answered(), refused()]))
+    assert result.met is met
 
 
 @pytest.mark.parametrize("bar", ["beauty=1", "answered", "answered=", "answered=nan", "auroc=1"])
 def test_a_bar_that_means_nothing_is_refused(bar: str) -> None:
     with pytest.raises(InvalidInput):
-        read_bar(bar)
+        read_target(bar)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bythebook.book import Book
-    from bythebook.cli.conversation import Conversation, MakeQuestion
+    from bythebook.cli.chat_session import ChatSession, MakeQuestion
     from bythebook.cli.printer import Printer
 
 _HINT = "Ask what you like. /help lists the commands, Ctrl+C stops an answer, Ctrl+D leaves."
@@ -65,7 +65,7 @@ def converse(
     as_json: bool = False,
 ) -> int:
     """Run a conversation over standard input and output and return its exit code."""
-    from bythebook.cli.conversation import Conversation
+    from bythebook.cli.chat_session import ChatSession
     from bythebook.cli.printer import Lines, Page
 
     console = _console()
@@ -73,13 +73,13 @@ def converse(
     with asyncio.Runner() as runner:
         try:
             runner.run(book.context())  # fail early if the book cannot be opened
-            conversation = Conversation(book, runner.run, printer, make_question)
-            conversation.select(selection)
-            conversation.resume(thread)
+            session = ChatSession(book, runner.run, printer, make_question)
+            session.select(selection)
+            session.resume(thread)
             if as_json or not (sys.stdin.isatty() and console.is_terminal):
-                return _run_piped(conversation)
-            _greet(conversation, runner, book, console)
-            return _run_interactive(conversation, console)
+                return _run_piped(session)
+            _greet(session, runner, book, console)
+            return _run_interactive(session, console)
         finally:
             runner.run(book.close())
 
@@ -90,9 +90,7 @@ def _console() -> Console:
     return Console(highlight=False, emoji=False, markup=False)
 
 
-def _greet(
-    conversation: Conversation, runner: asyncio.Runner, book: Book, console: Console
-) -> None:
+def _greet(session: ChatSession, runner: asyncio.Runner, book: Book, console: Console) -> None:
     async def describe() -> str:
         async with book.reading() as context:
             count = await context.index.store.count()
@@ -103,14 +101,14 @@ def _greet(
     console.print(f"  {runner.run(describe())}", style="dim")
     console.print(f"  {_HINT}", style="dim")
     console.print()
-    conversation.show_last_question()
+    session.show_last_question()
 
 
-def _run_interactive(conversation: Conversation, console: Console) -> int:
-    read = _line_editor(conversation, console)
+def _run_interactive(session: ChatSession, console: Console) -> int:
+    read = _line_editor(session, console)
     while True:
         try:
-            line = read(_prompt(conversation.selection))
+            line = read(_prompt(session.selection))
         except KeyboardInterrupt:
             console.print()  # the current input is dropped, as in a shell
             continue
@@ -120,27 +118,27 @@ def _run_interactive(conversation: Conversation, console: Console) -> int:
         try:
             if line.strip() == "/select":
                 line = f"/select {_pasted(read, console)}"
-            if not conversation.handle_line(line):
+            if not session.handle_line(line):
                 break
         except (KeyboardInterrupt, EOFError):
-            conversation.interrupt()
-    conversation.show_resume_command()
+            session.interrupt()
+    session.show_resume_command()
     return 0
 
 
-def _run_piped(conversation: Conversation) -> int:
+def _run_piped(session: ChatSession) -> int:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # invalid text is reported line by line
     for line in sys.stdin:
-        if not conversation.handle_line(line):
+        if not session.handle_line(line):
             break
-    return conversation.exit_code
+    return session.exit_code
 
 
 # --- line input -------------------------------------------------------------------------------
 
 
-def _line_editor(conversation: Conversation, console: Console) -> Callable[[str], str]:
+def _line_editor(session: ChatSession, console: Console) -> Callable[[str], str]:
     """Return a function that reads a line, with history and completion if readline exists."""
     try:
         import readline
@@ -148,10 +146,10 @@ def _line_editor(conversation: Conversation, console: Console) -> Callable[[str]
         return lambda prompt: console.input(prompt, markup=False)
 
     def complete(start: str, number: int) -> str | None:
-        matching = [name for name in conversation.commands if name.startswith(start)]
+        matching = [name for name in session.commands if name.startswith(start)]
         return matching[number] if start and number < len(matching) else None
 
-    for question in conversation.questions:
+    for question in session.questions:
         readline.add_history(question)
     readline.set_completer_delims(" ")
     readline.set_completer(complete)

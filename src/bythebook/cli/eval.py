@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bythebook.evaluation.grade import Case
     from bythebook.evaluation.metrics import Evaluation
     from bythebook.evaluation.questions import Row
-    from bythebook.evaluation.targets import Verdict
+    from bythebook.evaluation.targets import TargetResult
     from bythebook.types import Question
 
 # Listed here so that --help does not import the evaluation.
@@ -85,17 +85,17 @@ def evaluate(
             "There is no question set.",
             hint="Give a file, or make one: bythebook eval --make 60",
         )
-    from bythebook.evaluation.targets import compare, read_bar
+    from bythebook.evaluation.targets import check_targets, read_target
 
-    bars = [read_bar(text) for text in bar or ()]
+    bars = [read_target(text) for text in bar or ()]
     rows = _read(files, limit)
     evaluation = _run(rows, settings, quiet=as_json)
-    verdicts = compare(bars, evaluation)
-    _show(evaluation, verdicts, settings, as_json=as_json, html=html)
-    missed = [verdict for verdict in verdicts if not verdict.met]
-    for verdict in missed:
-        value = "not measured" if verdict.value is None else f"{verdict.value:.4g}"
-        target = f"{verdict.bar.name} {verdict.bar.sign} {verdict.bar.limit:g}"
+    results = check_targets(bars, evaluation)
+    _show(evaluation, results, settings, as_json=as_json, html=html)
+    missed = [result for result in results if not result.met]
+    for result in missed:
+        value = "not measured" if result.value is None else f"{result.value:.4g}"
+        target = f"{result.target.name} {result.target.sign} {result.target.limit:g}"
         typer.echo(f"bythebook: the bar {target} was missed: {value}.", err=True)
     raise typer.Exit(_BAR_MISSED if missed else 0)
 
@@ -149,7 +149,7 @@ def _question(row: Row, settings: Settings) -> Question:
 
 def _show(
     evaluation: Evaluation,
-    verdicts: Sequence[Verdict],
+    results: Sequence[TargetResult],
     settings: Settings,
     *,
     as_json: bool,
@@ -162,17 +162,17 @@ def _show(
     if html is not None:
         from bythebook.evaluation.report import report
 
-        _write(html, report(evaluation, setup, verdicts, failures))
+        _write(html, report(evaluation, setup, results, failures))
     if as_json:
         from bythebook.evaluation.json_report import document
 
-        print_json(document(evaluation, setup, verdicts, failures))
+        print_json(document(evaluation, setup, results, failures))
         return
     from rich.console import Console
 
     from bythebook.evaluation.terminal_table import print_evaluation
 
-    print_evaluation(evaluation, setup, verdicts, Console(highlight=False))
+    print_evaluation(evaluation, setup, results, Console(highlight=False))
 
 
 def _setup(settings: Settings) -> dict[str, Any]:

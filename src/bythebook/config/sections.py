@@ -300,7 +300,7 @@ class Database(SettingsSection):
     )
 
 
-class Retention(SettingsSection):
+class RetentionSettings(SettingsSection):
     """Retention times of threads and the query log."""
 
     idle_minutes: float = Field(
@@ -325,7 +325,7 @@ class Log(SettingsSection):
     questions: bool = Field(False, description="Include question text in the JSON request log.")
 
 
-class Server(SettingsSection):
+class ServerSettings(SettingsSection):
     """HTTP server."""
 
     host: str = Field("127.0.0.1", description="Address to listen on.")

@@ -27,8 +27,8 @@ from bythebook.config.sections import (
     Log,
     Model,
     Qdrant,
-    Retention,
-    Server,
+    RetentionSettings,
+    ServerSettings,
     SettingsSection,
     Site,
 )
@@ -83,7 +83,7 @@ class Settings(SettingsSection):
         "home by default.",
     )
     database: Database = Database()
-    retention: Retention = Retention()
+    retention: RetentionSettings = RetentionSettings()
     log: Log = Log()
     model: Model = Model()
     embedding: Embedding = Embedding()
@@ -92,7 +92,7 @@ class Settings(SettingsSection):
     collection: Collection = Collection()
     qdrant: Qdrant = Qdrant()
     site: Site = Site()
-    server: Server = Server()
+    server: ServerSettings = ServerSettings()
     access: AccessSettings = AccessSettings()
 
     @model_validator(mode="before")

@@ -9,7 +9,7 @@ from typing import Any
 
 from bythebook.evaluation.failures import Failure
 from bythebook.evaluation.metrics import Evaluation
-from bythebook.evaluation.targets import Verdict
+from bythebook.evaluation.targets import TargetResult
 
 _DIGITS = 4
 _BIN_FIELDS = ("from", "to", "count", "confidence", "right")
@@ -18,7 +18,7 @@ _BIN_FIELDS = ("from", "to", "count", "confidence", "right")
 def document(
     evaluation: Evaluation,
     setup: Mapping[str, object],
-    verdicts: Sequence[Verdict],
+    results: Sequence[TargetResult],
     failures: Sequence[Failure],
 ) -> dict[str, Any]:
     """Return the document; figures have the names that ``--bar`` accepts."""
@@ -30,7 +30,7 @@ def document(
         "figures": _rounded({figure.name: figure.value for figure in figures}),
         "counts": {figure.name: figure.count for figure in figures},
         "intervals": _rounded({one.name: one.interval for one in figures if one.interval}),
-        "bars": [_verdict(verdict) for verdict in verdicts],
+        "bars": [_result(result) for result in results],
         "risk_coverage": _rounded([asdict(point) for point in evaluation.curve]),
         "reliability": _rounded(bins),
         "worst": _rounded([_failure(failure) for failure in failures]),
@@ -46,12 +46,12 @@ def _rounded(value: Any) -> Any:
     return round(value, _DIGITS) if isinstance(value, float) else value
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
+def _result(result: TargetResult) -> dict[str, Any]:
     return {
-        "name": verdict.bar.name,
-        "at_most" if verdict.bar.at_most else "at_least": verdict.bar.limit,
-        "value": _rounded(verdict.value),
-        "met": verdict.met,
+        "name": result.target.name,
+        "at_most" if result.target.at_most else "at_least": result.target.limit,
+        "value": _rounded(result.value),
+        "met": result.met,
     }
 
 

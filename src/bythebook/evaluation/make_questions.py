@@ -52,7 +52,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class MadeQuestion:
     """Question that one section answers."""
 
     rule: str
@@ -84,7 +84,7 @@ def make_questions(
 # --- the rules -----------------------------------------------------------------------------------
 
 
-def _candidates(book: Sequence[Passage]) -> Iterator[Candidate]:
+def _candidates(book: Sequence[Passage]) -> Iterator[MadeQuestion]:
     # "Part 1" and "Part 2" count as one heading without information.
     places = {(passage.place.url, passage.place.heading) for passage in book}
     headings = Counter(_DIGITS.sub("", heading) for _, heading in places)
@@ -113,7 +113,7 @@ def _stands_alone(sentence: str) -> bool:
     )
 
 
-def _from_heading(passage: Passage) -> Iterator[Candidate]:
+def _from_heading(passage: Passage) -> Iterator[MadeQuestion]:
     """Ask for a heading whose words recur in the section; any of its sentences is an answer."""
     heading = passage.place.heading
     terms = set(terms_of(heading))
@@ -130,10 +130,10 @@ def _from_heading(passage: Passage) -> Iterator[Candidate]:
         question = heading
     else:
         question = f"{_ABOUT}{_as_object(heading)}?"
-    yield Candidate("heading", question, answers, None, passage)
+    yield MadeQuestion("heading", question, answers, None, passage)
 
 
-def _from_definition(sentence: str, passage: Passage) -> Iterator[Candidate]:
+def _from_definition(sentence: str, passage: Passage) -> Iterator[MadeQuestion]:
     found = _DEFINITION.fullmatch(sentence)
     if found is None or passage.metadata.language != "en":
         return
@@ -145,16 +145,16 @@ def _from_definition(sentence: str, passage: Passage) -> Iterator[Candidate]:
     if len(predicate.split()) < 3:
         return
     question = f"What {found['verb']} {_as_object(subject)}?"
-    yield Candidate("definition", question, (predicate,), sentence, passage)
+    yield MadeQuestion("definition", question, (predicate,), sentence, passage)
 
 
-def _from_gap(sentence: str, passage: Passage) -> Iterator[Candidate]:
+def _from_gap(sentence: str, passage: Passage) -> Iterator[MadeQuestion]:
     """Replace a number, year or name in the sentence by question words."""
     for start, end, asking, answer in _gaps(sentence):
         english = passage.metadata.language == "en"
         gap = asking if english else "…"
         question = f"{sentence[:start]}{gap}{sentence[end:]}".rstrip(".") + "?"
-        yield Candidate("gap", question, (answer,), sentence, passage)
+        yield MadeQuestion("gap", question, (answer,), sentence, passage)
         return
 
 
@@ -187,12 +187,12 @@ def _as_object(text: str) -> str:
 # --- choosing ------------------------------------------------------------------------------------
 
 
-def _spread(candidates: Iterable[Candidate], seed: int) -> list[Candidate]:
+def _spread(candidates: Iterable[MadeQuestion], seed: int) -> list[MadeQuestion]:
     """Order candidates round-robin over the rules, and over the sections within each rule."""
-    of_section: defaultdict[tuple[object, ...], list[tuple[str, Candidate]]] = defaultdict(list)
+    of_section: defaultdict[tuple[object, ...], list[tuple[str, MadeQuestion]]] = defaultdict(list)
     for each in _unambiguous(candidates):
         of_section[each.rule, each.section].append((_draw(each, seed), each))
-    turns: defaultdict[str, list[tuple[int, str, Candidate]]] = defaultdict(list)
+    turns: defaultdict[str, list[tuple[int, str, MadeQuestion]]] = defaultdict(list)
     for drawn in of_section.values():
         for turn, (digest, each) in enumerate(sorted(drawn, key=itemgetter(0))):
             turns[each.rule].append((turn, digest, each))
@@ -201,9 +201,9 @@ def _spread(candidates: Iterable[Candidate], seed: int) -> list[Candidate]:
     return [entry[2] for entry in mixed if entry is not None]
 
 
-def _unambiguous(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+def _unambiguous(candidates: Iterable[MadeQuestion]) -> Iterator[MadeQuestion]:
     """Drop questions that several sections yield; of duplicates in one section, keep the first."""
-    same: defaultdict[str, list[Candidate]] = defaultdict(list)
+    same: defaultdict[str, list[MadeQuestion]] = defaultdict(list)
     for each in candidates:
         same[each.question].append(each)
     for group in same.values():
@@ -211,7 +211,7 @@ def _unambiguous(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
             yield min(group, key=lambda each: each.passage.position)
 
 
-def _draw(candidate: Candidate, seed: int) -> str:
+def _draw(candidate: MadeQuestion, seed: int) -> str:
     identity = (str(seed), *map(str, candidate.section), candidate.question)
     return hashlib.sha256("\n".join(identity).encode()).hexdigest()
 
@@ -232,7 +232,7 @@ class _Elsewhere:
                     self._units[term].append(len(self._sections))
                 self._sections.append((passage.place.file, passage.place.section))
 
-    def says(self, candidate: Candidate) -> bool:
+    def says(self, candidate: MadeQuestion) -> bool:
         asked = set(terms_of(candidate.question.removeprefix(_ABOUT)))
         shared = Counter(unit for term in asked for unit in self._units[term])
         return any(
@@ -249,7 +249,7 @@ def _is_within(place: tuple[str, tuple[str, ...]], section: tuple[str, tuple[str
 # --- rows ----------------------------------------------------------------------------------------
 
 
-def _answerable_row(candidate: Candidate) -> dict[str, Any]:
+def _answerable_row(candidate: MadeQuestion) -> dict[str, Any]:
     return {
         "id": f"made-{_draw(candidate, 0)[:12]}",
         "kind": candidate.rule,
@@ -262,7 +262,7 @@ def _answerable_row(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _held_out_row(candidate: Candidate) -> dict[str, Any]:
+def _held_out_row(candidate: MadeQuestion) -> dict[str, Any]:
     file, path = candidate.section
     return {
         **_answerable_row(candidate),

@@ -12,8 +12,8 @@ from bythebook.evaluation.failures import Failure
 from bythebook.evaluation.grade import Case
 from bythebook.evaluation.metrics import METRICS, Evaluation
 from bythebook.evaluation.stats import Bin, CurvePoint
-from bythebook.evaluation.tables import Grid, bars_grid, grids, headline
-from bythebook.evaluation.targets import Verdict
+from bythebook.evaluation.tables import Grid, grids, headline, targets_grid
+from bythebook.evaluation.targets import TargetResult
 
 _TILES = (
     ("answered", "answered when the book has the answer"),
@@ -28,7 +28,7 @@ _TILES = (
 def report(
     evaluation: Evaluation,
     setup: Mapping[str, object],
-    verdicts: Sequence[Verdict],
+    results: Sequence[TargetResult],
     failures: Sequence[Failure],
 ) -> str:
     """Return the page. ``report.html`` forbids scripts, in case escaping fails."""
@@ -39,7 +39,7 @@ def report(
         style=folder.joinpath("report.css").read_text("utf-8"),
         headline=text(headline(evaluation, setup)),
         tiles=joined(*tiles),
-        bars=_bars(verdicts),
+        bars=_bars(results),
         curves=joined(*_curves(evaluation, min_score)) if evaluation.curve else "",
         histograms=joined(*_histograms(evaluation.cases, min_score)),
         tables=joined(*(_card(_table(grid)) for grid in grids(evaluation))),
@@ -58,10 +58,10 @@ def _tile(name: str, label: str, evaluation: Evaluation) -> Markup:
     return element("li", element("b", value), label, element("small", about))
 
 
-def _bars(verdicts: Sequence[Verdict]) -> Markup:
-    if not verdicts:
+def _bars(results: Sequence[TargetResult]) -> Markup:
+    if not results:
         return joined()
-    return _section("Bars", "The targets of this run.", _card(_table(bars_grid(verdicts))))
+    return _section("Bars", "The targets of this run.", _card(_table(targets_grid(results))))
 
 
 # --- confidence ----------------------------------------------------------------------------------

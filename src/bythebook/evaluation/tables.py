@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bythebook.evaluation.metrics import STAGES, Evaluation
-from bythebook.evaluation.targets import Verdict
+from bythebook.evaluation.targets import TargetResult
 
 _ANSWERS = ("answered", "right", "gold", "f1", "page", "section")
 _FINDING = ("hit@1", "hit@5", "hit@10", "mrr@10")
@@ -42,15 +42,15 @@ def grids(evaluation: Evaluation) -> Iterator[Grid]:
     yield Grid("Milliseconds", tuple(STAGES), times)
 
 
-def bars_grid(verdicts: Sequence[Verdict]) -> Grid:
+def targets_grid(results: Sequence[TargetResult]) -> Grid:
     rows = [
         (
-            verdict.bar.name,
-            _shown(verdict.value) or "not measured",
-            f"{verdict.bar.sign} {_shown(verdict.bar.limit)}",
-            "met" if verdict.met else "missed",
+            result.target.name,
+            _shown(result.value) or "not measured",
+            f"{result.target.sign} {_shown(result.target.limit)}",
+            "met" if result.met else "missed",
         )
-        for verdict in verdicts
+        for result in results
     ]
     return Grid("Bars", ("is", "must be", ""), tuple(rows))
 

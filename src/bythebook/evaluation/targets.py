@@ -11,7 +11,7 @@ from bythebook.evaluation.metrics import METRICS, Evaluation, metric_of
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class Target:
     """Minimum that a figure must reach, or maximum if lower is better."""
 
     name: str
@@ -24,18 +24,22 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    bar: Bar
+class TargetResult:
+    target: Target
     value: float | None  # None: not measured by the question set
 
     @property
     def met(self) -> bool:
         if self.value is None:
             return False
-        return self.value <= self.bar.limit if self.bar.at_most else self.value >= self.bar.limit
+        return (
+            self.value <= self.target.limit
+            if self.target.at_most
+            else self.value >= self.target.limit
+        )
 
 
-def read_bar(text: str) -> Bar:
+def read_target(text: str) -> Target:
     name, _, value = text.partition("=")
     metric = metric_of(name.strip())
     if metric is None:
@@ -49,8 +53,8 @@ def read_bar(text: str) -> Bar:
         limit = math.nan
     if not math.isfinite(limit):
         raise InvalidInput(f"The bar {text!r} has no number.", hint="Write --bar answered=.93")
-    return Bar(name.strip(), limit, metric.lower_is_better)
+    return Target(name.strip(), limit, metric.lower_is_better)
 
 
-def compare(bars: Sequence[Bar], evaluation: Evaluation) -> tuple[Verdict, ...]:
-    return tuple(Verdict(bar, evaluation.value(bar.name)) for bar in bars)
+def check_targets(targets: Sequence[Target], evaluation: Evaluation) -> tuple[TargetResult, ...]:
+    return tuple(TargetResult(target, evaluation.value(target.name)) for target in targets)

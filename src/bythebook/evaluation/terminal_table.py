@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bythebook.evaluation.metrics import Evaluation
-from bythebook.evaluation.tables import Grid, bars_grid, grids, headline
-from bythebook.evaluation.targets import Verdict
+from bythebook.evaluation.tables import Grid, grids, headline, targets_grid
+from bythebook.evaluation.targets import TargetResult
 
 _NAMES_WIDTH = 24  # length of the longest kind of question: all columns fit into 80
 _STYLES = {"met": "green", "missed": "bold red"}
@@ -20,14 +20,14 @@ _STYLES = {"met": "green", "missed": "bold red"}
 def print_evaluation(
     evaluation: Evaluation,
     setup: Mapping[str, object],
-    verdicts: Sequence[Verdict],
+    results: Sequence[TargetResult],
     console: Console,
 ) -> None:
     console.print(headline(evaluation, setup), style="dim", markup=False)
     for grid in grids(evaluation):
         console.print(_table(grid))
-    if verdicts:
-        console.print(_table(bars_grid(verdicts)))
+    if results:
+        console.print(_table(targets_grid(results)))
 
 
 def _table(grid: Grid) -> Table:

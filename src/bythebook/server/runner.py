@@ -16,7 +16,7 @@ from granian.log import LogLevels
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bythebook.book import Book
-from bythebook.config.sections import Server
+from bythebook.config.sections import ServerSettings
 from bythebook.config.settings import Settings
 from bythebook.errors import ConfigurationError
 from bythebook.server.access import open_access
@@ -101,7 +101,7 @@ class _Stop:
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def check_free(server: Server) -> None:
+def check_free(server: ServerSettings) -> None:
     """Raise ``ConfigurationError`` with a readable message if the address cannot be bound."""
     host, port = server.host, server.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

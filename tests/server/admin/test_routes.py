@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from bythebook.book import Book
 from bythebook.components import Components
-from bythebook.config.settings import AccessSettings, Server, Settings
+from bythebook.config.settings import AccessSettings, ServerSettings, Settings
 from bythebook.conversations.query_log import LogQueue
 from bythebook.interfaces.conversations import Feedback, LoggedQuery
 from bythebook.providers.testing import (
@@ -178,7 +178,7 @@ def test_report_is_hidden_from_others(
     library: Book, path: str, keys: str, client: tuple[str, int], host: str, listens: str
 ) -> None:
     rules = AccessSettings(keys=keys)  # type: ignore[arg-type]
-    settings = Settings(access=rules, server=Server(host=listens))
+    settings = Settings(access=rules, server=ServerSettings(host=listens))
     with TestClient(create_app(library, settings), f"http://{host}", client=client) as other:
         answer = other.get(path)
     assert answer.status_code == 401

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from bythebook.book import Book
 from bythebook.chunking.outline import OutlineEntry, outline
-from bythebook.config.settings import AccessSettings, Server, Settings
+from bythebook.config.settings import AccessSettings, ServerSettings, Settings
 from bythebook.server.app import create_app
 from bythebook.server.reader.find import by_title
 from bythebook.server.reader.routes import path_of
@@ -137,7 +137,7 @@ def test_a_page_finds_its_files_from_any_depth(client: TestClient, path: str, ro
 
 
 def _with_keys(library: Book, **server: str) -> TestClient:
-    settings = Settings(access=AccessSettings(keys="required"), server=Server(**server))  # type: ignore[arg-type]
+    settings = Settings(access=AccessSettings(keys="required"), server=ServerSettings(**server))  # type: ignore[arg-type]
     from tests.server.access_fixtures import access_of
 
     return TestClient(create_app(library, settings, access_of(needs_keys=True)))

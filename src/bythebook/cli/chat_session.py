@@ -27,7 +27,7 @@ _LONGEST_TOPIC = 60
 MakeQuestion = Callable[..., Question]  # (text, selection=…), within the limits of the settings
 
 
-class Run(Protocol):
+class RunCoroutine(Protocol):
     """Callable that runs a coroutine to completion; Ctrl+C cancels it."""
 
     def __call__(self, work: Coroutine[Any, Any, T], /) -> T: ...
@@ -40,10 +40,12 @@ class Command:
     help: str
 
 
-class Conversation:
+class ChatSession:
     """State of a chat: current thread, selection and the last reply's citations."""
 
-    def __init__(self, book: Book, run: Run, printer: Printer, make_question: MakeQuestion) -> None:
+    def __init__(
+        self, book: Book, run: RunCoroutine, printer: Printer, make_question: MakeQuestion
+    ) -> None:
         self._book = book
         self._run = run
         self._printer = printer
