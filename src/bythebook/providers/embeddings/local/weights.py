@@ -1,14 +1,15 @@
 """Weights of a BERT model, quantised to 8 bits, as its graph in ``graphs/`` names them.
 
-The weights of a model are kept in one file: its arrays in the order of the layout, which is in
-``graphs/`` too. ``tools/make_graphs.py`` writes graphs and layouts.
+Each graph comes with a table that ``tools/make_graphs.py`` writes: where the arrays are in the file
+of the installed package (``sources``), and in which order the quantised ones are kept (``layout``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,59 +19,58 @@ Floats = NDArray[np.float32]
 
 GRAPHS = Path(__file__).with_name("graphs")
 
-_MOST = 127
-_MOST_WEIGHT = 64  # 2 · 255 · 64 < 2¹⁵
+_MOST = {"rows": 127, "columns": 64}  # a word vector is only scaled; a weight: 2 · 255 · 64 < 2¹⁵
+# 32 weights of 4 bits: the low halves of the bytes are the first 16, the high ones the others.
+_BLOCK = np.dtype([("scale", "<f2"), ("halves", "u1", 16)])
 
 
-class BertWeights:
-    """Arrays by name; matrices are quantised as they are added."""
-
-    def __init__(self) -> None:
-        self.arrays: dict[str, Array] = {}
-
-    def add_words(self, parts: Iterable[Floats]) -> None:
-        """Add the table of word vectors, with one scale per row."""
-        quantised = [_quantise(part, _MOST, axis=1) for part in parts]
-        integers, scales = (np.concatenate(arrays) for arrays in zip(*quantised, strict=True))
-        self.arrays |= {"words.integers": integers, "words.scales": scales}
-
-    def add_linear(self, name: str, weights: Floats, bias: Floats) -> None:
-        self.add_matrix(name, weights)
-        self.arrays[f"{name}.bias"] = bias
-
-    def add_matrix(self, name: str, weights: Floats) -> None:
-        """Add a matrix (inputs, outputs), with one scale per column."""
-        integers, scales = _quantise(weights, _MOST_WEIGHT, axis=0)
-        self.arrays |= {f"{name}.integers": integers, f"{name}.scales": scales[0]}
-
-    def add_norm(self, name: str, scale: Floats, bias: Floats) -> None:
-        self.arrays |= {f"{name}.scale": scale, f"{name}.bias": bias}
-
-
-def _quantise(floats: Floats, most: int, *, axis: int) -> tuple[NDArray[np.int8], Floats]:
-    scales = np.abs(floats).max(axis=axis, keepdims=True) / np.float32(most)
-    scales = np.maximum(scales, np.float32(1e-9))
-    return np.rint(floats / scales).astype(np.int8), scales
-
-
-def pack(model: str, arrays: Mapping[str, Array]) -> bytes:
-    """Return the weights file of a model."""
+def quantise(model: str, content: bytes) -> bytes:
+    """Return the quantised weights of a model, from the content of its package's file."""
+    arrays: defaultdict[str, list[Any]] = defaultdict(list)
+    table = _table(model)
+    for name, kind, offset, shape, scaled in table["sources"]:
+        floats = _read(content, kind, offset, shape)
+        if scaled == "added":  # to all rows
+            arrays[name][0] = arrays[name][0] + floats
+        elif scaled:
+            if scaled == "columns" and kind == "q4":
+                floats = floats.T  # such a matrix has a row per output
+            largest = np.abs(floats).max(axis=int(scaled == "rows"), keepdims=True)
+            scales = np.maximum(largest / np.float32(_MOST[scaled]), np.float32(1e-9))
+            arrays[f"{name}.integers"].append(np.rint(floats / scales).astype(np.int8))
+            arrays[f"{name}.scales"].append(scales)
+        else:
+            arrays[name].append(floats)
     return b"".join(
-        arrays[name].astype(dtype, order="C", copy=False).tobytes()
-        for name, dtype, _ in _layout(model)
+        np.concatenate(arrays.pop(name)).astype(dtype, order="C", copy=False).tobytes()
+        for name, dtype, _ in table["layout"]
     )
 
 
 def unpack(model: str, content: bytes) -> dict[str, Array]:
+    """Return the arrays of the quantised weights by name."""
     arrays: dict[str, Array] = {}
     position = 0
-    for name, dtype, shape in _layout(model):
+    for name, dtype, shape in _table(model)["layout"]:
         array = np.frombuffer(content, dtype, int(np.prod(shape)), position).reshape(shape)
         arrays[name] = array
         position += array.nbytes
     return arrays
 
 
-def _layout(model: str) -> list[tuple[str, str, list[int]]]:
-    layout: list[tuple[str, str, list[int]]] = json.loads((GRAPHS / f"{model}.json").read_bytes())
-    return layout
+def _read(content: bytes, kind: str, offset: int, shape: list[int]) -> Floats:
+    count = int(np.prod(shape))
+    if kind == "f4":
+        floats = np.frombuffer(content, "<f4", count, offset)
+        return floats.astype(np.float32, copy=False).reshape(shape)
+    blocks = np.frombuffer(content, _BLOCK, count // 32, offset)
+    halves = blocks["halves"]
+    weights = np.concatenate([halves & 0x0F, halves >> 4], axis=-1).astype(np.float32)
+    scales = blocks["scale"].astype(np.float32)
+    result: Floats = ((weights - np.float32(8)) * scales[..., None]).reshape(shape)
+    return result
+
+
+def _table(model: str) -> dict[str, list[Any]]:
+    table: dict[str, list[Any]] = json.loads((GRAPHS / f"{model}.json").read_bytes())
+    return table
