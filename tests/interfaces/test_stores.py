@@ -34,7 +34,9 @@ _PASSAGES = [
 @pytest.fixture(
     params=["fake", "edge", *(pytest.param(each, marks=pytest.mark.real) for each in _SERVERS)]
 )
-async def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[GenerationStore]:
+async def generations(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[GenerationStore]:
     if request.param == "fake":
         yield MemoryGenerationStore(dimension=_EMBEDDER.dimension)
     elif request.param == "edge":
@@ -61,10 +63,10 @@ async def _ask(text: str) -> np.ndarray:
     return (await _EMBEDDER.embed([text], role="query"))[0]
 
 
-async def test_a_published_generation_returns_its_entries(shelf: GenerationStore) -> None:
+async def test_a_published_generation_returns_its_entries(generations: GenerationStore) -> None:
     entries = await _entries(_PASSAGES)
-    assert await shelf.publish(ONE, entries) == 3
-    store = await shelf.open(ONE)
+    assert await generations.publish(ONE, entries) == 3
+    store = await generations.open(ONE)
     assert await store.count() == 3
     for before, after in zip(entries, await store.fetch([p.id for p in _PASSAGES]), strict=True):
         assert after.passage == before.passage
@@ -74,14 +76,14 @@ async def test_a_published_generation_returns_its_entries(shelf: GenerationStore
 
 
 async def test_a_book_without_vectors_is_searched_by_keywords(
-    shelf: GenerationStore,
+    generations: GenerationStore,
 ) -> None:
     nothing = np.zeros((0, 0), dtype=np.float32)
     entries = [
         replace(entry, vector=None, unit_vectors=nothing) for entry in await _entries(_PASSAGES)
     ]
-    assert await shelf.publish(ONE, entries) == 3
-    store = await shelf.open(ONE)
+    assert await generations.publish(ONE, entries) == 3
+    store = await generations.open(ONE)
     asked = Vocabulary.of(_PASSAGES).ask("kettle")
     found = await store.find(None, asked, limit=3, filters={})
     assert [each.passage_id for each in found] == [_PASSAGES[1].id]
@@ -93,19 +95,19 @@ async def test_a_book_without_vectors_is_searched_by_keywords(
     assert entry.passage == _PASSAGES[1]
 
 
-async def test_fetch_keeps_the_order_and_skips_unknown_ids(shelf: GenerationStore) -> None:
-    await shelf.publish(ONE, await _entries(_PASSAGES))
-    store = await shelf.open(ONE)
+async def test_fetch_keeps_the_order_and_skips_unknown_ids(generations: GenerationStore) -> None:
+    await generations.publish(ONE, await _entries(_PASSAGES))
+    store = await generations.open(ONE)
     wanted = [_PASSAGES[2].id, "0" * 64, _PASSAGES[0].id]
     assert [e.passage.id for e in await store.fetch(wanted)] == [wanted[0], wanted[2]]
 
 
-async def test_a_candidate_has_all_values_used_for_ranking(shelf: GenerationStore) -> None:
+async def test_a_candidate_has_all_values_used_for_ranking(generations: GenerationStore) -> None:
     entries = await _entries(_PASSAGES)
-    await shelf.publish(ONE, entries)
+    await generations.publish(ONE, entries)
     vector = await _ask("kettle water whistles")
     asked = Vocabulary.of(_PASSAGES).ask("kettle water whistles")
-    found = await (await shelf.open(ONE)).find(vector, asked, limit=5, filters={})
+    found = await (await generations.open(ONE)).find(vector, asked, limit=5, filters={})
     expected = {entry.passage.id: Candidate.of(entry, vector) for entry in entries}
     assert sorted(one.passage_id for one in found) == sorted(expected)
     for one in found:
@@ -116,7 +118,7 @@ async def test_a_candidate_has_all_values_used_for_ranking(shelf: GenerationStor
         assert one.terms == pytest.approx(dict(exact.terms))
 
 
-async def test_the_best_of_each_ranking_is_found(shelf: GenerationStore) -> None:
+async def test_the_best_of_each_ranking_is_found(generations: GenerationStore) -> None:
     # Three passages of which each is the best in one way only, and one that is best in none.
     near = await _ask("kite")
     far = await _ask("stove")
@@ -127,8 +129,8 @@ async def test_the_best_of_each_ranking_is_found(shelf: GenerationStore) -> None
             passages, (near, far, far, far), (far, near, far, far), strict=True
         )
     )
-    await shelf.publish(ONE, [by_passage, by_unit, by_word, in_no_way])
-    store = await shelf.open(ONE)
+    await generations.publish(ONE, [by_passage, by_unit, by_word, in_no_way])
+    store = await generations.open(ONE)
     asked = Vocabulary.of(passages).ask("kettle")
     found = await store.find(near, asked, limit=1, filters={})
     assert sorted(one.passage_id for one in found) == sorted(
@@ -136,15 +138,15 @@ async def test_the_best_of_each_ranking_is_found(shelf: GenerationStore) -> None
     )
 
 
-async def test_keyword_search_ranks_by_bm25_with_idf(shelf: GenerationStore) -> None:
+async def test_keyword_search_ranks_by_bm25_with_idf(generations: GenerationStore) -> None:
     """Where meaning finds the same one, the second is what the words found."""
     passages = [passage(text, section=text) for text in ("wind kite", "wind", "wind wind", "oak")]
     vector, far = await _ask("oak"), await _ask("stove")
     vocabulary = Vocabulary.of(passages)
     entries = [IndexedPassage(one, far, far[None], vocabulary.weigh(one)) for one in passages[:3]]
     entries.append(IndexedPassage(passages[3], vector, vector[None], vocabulary.weigh(passages[3])))
-    await shelf.publish(ONE, entries)
-    store = await shelf.open(ONE)
+    await generations.publish(ONE, entries)
+    store = await generations.open(ONE)
 
     async def by_word(words: str) -> set[str]:
         found = await store.find(vector, vocabulary.ask(words), limit=1, filters={})
@@ -168,49 +170,49 @@ async def test_keyword_search_ranks_by_bm25_with_idf(shelf: GenerationStore) -> 
     ],
 )
 async def test_filters_apply_to_every_search(
-    shelf: GenerationStore, filters: dict[str, str | int | bool], expected: int
+    generations: GenerationStore, filters: dict[str, str | int | bool], expected: int
 ) -> None:
-    await shelf.publish(ONE, await _entries(_PASSAGES))
-    store = await shelf.open(ONE)
+    await generations.publish(ONE, await _entries(_PASSAGES))
+    store = await generations.open(ONE)
     asked = Vocabulary.of(_PASSAGES).ask("kite kettle wind")
     found = await store.find(await _ask("wind"), asked, limit=9, filters=filters)
     assert len(found) == expected
 
 
 async def test_an_open_generation_does_not_change_when_another_is_published(
-    shelf: GenerationStore,
+    generations: GenerationStore,
 ) -> None:
-    await shelf.publish(ONE, await _entries(_PASSAGES))
-    old = await shelf.open(ONE)
-    await shelf.publish(TWO, await _entries(_PASSAGES[:1]))
-    await shelf.discard(keep=[TWO])
+    await generations.publish(ONE, await _entries(_PASSAGES))
+    old = await generations.open(ONE)
+    await generations.publish(TWO, await _entries(_PASSAGES[:1]))
+    await generations.discard(keep=[TWO])
     assert await old.count() == 3
     assert len(await old.fetch([_PASSAGES[1].id])) == 1
-    assert await (await shelf.open(TWO)).count() == 1
+    assert await (await generations.open(TWO)).count() == 1
     with pytest.raises(IndexDamaged):
-        await shelf.open(ONE)
+        await generations.open(ONE)
 
 
-async def test_several_readers_open_one_generation(shelf: GenerationStore) -> None:
-    await shelf.publish(ONE, await _entries(_PASSAGES))
-    stores = [await shelf.open(ONE) for _ in range(3)]
+async def test_several_readers_open_one_generation(generations: GenerationStore) -> None:
+    await generations.publish(ONE, await _entries(_PASSAGES))
+    stores = [await generations.open(ONE) for _ in range(3)]
     assert [await store.count() for store in stores] == [3, 3, 3]
 
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf])
 async def test_a_vector_that_is_not_finite_is_rejected(
-    shelf: GenerationStore, poison: float
+    generations: GenerationStore, poison: float
 ) -> None:
     entry = (await _entries(_PASSAGES[:1]))[0]
     bad = entry.vector.copy()
     bad[0] = poison
     with pytest.raises(StoreFailed):
-        await shelf.publish(ONE, [replace(entry, vector=bad)])
+        await generations.publish(ONE, [replace(entry, vector=bad)])
     with pytest.raises(IndexDamaged):
-        await shelf.open(ONE)
+        await generations.open(ONE)
 
 
-async def test_a_vector_of_another_dimension_is_rejected(shelf: GenerationStore) -> None:
+async def test_a_vector_of_another_dimension_is_rejected(generations: GenerationStore) -> None:
     entry = (await _entries(_PASSAGES[:1]))[0]
     with pytest.raises(StoreFailed):
-        await shelf.publish(ONE, [replace(entry, vector=entry.vector[:10])])
+        await generations.publish(ONE, [replace(entry, vector=entry.vector[:10])])

@@ -64,9 +64,9 @@ def packed(folder: Path) -> EmbeddedStore:
     )
 
 
-async def _published(shelf: EmbeddedGenerationStore) -> EmbeddedStore:
-    assert await shelf.publish("one", iter(_ENTRIES)) == _PASSAGES
-    return await shelf.open("one")
+async def _published(generations: EmbeddedGenerationStore) -> EmbeddedStore:
+    assert await generations.publish("one", iter(_ENTRIES)) == _PASSAGES
+    return await generations.open("one")
 
 
 async def _find(
@@ -117,9 +117,9 @@ async def test_a_passage_is_found_by_its_nearest_unit(tmp_path: Path) -> None:
     units = np.stack([question, *chosen.unit_vectors])
     changed = IndexedPassage(chosen.passage, chosen.vector, units, chosen.terms)
     others = [entry for entry in _ENTRIES if entry is not chosen]
-    shelf = EmbeddedGenerationStore(tmp_path, dimension=_DIMENSION, **_PACKED)
-    await shelf.publish("one", [changed, *others])
-    found = await (await shelf.open("one")).find(question, {}, limit=_LIMIT, filters={})
+    generations = EmbeddedGenerationStore(tmp_path, dimension=_DIMENSION, **_PACKED)
+    await generations.publish("one", [changed, *others])
+    found = await (await generations.open("one")).find(question, {}, limit=_LIMIT, filters={})
     cosines = {one.passage_id: one.unit_cosine for one in found}
     assert cosines[chosen.passage.id] == pytest.approx(1.0, abs=1e-5)
 
@@ -146,8 +146,8 @@ def test_another_process_reads_a_packed_generation(packed: EmbeddedStore, folder
     code = (
         "import asyncio, sys; from pathlib import Path\n"
         "from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore\n"
-        f"shelf = EmbeddedGenerationStore(Path(sys.argv[1]), dimension={_DIMENSION})\n"
-        "async def count(): return await (await shelf.open('one')).count()\n"
+        f"generations = EmbeddedGenerationStore(Path(sys.argv[1]), dimension={_DIMENSION})\n"
+        "async def count(): return await (await generations.open('one')).count()\n"
         "print(asyncio.run(count()))"
     )
     command = [sys.executable, "-c", code, str(folder / "packed")]
@@ -156,8 +156,8 @@ def test_another_process_reads_a_packed_generation(packed: EmbeddedStore, folder
 
 
 async def test_a_generation_without_its_entries_is_damaged(tmp_path: Path) -> None:
-    shelf = EmbeddedGenerationStore(tmp_path, dimension=_DIMENSION)
-    await shelf.publish("one", _ENTRIES[:3])
+    generations = EmbeddedGenerationStore(tmp_path, dimension=_DIMENSION)
+    await generations.publish("one", _ENTRIES[:3])
     (tmp_path / "one" / "entries" / "records").unlink()
     with pytest.raises(IndexDamaged):
-        await shelf.open("one")
+        await generations.open("one")

@@ -62,38 +62,38 @@ async def _ask_everything(store: PassageStore) -> list[object]:
 async def test_a_cluster_answers_while_one_node_is_dead(tmp_path: Path, dead: int) -> None:
     with running_cluster(tmp_path) as nodes:
         # In three parts, so that every node holds some of the book and its death is felt.
-        shelf = new_shelf(nodes, dimension=64, shards=3)
-        assert await shelf.publish(ONE, await _entries()) == 30
-        store = await shelf.open(ONE)
+        generations = new_shelf(nodes, dimension=64, shards=3)
+        assert await generations.publish(ONE, await _entries()) == 30
+        store = await generations.open(ONE)
         before = await _ask_everything(store)
         assert before[-1] == len(before[0]) == 30  # type: ignore[arg-type]
         nodes[dead].kill()
         for _ in range(5):
             assert await _ask_everything(store) == before
-        assert await (await shelf.open(ONE)).count() == 30
-        await shelf.close()
+        assert await (await generations.open(ONE)).count() == 30
+        await generations.close()
 
 
 async def test_questions_continue_while_a_node_dies_and_recovers(tmp_path: Path) -> None:
     with running_cluster(tmp_path) as nodes:
-        shelf = new_shelf(nodes, dimension=64, shards=3)
-        await shelf.publish(ONE, await _entries())
-        stream = Stream(await shelf.open(ONE))
+        generations = new_shelf(nodes, dimension=64, shards=3)
+        await generations.publish(ONE, await _entries())
+        stream = Stream(await generations.open(ONE))
         async with stream:
             await stream.answers(20)
             await asyncio.to_thread(nodes[1].kill)
             await stream.answers(20)
             # What is written now is written without it.
-            assert await shelf.publish(TWO, await _entries()) == 30
+            assert await generations.publish(TWO, await _entries()) == 30
             await asyncio.to_thread(nodes[1].restart)
-            await asyncio.to_thread(_wait_until_whole, nodes, f"{shelf.collection}-{TWO}")
+            await asyncio.to_thread(_wait_until_whole, nodes, f"{generations.collection}-{TWO}")
             await stream.answers(20)
             # Of three nodes with two copies any one may be missing, if the others are whole.
             await asyncio.to_thread(nodes[0].kill)
-            assert (await _ask_everything(await shelf.open(TWO)))[-1] == 30
+            assert (await _ask_everything(await generations.open(TWO)))[-1] == 30
             await stream.answers(20)
         assert stream.failed == 0
-        await shelf.close()
+        await generations.close()
 
 
 class Stream:
@@ -142,20 +142,20 @@ def _wait_until_whole(nodes: list[Node], name: str, seconds: float = 60) -> None
 def _is_whole(node: Node, name: str, size: int) -> bool:
     try:
         with urllib.request.urlopen(f"{node.url}/collections/{name}/cluster", timeout=5) as answer:
-            told = json.load(answer)["result"]
+            cluster = json.load(answer)["result"]
     except OSError:
         return False
-    shards = [*told["local_shards"], *told["remote_shards"]]
+    shards = [*cluster["local_shards"], *cluster["remote_shards"]]
     return len(shards) == 2 * size and all(shard["state"] == "Active" for shard in shards)
 
 
 async def test_a_book_is_published_while_a_node_is_dead(tmp_path: Path) -> None:
     with running_cluster(tmp_path) as nodes:
         nodes[2].kill()
-        shelf = new_shelf(nodes, dimension=64, shards=3)
-        assert await shelf.publish(ONE, await _entries()) == 30
-        assert (await _ask_everything(await shelf.open(ONE)))[-1] == 30
-        await shelf.close()
+        generations = new_shelf(nodes, dimension=64, shards=3)
+        assert await generations.publish(ONE, await _entries()) == 30
+        assert (await _ask_everything(await generations.open(ONE)))[-1] == 30
+        await generations.close()
 
 
 @pytest.mark.parametrize(
@@ -166,25 +166,25 @@ async def test_a_dead_or_hanging_server_fails_within_the_deadline(
     tmp_path: Path, how: signal.Signals, said: str
 ) -> None:
     with running_server(tmp_path) as node:
-        shelf = new_shelf([node], dimension=64)
-        await shelf.publish(ONE, await _entries())
-        await shelf.close()
-        shelf = ServerGenerationStore(
-            Server((node.url,), timeout_s=2.0), shelf.collection, dimension=64
+        generations = new_shelf([node], dimension=64)
+        await generations.publish(ONE, await _entries())
+        await generations.close()
+        generations = ServerGenerationStore(
+            Server((node.url,), timeout_s=2.0), generations.collection, dimension=64
         )
-        store = await shelf.open(ONE)
+        store = await generations.open(ONE)
         node.process.send_signal(how)
         vector = np.ones(64, dtype=np.float32)
         for work in (
             lambda: store.find(vector, _ASKED, limit=5, filters={}),
             lambda: store.fetch([_PASSAGES[0].id]),
             store.count,
-            lambda: shelf.open(ONE),
+            lambda: generations.open(ONE),
         ):
             with pytest.raises(StoreFailed, match=said) as failure:
                 await work()
             assert "127.0.0.1" not in str(failure.value)
-        await shelf.close()
+        await generations.close()
 
 
 class Proxy:
@@ -236,12 +236,14 @@ async def test_a_stalling_server_fails_within_the_deadline(
     proxy = Proxy(qdrant_server[0].url)
     async with server_shelf(qdrant_server, dimension=64) as whole, proxy as url:
         await whole.publish(ONE, await _entries())
-        shelf = ServerGenerationStore(Server((url,), timeout_s=2.0), whole.collection, dimension=64)
-        store = await shelf.open(ONE)
+        generations = ServerGenerationStore(
+            Server((url,), timeout_s=2.0), whole.collection, dimension=64
+        )
+        store = await generations.open(ONE)
         proxy.left = left
         with pytest.raises(StoreFailed, match="did not answer within 2000 ms"):
             await store.find(np.ones(64, dtype=np.float32), _ASKED, limit=5, filters={})
-        await shelf.close()
+        await generations.close()
 
 
 async def test_a_stalling_node_is_skipped_by_later_calls(
@@ -251,14 +253,14 @@ async def test_a_stalling_node_is_skipped_by_later_calls(
     async with server_shelf(qdrant_server, dimension=64) as whole, proxy as url:
         await whole.publish(ONE, await _entries())
         server = Server((url, qdrant_server[0].url), timeout_s=4.0)
-        shelf = ServerGenerationStore(server, whole.collection, dimension=64)
-        store = await shelf.open(ONE)
+        generations = ServerGenerationStore(server, whole.collection, dimension=64)
+        store = await generations.open(ONE)
         proxy.left = 0
         assert (await _ask_everything(store))[-1] == 30
         heard = proxy.received
         assert (await _ask_everything(store))[-1] == 30
         assert proxy.received == heard, "the node that answered is asked first"
-        await shelf.close()
+        await generations.close()
 
 
 async def test_a_search_transfers_only_the_vectors_of_its_hits(
@@ -273,24 +275,27 @@ async def test_a_search_transfers_only_the_vectors_of_its_hits(
     ]
     async with server_shelf(qdrant_server, dimension=384) as whole, proxy as url:
         await whole.publish(ONE, entries)
-        shelf = ServerGenerationStore(
+        generations = ServerGenerationStore(
             Server((url,), timeout_s=5.0), whole.collection, dimension=384
         )
-        store = await shelf.open(ONE)
+        store = await generations.open(ONE)
         before = proxy.received
         found = await store.find(vectors[0, 0], _ASKED, limit=24, filters={})
         searched = proxy.received - before
         await store.fetch([one.passage_id for one in found])
         fetched = proxy.received - before - searched
         assert searched < fetched / 50
-        await shelf.close()
+        await generations.close()
 
 
 async def test_a_collection_has_payload_indexes_and_vectors(qdrant_server: list[Node]) -> None:
     """Named vectors, rare words weighed by the server, and an index for whatever is filtered."""
-    async with server_shelf(qdrant_server, dimension=64) as shelf, _client(qdrant_server[0]) as raw:
-        await shelf.publish(ONE, await _entries())
-        made = await raw.get_collection(f"{shelf.collection}-{ONE}")
+    async with (
+        server_shelf(qdrant_server, dimension=64) as generations,
+        _client(qdrant_server[0]) as raw,
+    ):
+        await generations.publish(ONE, await _entries())
+        made = await raw.get_collection(f"{generations.collection}-{ONE}")
     vectors, sparse = made.config.params.vectors, made.config.params.sparse_vectors
     assert isinstance(vectors, dict)
     assert {name: (one.size, one.distance.value) for name, one in vectors.items()} == {
@@ -310,10 +315,10 @@ async def test_a_collection_has_payload_indexes_and_vectors(qdrant_server: list[
 
 
 async def test_an_index_of_another_dimension_is_reported(qdrant_server: list[Node]) -> None:
-    async with server_shelf(qdrant_server, dimension=64) as shelf:
-        await shelf.publish(ONE, await _entries())
+    async with server_shelf(qdrant_server, dimension=64) as generations:
+        await generations.publish(ONE, await _entries())
         other = ServerGenerationStore(
-            Server((qdrant_server[0].url,), timeout_s=5.0), shelf.collection, dimension=32
+            Server((qdrant_server[0].url,), timeout_s=5.0), generations.collection, dimension=32
         )
         with pytest.raises(IndexDamaged, match=r"dimension 64.*makes 32.*ingest again"):
             await other.open(ONE)
@@ -322,12 +327,12 @@ async def test_an_index_of_another_dimension_is_reported(qdrant_server: list[Nod
 
 async def test_the_api_key_is_required_and_never_shown(tmp_path: Path) -> None:
     with running_server(tmp_path, api_key="open-sesame") as node:
-        async with server_shelf([node], dimension=64, api_key="open-sesame") as shelf:
-            assert await shelf.publish(ONE, await _entries()) == 30
-        shelf = new_shelf([node], dimension=64, api_key="wrong-word")
+        async with server_shelf([node], dimension=64, api_key="open-sesame") as generations:
+            assert await generations.publish(ONE, await _entries()) == 30
+        generations = new_shelf([node], dimension=64, api_key="wrong-word")
         with pytest.raises(StoreFailed, match="refuses the key") as failure:
-            await shelf.open(ONE)
-        await shelf.close()
+            await generations.open(ONE)
+        await generations.close()
     assert "wrong-word" not in str(failure.value) + repr(
         Server(("http://x",), api_key="wrong-word")
     )
@@ -342,22 +347,27 @@ async def test_a_server_that_is_not_qdrant_is_reported_with_a_hint() -> None:
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as other:
         port = other.sockets[0].getsockname()[1]
-        shelf = ServerGenerationStore(Server((f"http://127.0.0.1:{port}",)), "book", dimension=64)
+        generations = ServerGenerationStore(
+            Server((f"http://127.0.0.1:{port}",)), "book", dimension=64
+        )
         with pytest.raises(StoreFailed, match=r"not a Qdrant server.*QDRANT_URL"):
-            await shelf.open(ONE)
-        await shelf.close()
+            await generations.open(ONE)
+        await generations.close()
 
 
 async def test_only_generations_of_this_book_are_discarded(qdrant_server: list[Node]) -> None:
-    async with server_shelf(qdrant_server, dimension=64) as shelf, _client(qdrant_server[0]) as raw:
-        book = shelf.collection
+    async with (
+        server_shelf(qdrant_server, dimension=64) as generations,
+        _client(qdrant_server[0]) as raw,
+    ):
+        book = generations.collection
         others = [f"{book}-v1", f"{book}-v1-{ONE}", f"{book}s-{ONE}"]
         for name in others:
             await raw.create_collection(name, vectors_config={})
         for generation in (ONE, TWO, THREE):
-            await shelf.publish(generation, await _entries())
-        await shelf.discard(keep=[THREE, TWO])
-        await shelf.discard(keep=[THREE, TWO])
+            await generations.publish(generation, await _entries())
+        await generations.discard(keep=[THREE, TWO])
+        await generations.discard(keep=[THREE, TWO])
         left = {one.name for one in (await raw.get_collections()).collections}
         assert {name for name in left if name.startswith(book)} == {
             *others,
@@ -385,9 +395,9 @@ async def test_two_books_with_one_collection_name_are_independent(
     assert await (await mine.open(first)).count() == 30
     with pytest.raises(IndexDamaged):
         await yours.open(second)
-    for shelf in (mine, yours):
+    for generations in (mine, yours):
         for _ in range(2):
-            await shelf.discard(keep=[])
+            await generations.discard(keep=[])
     async with _client(qdrant_server[0]) as raw:
         left = [one.name for one in (await raw.get_collections()).collections]
     assert not [each for each in left if each.startswith(name)]
@@ -419,37 +429,43 @@ async def test_a_generation_of_an_earlier_name_is_opened_and_later_discarded(
     async with _client(qdrant_server[0]) as raw:
         names = {one.name for one in (await raw.get_collections()).collections}
     assert {each for each in names if each.startswith(old_name)} == {f"{old_name}-{others}"}
-    for shelf in (new, old):
+    for generations in (new, old):
         for _ in range(2):
-            await shelf.discard(keep=[])
-        await shelf.close()
+            await generations.discard(keep=[])
+        await generations.close()
 
 
 async def test_other_readers_find_the_served_generation_by_the_books_name(
     qdrant_server: list[Node],
 ) -> None:
     entries = await _entries()
-    async with server_shelf(qdrant_server, dimension=64) as shelf, _client(qdrant_server[0]) as raw:
-        await shelf.publish(ONE, entries)
-        assert not await raw.collection_exists(shelf.collection), "nothing is committed yet"
-        await shelf.discard(keep=[ONE])
-        assert (await raw.count(shelf.collection)).count == 30
-        await shelf.publish(TWO, entries[:7])
-        assert (await raw.count(shelf.collection)).count == 30
-        await shelf.discard(keep=[TWO, ONE])
-        assert (await raw.count(shelf.collection)).count == 7
+    async with (
+        server_shelf(qdrant_server, dimension=64) as generations,
+        _client(qdrant_server[0]) as raw,
+    ):
+        await generations.publish(ONE, entries)
+        assert not await raw.collection_exists(generations.collection), "nothing is committed yet"
+        await generations.discard(keep=[ONE])
+        assert (await raw.count(generations.collection)).count == 30
+        await generations.publish(TWO, entries[:7])
+        assert (await raw.count(generations.collection)).count == 30
+        await generations.discard(keep=[TWO, ONE])
+        assert (await raw.count(generations.collection)).count == 7
 
 
 async def test_a_foreign_collection_with_the_books_name_is_unchanged(
     qdrant_server: list[Node],
 ) -> None:
-    async with server_shelf(qdrant_server, dimension=64) as shelf, _client(qdrant_server[0]) as raw:
-        await raw.create_collection(shelf.collection, vectors_config={})
-        await shelf.publish(ONE, await _entries())
-        await shelf.discard(keep=[ONE])
-        assert (await raw.count(shelf.collection)).count == 0
-        assert await (await shelf.open(ONE)).count() == 30
-        await raw.delete_collection(shelf.collection)
+    async with (
+        server_shelf(qdrant_server, dimension=64) as generations,
+        _client(qdrant_server[0]) as raw,
+    ):
+        await raw.create_collection(generations.collection, vectors_config={})
+        await generations.publish(ONE, await _entries())
+        await generations.discard(keep=[ONE])
+        assert (await raw.count(generations.collection)).count == 0
+        assert await (await generations.open(ONE)).count() == 30
+        await raw.delete_collection(generations.collection)
 
 
 async def test_a_failed_publication_leaves_no_collection(qdrant_server: list[Node]) -> None:
@@ -460,12 +476,15 @@ async def test_a_failed_publication_leaves_no_collection(qdrant_server: list[Nod
         yield from entries
         yield replace(entries[0], unit_vectors=np.zeros((4000, 63), dtype=np.float32))
 
-    async with server_shelf(qdrant_server, dimension=64) as shelf, _client(qdrant_server[0]) as raw:
+    async with (
+        server_shelf(qdrant_server, dimension=64) as generations,
+        _client(qdrant_server[0]) as raw,
+    ):
         with pytest.raises(StoreFailed):
-            await shelf.publish(ONE, broken())
+            await generations.publish(ONE, broken())
         with pytest.raises(IndexDamaged):
-            await shelf.open(ONE)
-        assert not await raw.collection_exists(f"{shelf.collection}-{ONE}")
+            await generations.open(ONE)
+        assert not await raw.collection_exists(f"{generations.collection}-{ONE}")
 
 
 async def test_publishing_does_not_block_the_event_loop(qdrant_server: list[Node]) -> None:
@@ -475,23 +494,23 @@ async def test_publishing_does_not_block_the_event_loop(qdrant_server: list[Node
         assert gate.wait(20), "the event loop stood still"
         yield from entries
 
-    async with server_shelf(qdrant_server, dimension=64) as shelf:
-        publishing = asyncio.create_task(shelf.publish(ONE, slow()))
+    async with server_shelf(qdrant_server, dimension=64) as generations:
+        publishing = asyncio.create_task(generations.publish(ONE, slow()))
         await asyncio.sleep(0.1)
         gate.set()
         assert await publishing == 30
 
 
 def test_a_generation_store_works_on_several_event_loops(qdrant_server: list[Node]) -> None:
-    shelf = ServerGenerationStore(
+    generations = ServerGenerationStore(
         Server((qdrant_server[0].url,), timeout_s=5), "loops", dimension=64
     )
 
     async def count() -> int:
-        return await (await shelf.open(ONE)).count()
+        return await (await generations.open(ONE)).count()
 
-    assert asyncio.run(shelf.publish(ONE, asyncio.run(_entries()))) == 30
+    assert asyncio.run(generations.publish(ONE, asyncio.run(_entries()))) == 30
     assert [asyncio.run(count()), asyncio.run(count())] == [30, 30]
     for _ in range(2):
-        asyncio.run(shelf.discard(keep=[]))
-    asyncio.run(shelf.close())
+        asyncio.run(generations.discard(keep=[]))
+    asyncio.run(generations.close())

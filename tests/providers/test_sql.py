@@ -24,9 +24,9 @@ def test_a_missing_psycopg_is_reported_with_the_install_command(
 
 @pytest.mark.parametrize("url", ["nonsense", "http://127.0.0.1/", "oldbase://book@host/name"])
 def test_an_invalid_url_is_reported_but_not_shown(url: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError) as told:
+    with pytest.raises(ConfigurationError) as raised:
         open_database(url, tmp_path)
-    assert url not in str(told.value)
+    assert url not in str(raised.value)
 
 
 def test_a_database_of_a_newer_version_is_not_opened(tmp_path: Path) -> None:

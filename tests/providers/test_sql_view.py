@@ -50,16 +50,16 @@ async def test_the_view_shows_what_the_api_shows(
         }
     shown = show_thread(thread).model_dump(mode="json")
     assert str(row.thread_id) == name
-    told = [
+    messages = [
         {
-            field: each[field]
+            field: message[field]
             for field in ("role", "content", "timestamp", "confidence")
-            if each.get(field) is not None
+            if message.get(field) is not None
         }
-        for each in shown["messages"]
+        for message in shown["messages"]
     ]
-    assert len(told) == 50
-    assert _json(row.messages) == told
+    assert len(messages) == 50
+    assert _json(row.messages) == messages
     assert (row.topic_summary, _json(row.metadata)) == (shown["topic_summary"], {})
     if database == "postgres":
         assert isinstance(kinds["thread_id"], sa.Uuid)

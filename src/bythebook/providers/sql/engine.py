@@ -204,6 +204,14 @@ def insert(connection: sa.Connection, table: sa.Table) -> Any:
     return dialect.insert(table)
 
 
+def delete_batch(
+    connection: sa.Connection, key: sa.Column[Any], *where: sa.ColumnElement[bool], limit: int
+) -> int:
+    """Delete up to ``limit`` rows and return their number; ``key`` is the table's primary key."""
+    keys = connection.execute(sa.select(key).where(*where).limit(limit)).scalars().all()
+    return connection.execute(sa.delete(key.table).where(key.in_(keys))).rowcount
+
+
 def aware(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # SQLite stores no time zone
 

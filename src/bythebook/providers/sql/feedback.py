@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 
 from bythebook.interfaces.conversations import Feedback
-from bythebook.providers.sql.engine import SqlStore, aware, on_database_thread
+from bythebook.providers.sql.engine import SqlStore, aware, delete_batch, on_database_thread
 from bythebook.providers.sql.schema import feedback as table
 
 
@@ -42,11 +42,9 @@ class SqlFeedback(SqlStore):
 
     @on_database_thread()
     def purge(self, *, before: datetime, limit: int) -> int:
-        old = sa.select(table.c.feedback_id).where(table.c.created_at < before.astimezone(UTC))
+        old = table.c.created_at < before.astimezone(UTC)
         with self._transaction() as connection:
-            ids = connection.execute(old.limit(limit)).scalars().all()
-            gone = connection.execute(sa.delete(table).where(table.c.feedback_id.in_(ids)))
-        return gone.rowcount
+            return delete_batch(connection, table.c.feedback_id, old, limit=limit)
 
 
 def _feedback(row: sa.Row[tuple[object, ...]]) -> Feedback:

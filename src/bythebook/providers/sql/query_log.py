@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bythebook.interfaces.conversations import SCORE_BINS, DayTally, LoggedQuery, Tally, Unanswered
-from bythebook.providers.sql.engine import SqlStore, aware, insert, on_database_thread
+from bythebook.providers.sql.engine import SqlStore, aware, delete_batch, insert, on_database_thread
 from bythebook.providers.sql.schema import queries, query_sessions
 
 _REPORT = 60  # deadlines; reports on the whole log may take longer than a request
@@ -34,19 +34,14 @@ class SqlQueryLog(SqlStore):
 
     @on_database_thread()
     def purge(self, *, before: datetime, limit: int) -> int:
-        moment = before.astimezone(UTC)
-        old = sa.select(queries.c.query_id).where(queries.c.created_at < moment).limit(limit)
-        unused = sa.select(query_sessions.c.session_id).where(
-            query_sessions.c.last_query_at < moment,
-            ~sa.exists().where(queries.c.session_id == query_sessions.c.session_id),
-        )
+        moment, column = before.astimezone(UTC), query_sessions.c
+        has_queries = sa.exists().where(queries.c.session_id == column.session_id)
+        unused = (column.last_query_at < moment, ~has_queries)
         with self._transaction() as connection:
-            ids = connection.execute(old).scalars().all()
-            gone = connection.execute(sa.delete(queries).where(queries.c.query_id.in_(ids)))
-            left = connection.execute(unused.limit(limit)).scalars().all()
-            sessions = sa.delete(query_sessions).where(query_sessions.c.session_id.in_(left))
-            connection.execute(sessions)
-        return gone.rowcount
+            old = queries.c.created_at < moment
+            count = delete_batch(connection, queries.c.query_id, old, limit=limit)
+            delete_batch(connection, column.session_id, *unused, limit=limit)
+        return count
 
     @on_database_thread(deadlines=_REPORT)
     def tally(self, *, since: datetime) -> Tally:
