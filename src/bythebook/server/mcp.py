@@ -11,20 +11,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import mcp_types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp_types import (
-    CallToolRequestParams,
-    CallToolResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    TextContent,
-    Tool,
-    ToolAnnotations,
-)
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.routing import Route
@@ -53,11 +45,11 @@ _LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 def make_server(book: Book) -> Server[Any]:
     async def list_tools(
-        _: ServerRequestContext[Any], __: PaginatedRequestParams | None
-    ) -> ListToolsResult:
-        read_only = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        _: ServerRequestContext[Any], __: mcp_types.PaginatedRequestParams | None
+    ) -> mcp_types.ListToolsResult:
+        read_only = mcp_types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
         listed = [
-            Tool(
+            mcp_types.Tool(
                 name=name,
                 description=inspect.getdoc(tool),
                 input_schema=tool.model_json_schema(),
@@ -66,16 +58,16 @@ def make_server(book: Book) -> Server[Any]:
             )
             for name, tool in TOOLS.items()
         ]
-        return ListToolsResult(tools=listed)
+        return mcp_types.ListToolsResult(tools=listed)
 
     async def call_tool(
-        context: ServerRequestContext[Any], params: CallToolRequestParams
-    ) -> CallToolResult:
+        context: ServerRequestContext[Any], params: mcp_types.CallToolRequestParams
+    ) -> mcp_types.CallToolResult:
         request = context.request
         asker = await asker_of(request) if isinstance(request, Request) else Asker()
         text, result = await _call(book, params.name, params.arguments or {}, asker)
-        return CallToolResult(
-            content=[TextContent(text=text)],
+        return mcp_types.CallToolResult(
+            content=[mcp_types.TextContent(text=text)],
             structured_content=None if result is None else result.model_dump(mode="json"),
             is_error=result is None,
         )
