@@ -226,16 +226,11 @@ def _read_open(handle: int, limit: int) -> bytes:
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         raise UnreadableFile(_NOT_REGULAR)
-    if status.st_size > limit:
+    with os.fdopen(handle, "rb", closefd=False) as file:
+        content = file.read(limit + 1) if status.st_size <= limit else b""
+    if max(status.st_size, len(content)) > limit:
         raise UnreadableFile(f"larger than {limit // 1024} KiB")
-    pieces: list[bytes] = []
-    size = 0
-    while piece := os.read(handle, 1 << 16):
-        size += len(piece)
-        if size > limit:
-            raise UnreadableFile(f"larger than {limit // 1024} KiB")
-        pieces.append(piece)
-    return b"".join(pieces)
+    return content
 
 
 def _reason(error: OSError) -> str:
@@ -254,19 +249,12 @@ def matches_glob(path: str, patterns: Iterable[str]) -> bool:
 @lru_cache(maxsize=256)
 def _glob(pattern: str) -> re.Pattern[str]:
     """Compile a glob with ``**``, ``*``, ``?`` and ``{a,b}``, as in Docusaurus."""
-    parts: list[str] = []
-    for piece in re.findall(r"\*\*/|\*+|\?|\{[^{}]*\}|.", pattern.removeprefix("./"), re.S):
-        if piece == "**/":
-            parts.append("(?:[^/]+/)*")
-        elif piece == "**":
-            parts.append(".*")
-        elif piece[0] == "*":
-            parts.append("[^/]*")
-        elif piece == "?":
-            parts.append("[^/]")
-        elif piece[0] == "{" and len(piece) > 1:
-            choices = "|".join(re.escape(choice) for choice in piece[1:-1].split(","))
-            parts.append(f"(?:{choices})")
-        else:
-            parts.append(re.escape(piece))
-    return re.compile("".join(parts) + r"\Z", re.S)
+    pieces = re.findall(r"\*\*/|\*+|\?|\{[^{}]*\}|.", pattern.removeprefix("./"), re.S)
+    return re.compile("".join(map(_glob_piece, pieces)) + r"\Z", re.S)
+
+
+def _glob_piece(piece: str) -> str:
+    if piece[0] == "{" and len(piece) > 1:
+        return f"(?:{'|'.join(map(re.escape, piece[1:-1].split(',')))})"
+    other = "[^/]*" if piece[0] == "*" else re.escape(piece)
+    return {"**/": "(?:[^/]+/)*", "**": ".*", "?": "[^/]"}.get(piece, other)

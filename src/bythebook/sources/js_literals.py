@@ -162,16 +162,13 @@ def _read_term(source: str, offset: int, depth: int) -> tuple[object, int]:
         computed = char == "`" and "${" in match.group()
         return (UNKNOWN if computed else unquote(match.group())), match.end()
     if match := _NUMBER.match(source, offset):
-        return _number(match.group()), match.end()
+        text = match.group()
+        return (float(text) if "." in text else int(text)), match.end()
     if match := _NAME.match(source, offset):
         names = {"true": True, "false": False, "null": None, "undefined": None}
         if match.group() in names and not source.startswith((".", "("), match.end()):
             return names[match.group()], match.end()
     return UNKNOWN, _skip_value(source, offset)
-
-
-def _number(text: str) -> int | float:
-    return float(text) if "." in text else int(text)
 
 
 def _skip_value(source: str, offset: int) -> int:

@@ -78,8 +78,5 @@ def _resolve(slug: str, folder: str) -> str:
 
 
 def _join(*parts: str) -> str:
-    return _SLASHES.sub("/", "/" + "/".join(part for part in parts if part) + _tail(parts[-1]))
-
-
-def _tail(last: str) -> str:
-    return "" if last.strip("/") or not last else "/"
+    tail = "/" if parts[-1] and not parts[-1].strip("/") else ""
+    return _SLASHES.sub("/", "/" + "/".join(filter(None, parts)) + tail)

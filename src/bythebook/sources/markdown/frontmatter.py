@@ -28,9 +28,8 @@ _MOST_OPEN = 10 * MAX_DEPTH  # brackets, also inside text: parsing time is quadr
 _TOO_DEEP = f"YAML is nested deeper than {MAX_DEPTH} levels"
 _BRACKET = re.compile(r"[\[\]{}]")
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
-_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null")} | {
-    f"tag:yaml.org,2002:{kind}" for kind in ("seq", "map", "timestamp")
-}
+_KINDS = ("str", "int", "float", "bool", "null", "seq", "map", "timestamp")
+_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in _KINDS}
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,300}\Z")
 _OCTAL_OR_HEX = re.compile(r"0o[0-7]{1,300}\Z|0x[0-9a-fA-F]{1,300}\Z")
@@ -132,7 +131,8 @@ class _Nest:
             self.value[self.key] = item
             self.waiting = False
         else:
-            self.key, self.waiting = (item if _hashable(item) else str(item)), True
+            self.key = str(item) if isinstance(item, (dict, list)) else item
+            self.waiting = True
 
 
 def _parse_yaml(text: str, first_line: int) -> object:
@@ -178,7 +178,3 @@ def _plain_value(text: str) -> object:
     if len(text) < 400 and _FLOAT.match(text):
         return float(text)
     return text
-
-
-def _hashable(item: object) -> bool:
-    return not isinstance(item, (dict, list))
