@@ -17,7 +17,7 @@ from bythebook.server.admin.page import to_html
 from bythebook.server.admin.report import Reporter
 from bythebook.server.admin.tables import to_csv, to_json
 from bythebook.server.middleware.addresses import is_loopback
-from bythebook.server.reader.routes import fail
+from bythebook.server.middleware.errors import fail
 from bythebook.server.routes import contract_route
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}

@@ -6,7 +6,8 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bythebook.errors import BookError, KeyReused, NotAllowed, TooLarge
+from bythebook.errors import BookError, KeyReused, NotAllowed
+from bythebook.server.contracts.errors import sentence_of, status_of
 from bythebook.server.middleware.context import ContractRoute
 from bythebook.server.routes import Call, failed_call, failure
 
@@ -33,7 +34,7 @@ class ErrorMiddleware:
 
 async def send_error(error: BookError, scope: Scope, receive: Receive, send: Send) -> None:
     contract: ContractRoute | None = scope["state"]["contract"]
-    response = failure(error, failed_call(Request(scope)), contract.fail if contract else _plain)
+    response = failure(error, failed_call(Request(scope)), contract.fail if contract else fail)
     if isinstance(error, KeyReused):
         response.status_code = 422  # the body is not invalid (400) but has changed
     if isinstance(error, NotAllowed):
@@ -41,10 +42,10 @@ async def send_error(error: BookError, scope: Scope, receive: Receive, send: Sen
     await response(scope, receive, send)
 
 
-class UnroutedError(BaseModel):
+class PageError(BaseModel):
     message: str
 
 
-def _plain(error: BookError, _: Call | None = None, /) -> tuple[int, UnroutedError]:
-    """Return the error of a path without a contract."""
-    return 413 if isinstance(error, TooLarge) else 400, UnroutedError(message=str(error))
+def fail(error: BookError, _: Call | None = None, /) -> tuple[int, PageError]:
+    """Return the error of the pages, the reader and the report, which have no contract."""
+    return status_of(error), PageError(message=sentence_of(error))

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import groupby
 from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
@@ -20,13 +21,13 @@ from pydantic import BaseModel, StringConstraints
 
 from bythebook.book import Book, Contents
 from bythebook.chunking.outline import OutlineEntry
-from bythebook.errors import BookError, NotFound, ServiceError
-from bythebook.server.contracts.errors import sentence_of, status_of
+from bythebook.errors import NotFound, ServiceError
+from bythebook.server.middleware.errors import fail
 from bythebook.server.middleware.rate_limit import READER
 from bythebook.server.reader.find import by_meaning, by_title
 from bythebook.server.reader.page import direction, page_view
 from bythebook.server.reader.suggest import Suggestions
-from bythebook.server.routes import Call, contract_route
+from bythebook.server.routes import contract_route
 from bythebook.server.static_file import StaticFile
 from bythebook.types import Passage, Question
 
@@ -35,14 +36,6 @@ _TITLES, _TEXTS = 5, 7  # limits of search results
 _HEADERS = {"Cache-Control": "private, no-cache", "Vary": "Accept-Encoding, Authorization"}
 
 Make = Callable[[], Awaitable[dict[str, Any]]]
-
-
-class ReaderError(BaseModel):
-    message: str
-
-
-def fail(error: BookError, _: Call | None = None, /) -> tuple[int, ReaderError]:
-    return status_of(error), ReaderError(message=sentence_of(error))
 
 
 class Search(BaseModel):
@@ -64,10 +57,7 @@ def reader_routes(book: Book) -> APIRouter:
     @router.get("/reader/contents")
     async def contents(request: Request) -> Response:
         opened = await book.contents()
-
-        async def make() -> dict[str, Any]:
-            return _contents(opened)
-
+        make = partial(asyncio.to_thread, _contents, opened)
         return await respond(request, opened.generation, "contents", make)
 
     @router.get("/reader/page")
