@@ -67,18 +67,18 @@ def main() -> None:
 
 
 async def collect(books: Sequence[Path], each: int) -> list[Row]:
-    kinship = WordSimilarity(LocalEmbedder("minilm"))
+    similarity = WordSimilarity(LocalEmbedder("minilm"))
     rows = []
     for number, docs in enumerate(books):
         passages = read_book(docs).passages
         told = [*cases(passages, each=each), *handwritten(passages)]
-        rows += [Row(number, case, await _signals(case, kinship)) for case in told]
+        rows += [Row(number, case, await _signals(case, similarity)) for case in told]
     return rows
 
 
-async def _signals(case: Case, kinship: WordSimilarity) -> ClaimFeatures | None:
+async def _signals(case: Case, similarity: WordSimilarity) -> ClaimFeatures | None:
     hits = [Hit(passage, 1, 0.5, 0.9) for passage in case.passages]
-    weighed = await compare_claim(parse_claim(without_line_mark(case.claim)), hits, kinship)
+    weighed = await compare_claim(parse_claim(without_line_mark(case.claim)), hits, similarity)
     return weighed[0].signals if weighed else None
 
 

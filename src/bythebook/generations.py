@@ -183,12 +183,12 @@ class Generations:
             vocabulary=vocabulary,
             calibration=calibration_of(generation),
             vectors=generation.vectors,
-            asked=self.question_vectors,
-            spare=keyword_store if may_fall_back else None,
+            question_vectors=self.question_vectors,
+            open_keyword_store=keyword_store if may_fall_back else None,
         )
         if failure is None:
             return OpenGeneration(self._answer_context(index))
-        context = self._answer_context(index.by_words(store, failure))
+        context = self._answer_context(index.keywords_only(store, failure))
         return OpenGeneration(context, retry_at=time.monotonic() + self._components.retry_s)
 
     async def _open_passages(self, generation: Generation) -> PassageStore:

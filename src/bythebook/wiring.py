@@ -162,10 +162,10 @@ class Hosted:
 
     def writer(self) -> OpenAIWriter:
         """Return the configured model's writer: one for all generations, as it keeps state."""
-        from bythebook.answering.prompts import BESIDE, compose
+        from bythebook.answering.prompts import OTHER_TOKENS, compose
         from bythebook.providers.llm.openai import OpenAIWriter
 
-        tokens = self._settings.limits.context_tokens + BESIDE
+        tokens = self._settings.limits.context_tokens + OTHER_TOKENS
         return OpenAIWriter(self._model_service(), compose=partial(compose, tokens=tokens))
 
     def agents(self) -> MakeWriter:
@@ -439,7 +439,7 @@ def _writer(settings: Settings, hosted: Hosted) -> MakeWriter:
 
 def _agent_tools(index: SearchContext, context_tokens: int) -> AgentTools:
     from bythebook.answering.gate import gather
-    from bythebook.answering.prompts import BESIDE, Quoting
+    from bythebook.answering.prompts import OTHER_TOKENS, Quoting
     from bythebook.providers.llm.agents import AgentTools
     from bythebook.retrieval.search import search
 
@@ -447,7 +447,7 @@ def _agent_tools(index: SearchContext, context_tokens: int) -> AgentTools:
         findings = await search(question, index)
         return gather(findings, context_tokens=context_tokens).hits
 
-    return AgentTools(lambda: Quoting(context_tokens + BESIDE), search_again, index.embedder)
+    return AgentTools(lambda: Quoting(context_tokens + OTHER_TOKENS), search_again, index.embedder)
 
 
 def _fallback(settings: Settings) -> MakeWriter | None:

@@ -21,8 +21,8 @@ from bythebook.types import Evidence, Hit, Message, Question, Role
 
 NOT_SAID = "The book does not say."
 
-BESIDE = 2000  # minimum tokens for all but the passages; token counts here are estimates
-TOKENS = 4000 + BESIDE
+OTHER_TOKENS = 2000  # minimum for all but the passages; token counts here are estimates
+TOKENS = 4000 + OTHER_TOKENS
 _QUESTION_TOKENS = 600
 _SELECTION_TOKENS = 1000
 _HISTORY_TOKENS = 600

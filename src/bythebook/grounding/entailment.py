@@ -274,7 +274,7 @@ class WordSimilarity:
         self._embedder = embedder if is_measured else None
         self._known: dict[str, Vectors] = {}
 
-    async def strangeness(self, comparison: Comparison) -> float:
+    async def dissimilarity(self, comparison: Comparison) -> float:
         """Sum over the missing words: 0 for a synonym in the passage, up to 1 for none."""
         words, others = comparison.lacking_words, comparison.spare[:_MOST_KIN]
         if self._embedder is None or not words or not others:
@@ -342,7 +342,7 @@ NAMES = tuple(field.name for field in fields(ClaimFeatures))
 
 
 async def compare_claim(
-    claim: ParsedClaim, hits: Sequence[Hit], kinship: WordSimilarity, weights: Weights = WEIGHTS
+    claim: ParsedClaim, hits: Sequence[Hit], similarity: WordSimilarity, weights: Weights = WEIGHTS
 ) -> tuple[Comparison, float] | None:
     """Return the window that supports the claim best, and the probability that it does."""
     comparisons = [compare(claim, window) for window in windows(claim, hits)]
@@ -350,6 +350,6 @@ async def compare_claim(
         return None
     best = max(comparisons, key=lambda comparison: weights.odds(comparison.signals))
     if best.signals.missing:
-        strange = await kinship.strangeness(best)
+        strange = await similarity.dissimilarity(best)
         best = replace(best, signals=replace(best.signals, strange=strange))
     return best, weights.odds(best.signals)

@@ -86,7 +86,7 @@ async def check(
     Passages that the writer found are added to the evidence; its events are passed through. A
     fallback draft skips sentences that an earlier draft has already ``shown``.
     """
-    text_of_evidence, kinship = _text_of(evidence), WordSimilarity(embedder)
+    text_of_evidence, similarity = _text_of(evidence), WordSimilarity(embedder)
     before: Supported | Withheld | None = shown[-1] if shown else None
     async with aclosing(claims(draft)) as pieces:
         async for piece in pieces:
@@ -98,7 +98,7 @@ async def check(
                 continue
             lead, text = piece
             claim = claim_of(text, lead=lead, known=text_of_evidence)
-            verdict = await judge(claim, evidence, kinship)
+            verdict = await judge(claim, evidence, similarity)
             if isinstance(verdict, Supported) and any(_same(verdict, one) for one in shown):
                 continue
             if isinstance(verdict, Supported) and not _stands(verdict, before):
@@ -124,7 +124,7 @@ def _same(one: Supported, other: Supported) -> bool:
 
 
 async def judge(
-    claim: DraftClaim, evidence: Evidence, kinship: WordSimilarity
+    claim: DraftClaim, evidence: Evidence, similarity: WordSimilarity
 ) -> Supported | Withheld:
     """Look for the claim verbatim in the evidence first, then apply the entailment model."""
     named = [evidence.hits[n - 1] for n in claim.cited if 1 <= n <= len(evidence.hits)]
@@ -137,11 +137,11 @@ async def judge(
                 cited = claim_of(claim.raw.removeprefix(text)).cited
                 finding = Finding(foreign_markers=_count_foreign(cited, evidence))
                 return Supported(text, hit, quote, claim.lead, finding)
-    return await _in_own_words(claim, evidence, hits, kinship)
+    return await _in_own_words(claim, evidence, hits, similarity)
 
 
 async def _in_own_words(
-    claim: DraftClaim, evidence: Evidence, hits: Sequence[Hit], kinship: WordSimilarity
+    claim: DraftClaim, evidence: Evidence, hits: Sequence[Hit], similarity: WordSimilarity
 ) -> Supported | Withheld:
     foreign = claim.strange_markers + _count_foreign(claim.cited, evidence)
     dropped = Finding(0.0, foreign_markers=foreign, addresses=claim.addresses)
@@ -151,7 +151,7 @@ async def _in_own_words(
     if inside_fence(claim.text) is not None:
         reason = "code is shown only as it stands in the book"
         return Withheld(claim.text, replace(dropped, reasons=(reason,)))
-    weighed = await compare_claim(reading, hits, kinship)
+    weighed = await compare_claim(reading, hits, similarity)
     if weighed is None:
         return Withheld(claim.text, replace(dropped, reasons=("no passage has its words",)))
     best, odds = weighed

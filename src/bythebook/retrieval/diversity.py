@@ -57,6 +57,6 @@ def limit_per_file(hits: Sequence[Hit], *, limit: int, likely: float = LIKELY) -
             taken[file_of(hit.passage)] += 1
             within.append(hit)
     first = {hit.passage.id for hit in within[:limit]}
-    spare = limit - len(first)
-    first.update([hit.passage.id for hit in hits if hit.passage.id not in first][:spare])
+    remaining = limit - len(first)
+    first.update([hit.passage.id for hit in hits if hit.passage.id not in first][:remaining])
     return [hit for hit in hits if hit.passage.id in first]

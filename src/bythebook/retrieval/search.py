@@ -48,8 +48,8 @@ _SELECTION_WEIGHT = 0.3  # of its vector: it only orders similar passages, it do
 
 _RANKED_BY = attrgetter("passage_cosine", "unit_cosine", "term_weight")
 
-# Fallback store with the same passages if the index fails; may raise StoreFailed.
-Spare = Callable[[], Awaitable[PassageStore]]
+# Opens a keyword store with the same passages, for when the index fails; may raise StoreFailed.
+OpenKeywordStore = Callable[[], Awaitable[PassageStore]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +62,18 @@ class SearchContext:
     vocabulary: Vocabulary
     calibration: Calibration
     vectors: VectorState = VectorState.READY
-    asked: QuestionVectors = field(default_factory=QuestionVectors)
-    spare: Spare | None = None
+    question_vectors: QuestionVectors = field(default_factory=QuestionVectors)
+    open_keyword_store: OpenKeywordStore | None = None
     failure: ServiceError | None = None  # why the search is limited to keywords
 
-    def by_words(self, store: PassageStore, failure: ServiceError) -> SearchContext:
+    def keywords_only(self, store: PassageStore, failure: ServiceError) -> SearchContext:
         """Return the same book, searched by keywords alone because of ``failure``."""
         return replace(
             self,
             store=store,
             calibration=WORDS_ALONE,
             vectors=VectorState.AWAY,
-            spare=None,
+            open_keyword_store=None,
             failure=failure,
         )
 
@@ -137,17 +137,17 @@ async def score_selection(question: Question, passage: Passage, index: SearchCon
 async def _with_fallback(
     find: Callable[[SearchContext], Awaitable[Findings]], index: SearchContext
 ) -> Findings:
-    if index.spare is None:
+    if index.open_keyword_store is None:
         return await find(index)
     try:
         try:
             return await find(index)
         except EmbedderFailed as error:
             _log.warning(KEYWORDS_ONLY, error)
-            return await find(index.by_words(index.store, error))
+            return await find(index.keywords_only(index.store, error))
     except StoreFailed as error:
         _log.warning(KEYWORDS_ONLY, error)
-        return await find(index.by_words(await index.spare(), error))
+        return await find(index.keywords_only(await index.open_keyword_store(), error))
 
 
 async def _search(analyzed: AnalyzedQuestion, index: SearchContext, neighbours_of: int) -> Findings:
@@ -183,11 +183,13 @@ async def _embed_question(analyzed: AnalyzedQuestion, index: SearchContext) -> _
     began = time.perf_counter()
     if index.vectors is not VectorState.READY:
         return _Query(analyzed, None, index, began)
-    vector = await index.asked.of(analyzed.text, index.embedder)
+    vector = await index.question_vectors.of(analyzed.text, index.embedder)
     question = analyzed.question
     if question.selection is not None and not question.selection_only:
         selection = shortened(question.selection, QUESTION_TOKENS)
-        vector = vector + _SELECTION_WEIGHT * await index.asked.of(selection, index.embedder)
+        vector = vector + _SELECTION_WEIGHT * await index.question_vectors.of(
+            selection, index.embedder
+        )
         vector = vector / np.linalg.norm(vector)
     return _Query(analyzed, vector, index, began)
 
