@@ -1,6 +1,6 @@
 """Write the generated pages of docs/reference: api.md, cli.md, settings.md, errors.md.
 
-And the examples and tables of errors in contracts.md, after their markers.
+Also the examples and error tables in contracts.md, after their markers.
 
 python tools/make_docs.py           write them
 python tools/make_docs.py --check   exit 1 if one is out of date
@@ -234,23 +234,23 @@ def _operation(described: dict[str, Any], operation: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
-def _stream(described: dict[str, Any], told: dict[str, Any]) -> list[str]:
+def _stream(described: dict[str, Any], content: dict[str, Any]) -> list[str]:
     """The events of a stream with their fields, and an example of each ending."""
     parts = []
-    if "x-events" in told:
+    if "x-events" in content:
         parts += ["The events of a stream:\n", "| event | occurs | data |", "|---|---|---|"]
-        for each in told["x-events"]:
+        for each in content["x-events"]:
             schema = fields.resolve(described, each["data"])
             required = schema.get("required", ())
-            told_fields = [
+            field_names = [
                 f"`{name}`{'' if name in required else ' (optional)'}"
                 for name in schema["properties"]
             ]
-            parts.append(f"| `{each['event']}` | {each['occurs']} | {', '.join(told_fields)} |")
+            parts.append(f"| `{each['event']}` | {each['occurs']} | {', '.join(field_names)} |")
         parts.append("")
     return parts + [
         f"200, {name} as a stream:\n\n```text\n{example['value'].rstrip()}\n```\n"
-        for name, example in told["examples"].items()
+        for name, example in content["examples"].items()
     ]
 
 
@@ -258,8 +258,8 @@ def _failures(failures: dict[str, Any]) -> list[str]:
     parts = ["### Errors\n", "| status | when | for example |", "|---|---|---|"]
     for status, response in sorted(failures.items()):
         [example] = response["content"]["application/json"]["examples"].values()
-        said = json.dumps(example["value"], ensure_ascii=False)
-        parts.append(f"| {status} | {response['description']} | `{said}` |")
+        body = json.dumps(example["value"], ensure_ascii=False)
+        parts.append(f"| {status} | {response['description']} | `{body}` |")
     return [*parts, ""]
 
 
@@ -317,7 +317,7 @@ def _error_table(name: str) -> str:
     field = contract.error_code
     rows = [f"| what happened | status | `{field}` |" if field else "| what happened | status |"]
     rows.append("|---|---|---|" if field else "|---|---|")
-    for said, error in _ERRORS.items():
+    for event, error in _ERRORS.items():
         status, body = contract.fail(error)
         if isinstance(error, errors.NotFound) and name not in ("chat", "openai"):
             continue
@@ -325,7 +325,7 @@ def _error_table(name: str) -> str:
         for part in field.split(".") if field else ():
             code = code[part]
         status = 422 if isinstance(error, errors.KeyReused) else status
-        rows.append(f"| {said} | {status} |" + (f" `{code}` |" if field else ""))
+        rows.append(f"| {event} | {status} |" + (f" `{code}` |" if field else ""))
     return "\n".join(rows)
 
 

@@ -67,14 +67,14 @@ def components(lock: str) -> Iterator[Component]:
 
 def licence_of(name: str) -> str:
     try:
-        told = metadata.metadata(name)
+        fields = metadata.metadata(name)
     except metadata.PackageNotFoundError:
         return _ELSEWHERE.get(name, NOT_KNOWN)
-    classifiers = [c for c in told.get_all("Classifier") or [] if c.startswith("License")]
+    classifiers = [c for c in fields.get_all("Classifier") or [] if c.startswith("License")]
     named = [c.rpartition(":: ")[2] for c in classifiers]
-    said = told.get("License-Expression") or (told.get("License") or "").partition("\n")[0]
-    said = said or ", ".join(named) or NOT_KNOWN
-    return _SPDX.get(said, said)
+    licence = fields.get("License-Expression") or (fields.get("License") or "").partition("\n")[0]
+    licence = licence or ", ".join(named) or NOT_KNOWN
+    return _SPDX.get(licence, licence)
 
 
 def sbom(found: list[Component]) -> dict[str, Any]:

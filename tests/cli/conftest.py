@@ -1,4 +1,4 @@
-"""The small book, ingested once for every test that only asks it."""
+"""The small book, ingested once for all tests that only read it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A chat with a book of kites whose writer takes its time, for trying what stops it."""
+"""A chat with a slow writer, to test interruption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program on a real terminal: what is typed, and what the screen shows by and by."""
+"""A program on a pseudo terminal: type text and wait for output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation with the book: at a real terminal, from a pipe, for a program."""
+"""``bythebook chat`` on a terminal, from a pipe and with --json."""
 
 import json
 import re
@@ -77,7 +77,7 @@ def talked(small_home: Path) -> Iterator[Terminal]:
         yield screen
 
 
-def test_an_answer_has_its_numbered_source_below_it(talked: Terminal) -> None:
+def test_an_answer_is_followed_by_its_numbered_source(talked: Terminal) -> None:
     answer = talked.text[talked.text.index(WHEN) : talked.text.index("/sources 1")]
     assert f"  {BOILS} [1]\n" in answer
     assert "  Welcome › Kettles\n" in answer
@@ -85,20 +85,20 @@ def test_an_answer_has_its_numbered_source_below_it(talked: Terminal) -> None:
     assert f"  [1] “{BOILS}”" in answer
 
 
-def test_a_marker_and_an_address_lead_to_the_quoted_words(talked: Terminal) -> None:
+def test_markers_and_urls_link_to_the_quoted_text(talked: Terminal) -> None:
     links = re.findall(r"\x1b\]8;[^;]*;([^\x1b]+)\x1b\\\x1b?[^\x1b]*", talked.raw)
     assert any("#kettles:~:text=A%20kettle" in link for link in links)
 
 
-def test_a_pasted_passage_is_asked_about_alone_and_is_no_line_of_history(talked: Terminal) -> None:
+def test_a_pasted_passage_restricts_questions_and_stays_out_of_the_history(
+    talked: Terminal,
+) -> None:
     about = talked.text[talked.text.index("an empty line ends it") :]
     assert "[1] “A kite flies because the wind pushes it upwards.”" in about
     assert "Selected text\n" in about
 
 
-def test_what_is_told_when_leaving_goes_on_with_the_thread(
-    small_home: Path, talked: Terminal
-) -> None:
+def test_the_command_printed_on_exit_resumes_the_thread(small_home: Path, talked: Terminal) -> None:
     thread = THREAD.findall(talked.text)[-1]
     with terminal([PROGRAM, "chat", "--home", str(small_home), "--thread", thread]) as screen:
         screen.wait_for("Last question: How do I train GPT-4?")
@@ -149,7 +149,7 @@ def test_piped_questions_are_answered_line_by_line_and_follow_up(small_home: Pat
     assert "\x1b" not in done.stdout
 
 
-def test_the_worst_line_decides_the_exit_code(small_home: Path) -> None:
+def test_the_exit_code_is_the_highest_of_all_lines(small_home: Path) -> None:
     assert pipe(small_home, WHEN, "How do I train GPT-4?", "/quit", "/nonsense").exit_code == 1
     done = pipe(small_home, "/nonsense", "\udcff kettle", WHEN)
     assert done.exit_code == 2
@@ -158,7 +158,7 @@ def test_the_worst_line_decides_the_exit_code(small_home: Path) -> None:
     assert BOILS in done.stdout  # an error is a line, not the end
 
 
-def test_json_is_one_reply_on_each_line_of_one_thread(small_home: Path) -> None:
+def test_json_output_has_one_reply_per_line(small_home: Path) -> None:
     fly = "What makes a kite fly?"
     done = pipe(small_home, fly, "/new", "/bogus", "How do I train GPT-4?", options=("--json",))
     first, error, last = map(json.loads, done.stdout.splitlines())
@@ -173,7 +173,7 @@ def test_json_is_one_reply_on_each_line_of_one_thread(small_home: Path) -> None:
     assert "The string keeps it from drifting away." in again.stdout
 
 
-def test_what_cannot_begin_says_why(small_home: Path, tmp_path: Path) -> None:
+def test_a_chat_that_cannot_start_raises_the_reason(small_home: Path, tmp_path: Path) -> None:
     lost = "6f0f4ad4-9d0c-4f3e-8a55-000000000000"
     assert isinstance(pipe(tmp_path, WHEN).exception, NotIngested)
     assert isinstance(pipe(small_home, options=("--thread", lost)).exception, NotFound)
@@ -184,7 +184,7 @@ def test_what_cannot_begin_says_why(small_home: Path, tmp_path: Path) -> None:
 # --- what a terminal is given ---------------------------------------------------------------------
 
 
-def test_no_text_steers_the_terminal() -> None:
+def test_control_characters_are_removed() -> None:
     assert printable("a\x1b[31mb\x07\x9b2Jc\n\td\x00") == "a[31mb2Jc\n\td"
     assert shortened("one\ntwo \x1b three", 9) == "one two…"
 
@@ -206,7 +206,7 @@ def _show(page: Page, *sentences: Sentence) -> None:
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_words_wrap_at_the_edge_and_none_is_lost(width: int) -> None:
+def test_sentences_wrap_at_the_terminal_width(width: int) -> None:
     sentence = "Every kite has a string, which keeps it from drifting away. 风筝 پتنگ"
     words = sentence.split()
     page, file = _page(width)
@@ -217,7 +217,7 @@ def test_words_wrap_at_the_edge_and_none_is_lost(width: int) -> None:
     assert all(line.startswith("  ") for line in answer.splitlines())
 
 
-def test_a_refusal_names_what_is_near() -> None:
+def test_a_refusal_lists_nearby_topics() -> None:
     page, file = _page(60)
     refusal = Refusal(RefusalType.LOW_RELEVANCE, (Topic("Kites › Strings", "/a#b"),))
     page.show(Reply(Question("?"), refusal, Evidence(), Timings()))
@@ -225,7 +225,7 @@ def test_a_refusal_names_what_is_near() -> None:
     assert "  Nearby, the book covers:\n    Kites › Strings\n" in file.getvalue()
 
 
-def test_lists_and_code_keep_their_lines() -> None:
+def test_lists_and_code_keep_their_line_breaks() -> None:
     page, file = _page(60)
     code = "```python\nif wind:\n    fly()\n```"
     _show(

@@ -1,4 +1,4 @@
-"""Each provider and store that the settings name is tried, and each failure comes with its cure."""
+"""``bythebook check``: every configured provider and store, and the hints on failures."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def check(home: Path, *arguments: str, **environment: str) -> Result:
     )
 
 
-def test_what_works_has_a_tick(small_home: Path) -> None:
+def test_working_providers_are_ticked(small_home: Path) -> None:
     done = check(small_home)
     assert done.exit_code == 0
     assert done.output.splitlines() == [
@@ -32,7 +32,7 @@ def test_what_works_has_a_tick(small_home: Path) -> None:
     ]
 
 
-def test_a_home_without_a_book_is_no_traceback(tmp_path: Path) -> None:
+def test_a_home_without_a_book_is_reported_with_a_hint(tmp_path: Path) -> None:
     done = check(tmp_path / "none", "providers", "--json")
     assert done.exit_code == 2
     checks = json.loads(done.output)["checks"]
@@ -40,7 +40,7 @@ def test_a_home_without_a_book_is_no_traceback(tmp_path: Path) -> None:
     assert {one["cure"] for one in checks} == {"Run: bythebook ingest path/to/docs"}
 
 
-def test_options_before_a_subcommand_are_not_lost_silently(small_home: Path) -> None:
+def test_options_before_a_subcommand_are_refused(small_home: Path) -> None:
     done = CliRunner().invoke(app, ["check", "--home", str(small_home), "index"])
     assert isinstance(done.exception, InvalidInput)
     assert "bythebook check index …" in str(done.exception)
@@ -57,7 +57,9 @@ def test_options_before_a_subcommand_are_not_lost_silently(small_home: Path) -> 
     ],
     ids=["right", "wrong key", "unknown model", "a web page"],
 )
-def test_a_writer_is_tried(small_home: Path, script: Script, verdict: str | None) -> None:
+def test_the_configured_writer_is_checked(
+    small_home: Path, script: Script, verdict: str | None
+) -> None:
     with Loopback(script) as provider:
         done = check(
             small_home,
@@ -76,7 +78,7 @@ def test_a_writer_is_tried(small_home: Path, script: Script, verdict: str | None
 
 
 @pytest.mark.loopback
-def test_what_is_away_is_named_one_by_one(small_home: Path) -> None:
+def test_each_unavailable_provider_is_listed(small_home: Path) -> None:
     nowhere = f"127.0.0.1:{free_port()}"
     done = check(
         small_home,
@@ -99,7 +101,7 @@ def test_what_is_away_is_named_one_by_one(small_home: Path) -> None:
 
 
 @pytest.mark.loopback
-def test_a_database_that_is_away_is_said_so_without_its_password(small_home: Path) -> None:
+def test_an_unavailable_database_is_reported_without_its_password(small_home: Path) -> None:
     address = f"postgresql://reader:secret@127.0.0.1:{free_port()}/book"
     done = check(small_home, DATABASE_URL=address)
     assert done.exit_code == 3
@@ -108,7 +110,7 @@ def test_a_database_that_is_away_is_said_so_without_its_password(small_home: Pat
 
 
 @pytest.mark.real
-def test_a_qdrant_server_and_a_hosted_embedder_that_work(
+def test_a_working_qdrant_server_and_hosted_embedder(
     tmp_path: Path, qdrant_server: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bythebook.toml").write_text('[collection]\nname = "checked"\n')

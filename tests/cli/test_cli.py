@@ -1,4 +1,4 @@
-"""The command line, as a person meets it: new processes, exit codes, one clear sentence."""
+"""The command line in new processes: output, exit codes and error messages."""
 
 import json
 import signal
@@ -45,7 +45,7 @@ def test_ingest_prints_the_ingest_result(book_folder: Path, tmp_path: Path) -> N
     assert again["unchanged"] == result["chunks_created"]
 
 
-def test_a_bad_file_is_named_and_the_rest_goes_on(book_folder: Path, tmp_path: Path) -> None:
+def test_a_bad_file_is_named_and_the_others_are_ingested(book_folder: Path, tmp_path: Path) -> None:
     (book_folder / "broken.md").write_bytes(b"# Broken\n\n\xff\xfe not text\n")
     done = run("ingest", str(book_folder), "--home", str(tmp_path / "home"), "--json")
     result = json.loads(done.stdout)
@@ -54,7 +54,7 @@ def test_a_bad_file_is_named_and_the_rest_goes_on(book_folder: Path, tmp_path: P
     assert result["chunks_created"] > 2
 
 
-def test_ask_answers_in_the_books_words(small_home: Path) -> None:
+def test_ask_answers_with_sentences_of_the_book(small_home: Path) -> None:
     done = ask(small_home, "At how many degrees does a kettle boil water?", "--json")
     answer = json.loads(done.stdout)
     assert done.returncode == 0
@@ -71,7 +71,7 @@ def test_ask_answers_in_the_books_words(small_home: Path) -> None:
 
 
 @pytest.mark.parametrize("writer", ["openai:nobody", "agents:nobody"])
-def test_ask_says_who_answered_when_the_model_did_not(small_home: Path, writer: str) -> None:
+def test_ask_reports_the_fallback_writer(small_home: Path, writer: str) -> None:
     away = {"BYTHEBOOK_WRITER": writer, "BYTHEBOOK_MODEL_URL": "http://127.0.0.1:9/v1"}
     asked = "At how many degrees does a kettle boil water?"
     done = ask(small_home, asked, **away)
@@ -96,7 +96,7 @@ def test_ask_refuses_with_the_fixed_sentence_and_exit_code_1(small_home: Path) -
     assert answer["confidence_level"] == "insufficient"
 
 
-def test_a_selection_is_a_fence(small_home: Path) -> None:
+def test_a_selection_restricts_the_answer_to_its_text(small_home: Path) -> None:
     selection = "A kite flies because the wind pushes it upwards."
     yes = ask(small_home, "What makes a kite fly?", "--selected-text", selection, "--json")
     answer = json.loads(yes.stdout)
@@ -138,7 +138,7 @@ def test_search_prints_a_result_set(small_home: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["ask", "search"])
-def test_a_batch_gives_one_line_for_each_line(small_home: Path, tmp_path: Path, verb: str) -> None:
+def test_a_batch_writes_one_line_per_line(small_home: Path, tmp_path: Path, verb: str) -> None:
     rows = [{"id": "a", "question": "What makes a kite fly?"}, {"id": "b", "question": "  "}]
     batch = tmp_path / "batch.jsonl"
     batch.write_text("\n".join(map(json.dumps, rows)) + "\nnot json\n")
@@ -151,13 +151,13 @@ def test_a_batch_gives_one_line_for_each_line(small_home: Path, tmp_path: Path, 
     assert done.returncode == 2
 
 
-def test_a_batch_may_come_from_a_pipe(small_home: Path) -> None:
+def test_a_batch_can_be_read_from_stdin(small_home: Path) -> None:
     line = json.dumps({"id": 1, "question": "kites", "selected_text": "A kite flies in the wind."})
     done = run("ask", "--batch", "-", "--home", str(small_home), stdin=line)
     assert json.loads(done.stdout)["id"] == 1
 
 
-def test_bad_input_is_one_sentence_with_its_cure(small_home: Path, tmp_path: Path) -> None:
+def test_bad_input_is_one_message_with_a_hint(small_home: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     cases = {
@@ -186,12 +186,14 @@ def test_bad_input_is_one_sentence_with_its_cure(small_home: Path, tmp_path: Pat
         assert done.stdout == ""
 
 
-def test_asking_leaves_no_home_behind(tmp_path: Path) -> None:
+def test_asking_creates_no_home(tmp_path: Path) -> None:
     assert ask(tmp_path / "nowhere", "kites").returncode == 2
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_book_of_another_embedder_names_the_cure(small_home: Path, tmp_path: Path) -> None:
+def test_a_book_of_an_unknown_embedder_is_refused_with_a_hint(
+    small_home: Path, tmp_path: Path
+) -> None:
     import shutil
     import sqlite3
 
@@ -207,12 +209,12 @@ def test_a_book_of_another_embedder_names_the_cure(small_home: Path, tmp_path: P
     assert "ingest the book again" in done.stderr
 
 
-def test_the_home_may_come_from_the_environment(small_home: Path) -> None:
+def test_the_home_can_be_set_by_environment(small_home: Path) -> None:
     done = run("search", "kites", "--json", BYTHEBOOK_HOME=str(small_home))
     assert json.loads(done.stdout)["total_count"] > 0
 
 
-def test_two_processes_read_one_book_at_once(small_home: Path) -> None:
+def test_several_processes_read_one_book_concurrently(small_home: Path) -> None:
     command = [str(Path(sys.executable).with_name("bythebook")), "search", "kites", "--json"]
     command += ["--relevance-threshold", "0"]
     both = [
@@ -236,7 +238,7 @@ def test_the_sample_book_answers_the_readmes_questions(sample_home: Path) -> Non
     assert "does not contain sufficient information" in refusal.stdout
 
 
-def test_an_answer_explains_itself(sample_home: Path) -> None:
+def test_explain_shows_passages_gate_and_check_of_an_answer(sample_home: Path) -> None:
     question = "How many messages does the sensor data profile keep?"
     told = ask(sample_home, question, "--explain").stdout
     found, gate, check = (told.index(f"\n{part}\n") for part in ("Found", "Gate", "Check"))
@@ -249,7 +251,7 @@ def test_an_answer_explains_itself(sample_home: Path) -> None:
     assert all(verdict["holds"] for verdict in why["check"])
 
 
-def test_a_refusal_explains_itself(sample_home: Path) -> None:
+def test_explain_shows_the_gate_of_a_refusal(sample_home: Path) -> None:
     told = ask(sample_home, "How do I train GPT-4?", "--explain").stdout
     assert "0 of 5 passages score at least 0.50" in told
     assert "Check" not in told
@@ -268,9 +270,7 @@ def test_a_dry_run_writes_nothing(book_folder: Path, tmp_path: Path) -> None:
     assert "intro.md: 3 passages" in plain.stdout
 
 
-def test_what_looks_planted_is_named_by_every_way_to_ingest(
-    book_folder: Path, tmp_path: Path
-) -> None:
+def test_every_way_to_ingest_warns_of_spam_pages(book_folder: Path, tmp_path: Path) -> None:
     denials = (f"## Part {at}\n\nThe book says nothing about part {at}." for at in range(20))
     (book_folder / "planted.md").write_text("# Notes\n\n" + "\n\n".join(denials))
     command = ("ingest", str(book_folder), "--home", str(tmp_path / "home"))
@@ -283,7 +283,7 @@ def test_what_looks_planted_is_named_by_every_way_to_ingest(
     assert "warning" not in cured.stderr and cured.returncode == 0
 
 
-def test_watching_ingests_again_when_a_file_changes(book_folder: Path, tmp_path: Path) -> None:
+def test_watch_ingests_again_when_a_file_changes(book_folder: Path, tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("bythebook")), "ingest", str(book_folder)]
     home = str(tmp_path / "home")
     with subprocess.Popen(
@@ -300,7 +300,7 @@ def test_watching_ingests_again_when_a_file_changes(book_folder: Path, tmp_path:
         assert process.wait(timeout=60) == 130
 
 
-def test_check_links_finds_what_is_gone(book_folder: Path, tmp_path: Path) -> None:
+def test_check_links_finds_missing_pages(book_folder: Path, tmp_path: Path) -> None:
     home = ("--home", str(tmp_path / "home"))
     assert run("check", "links", *home).returncode == 2
     assert run("ingest", str(book_folder), *home).returncode == 0
@@ -313,7 +313,7 @@ def test_check_links_finds_what_is_gone(book_folder: Path, tmp_path: Path) -> No
     assert run("check", "links", *home, "--build", str(tmp_path)).returncode == 2
 
 
-def test_windows_is_refused_in_a_sentence() -> None:
+def test_windows_is_refused_with_a_message() -> None:
     code = "import sys; sys.platform = 'win32'; import bythebook.cli.main"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""Damage, odd surroundings and hostile text: one sentence, the right exit code, and a cure."""
+"""Damaged files, unusual environments and hostile text: message, exit code and hint."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def home(small_home: Path, tmp_path: Path) -> Path:
         "UPDATE alembic_version SET version_num = '9999'",
     ],
 )
-def test_a_damaged_database_is_named_with_its_cure(home: Path, statement: str) -> None:
+def test_a_damaged_database_is_reported_with_a_hint(home: Path, statement: str) -> None:
     with sqlite3.connect(home / "bythebook.db") as connection:
         connection.execute(statement)
     broken = ask(home, _QUESTION)
@@ -38,13 +38,13 @@ def test_a_damaged_database_is_named_with_its_cure(home: Path, statement: str) -
     assert "home" in broken.stderr
 
 
-def test_a_file_that_is_no_database_is_named_with_its_cure(home: Path) -> None:
+def test_a_file_that_is_no_database_is_reported_with_a_hint(home: Path) -> None:
     (home / "bythebook.db").write_text("not a database, but long enough to look like one" * 99)
     broken = ask(home, _QUESTION)
     assert (broken.returncode, "damaged" in broken.stderr) == (3, True)
 
 
-def test_a_home_that_is_a_file_is_named(tmp_path: Path, book_folder: Path) -> None:
+def test_a_home_that_is_a_file_is_reported(tmp_path: Path, book_folder: Path) -> None:
     (tmp_path / "file").write_text("")
     for arguments in (("ask", "kites"), ("ingest", str(book_folder)), ("serve",)):
         done = run(*arguments, "--home", str(tmp_path / "file"))
@@ -55,13 +55,13 @@ def test_a_home_that_is_a_file_is_named(tmp_path: Path, book_folder: Path) -> No
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://localhost/x", "oracle://x"])
-def test_a_database_that_cannot_be_reached_is_named(home: Path, url: str) -> None:
+def test_an_unreachable_database_is_reported(home: Path, url: str) -> None:
     done = ask(home, "kites", DATABASE_URL=url)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
 
 
-def test_bytes_that_are_no_text_are_named(home: Path) -> None:
+def test_invalid_bytes_are_reported(home: Path) -> None:
     command = [str(Path(sys.executable).with_name("bythebook")).encode(), b"ask", b"bad \xff bytes"]
     done = subprocess.run(
         [*command, b"--home", os.fsencode(home)], capture_output=True, check=False
@@ -84,7 +84,7 @@ def test_one_bad_line_does_not_end_a_batch(home: Path, tmp_path: Path) -> None:
     assert ["error" in result for result in results] == [True, True, False]
 
 
-def test_brackets_in_headings_are_text(tmp_path: Path) -> None:
+def test_brackets_in_headings_are_printed_as_text(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "a.md").write_text("# Arrays\n\n## About [bold] and [/closing] tags\n\nTags close.\n")
@@ -101,7 +101,7 @@ def test_a_terminal_without_unicode_gets_question_marks(home: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_full_disk_is_one_sentence(home: Path) -> None:
+def test_a_full_disk_is_one_message(home: Path) -> None:
     command = (
         f"{Path(sys.executable).with_name('bythebook')} search kites --home {home} > /dev/full"
     )
@@ -111,13 +111,13 @@ def test_a_full_disk_is_one_sentence(home: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_output_may_be_cut_off(home: Path) -> None:
+def test_a_closed_output_pipe_is_no_error(home: Path) -> None:
     command = f"{Path(sys.executable).with_name('bythebook')} search kites --home {home} | head -1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_running_loop_is_no_obstacle(home: Path) -> None:
+def test_the_sync_api_works_inside_a_running_event_loop(home: Path) -> None:
     code = (
         "import asyncio, bythebook\n"
         "async def cell():\n"

@@ -1,4 +1,4 @@
-"""``bythebook eval`` as a person or a CI meets it."""
+"""``bythebook eval``: figures, targets, generated questions and errors."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.samples import SAMPLE_BOOK
 _QUESTIONS = str(SAMPLE_BOOK / "questions.jsonl")
 
 
-def test_the_sample_book_is_measured(sample_home: Path, tmp_path: Path) -> None:
+def test_eval_measures_the_sample_book(sample_home: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     options = ("--limit", "24", "--home", str(sample_home), "--html", str(page))
     done = run("eval", _QUESTIONS, *options, "--json")
@@ -36,7 +36,7 @@ def test_the_sample_book_is_measured(sample_home: Path, tmp_path: Path) -> None:
     assert timeless.items() <= again["figures"].items()
 
 
-def test_a_missed_bar_is_exit_code_4_and_is_named(sample_home: Path) -> None:
+def test_a_missed_bar_is_exit_code_4_and_is_reported(sample_home: Path) -> None:
     bars = ("--bar", "supported=1", "--bar", "hit@1=1.01", "--bar", "refused.nobody=.5")
     done = run("eval", _QUESTIONS, "--limit", "4", "--home", str(sample_home), *bars)
     assert done.returncode == 4
@@ -49,7 +49,7 @@ def test_a_missed_bar_is_exit_code_4_and_is_named(sample_home: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_book_makes_its_own_questions(sample_home: Path, tmp_path: Path) -> None:
+def test_make_generates_questions_from_the_book(sample_home: Path, tmp_path: Path) -> None:
     questions = tmp_path / "made.jsonl"
     made = run("eval", "--make", "12", "--out", str(questions), "--home", str(sample_home))
     assert made.returncode == 0
@@ -70,7 +70,7 @@ def test_eval_accepts_a_minimum_score(sample_home: Path) -> None:
     assert "limits.floor is now called limits.min_score" in wrong.stderr
 
 
-def test_what_cannot_be_used_is_said_before_anything_is_asked(
+def test_invalid_input_is_reported_before_any_question_is_asked(
     sample_home: Path, tmp_path: Path
 ) -> None:
     home = ("--home", str(sample_home))

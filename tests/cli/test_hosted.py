@@ -1,4 +1,4 @@
-"""A book made and asked with models behind an address, as an author meets it."""
+"""Ingest and ask with hosted models."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_a_book_is_made_and_asked_with_hosted_models(provider: Loopback, tmp_path: Path) -> None:
+def test_ingest_and_ask_with_hosted_models(provider: Loopback, tmp_path: Path) -> None:
     small_book(tmp_path / "docs")
     (tmp_path / "bythebook.toml").write_text(
         'embedder = "openai:tiny@32"\nwriter = "openai:chatty"\n'
@@ -71,7 +71,7 @@ def test_a_book_is_made_and_asked_with_hosted_models(provider: Loopback, tmp_pat
     assert "100" in instead.stdout
 
 
-def test_no_key_is_one_sentence_with_its_cure(tmp_path: Path) -> None:
+def test_a_missing_api_key_is_one_message_with_a_hint(tmp_path: Path) -> None:
     small_book(tmp_path / "docs")
     done = _run(tmp_path, "ingest", "docs", "--embedder", "cohere:embed-english-v3.0")
     assert done.returncode == 3

@@ -52,7 +52,7 @@ _NOWHERE = ("--home", "nowhere")
         ("keys", "unknown"),
     ],
 )
-def test_an_error_is_an_agent_error(
+def test_an_error_is_printed_as_an_agent_error(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Captured, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -68,7 +68,7 @@ def test_an_error_is_an_agent_error(
 
 @pytest.mark.parametrize("empty", [True, False])
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
-def test_an_ingest_that_cannot_begin_is_an_ingest_result(
+def test_an_ingest_that_cannot_start_prints_an_ingest_result(
     empty: bool,
     more: tuple[str, ...],
     monkeypatch: pytest.MonkeyPatch,
@@ -87,7 +87,7 @@ def test_an_ingest_that_cannot_begin_is_an_ingest_result(
     assert sentence in captured.err
 
 
-def test_options_of_an_ingest_that_are_wrong_are_told_the_same_way(
+def test_wrong_options_of_ingest_print_an_ingest_result(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     assert _run(monkeypatch, "ingest", "--json") == 2
@@ -103,7 +103,7 @@ def test_options_of_an_ingest_that_are_wrong_are_told_the_same_way(
         (RuntimeError("a secret"), "retrieval"),
     ],
 )
-def test_what_fails_while_at_work_is_told_by_its_kind(
+def test_a_failure_while_running_has_the_matching_error_type(
     error: Exception, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     def fail(*_: Any, **__: Any) -> Any:

@@ -21,7 +21,7 @@ def run(home: Path, *arguments: str) -> str:
     return result.stdout
 
 
-def test_a_key_is_made_listed_and_revoked(tmp_path: Path) -> None:
+def test_a_key_is_created_listed_and_revoked(tmp_path: Path) -> None:
     made = json.loads(run(tmp_path, "create", "--label", "the reading room", "--json"))
     assert made["key"].startswith(f"btk_{made['id']}_")
     listed = run(tmp_path, "list")
@@ -33,12 +33,12 @@ def test_a_key_is_made_listed_and_revoked(tmp_path: Path) -> None:
     assert "revoked" in run(tmp_path, "list")
 
 
-def test_the_key_alone_goes_to_a_pipe(tmp_path: Path) -> None:
+def test_only_the_key_is_printed_to_stdout(tmp_path: Path) -> None:
     made = run(tmp_path, "create").strip()
     assert made.startswith("btk_") and "\n" not in made
 
 
-def test_a_publishable_key_names_its_pages(tmp_path: Path) -> None:
+def test_a_publishable_key_needs_origins(tmp_path: Path) -> None:
     pages = ["https://book.example", "http://localhost:3000"]
     options = [part for page in pages for part in ("--origin", page)]
     made = json.loads(run(tmp_path, "create", "--publishable", *options, "--json"))
@@ -48,7 +48,7 @@ def test_a_publishable_key_names_its_pages(tmp_path: Path) -> None:
             run(tmp_path, "create", *wrong)
 
 
-def test_a_key_that_is_not_there_cannot_be_revoked(tmp_path: Path) -> None:
+def test_an_unknown_key_cannot_be_revoked(tmp_path: Path) -> None:
     assert "no keys" in run(tmp_path, "list")
     with pytest.raises(NotFound):
         run(tmp_path, "revoke", "0" * 16)

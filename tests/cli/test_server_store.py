@@ -11,7 +11,7 @@ from tests.servers import running_server
 pytestmark = pytest.mark.real
 
 
-def test_a_book_on_a_server_is_ingested_and_asked(book_folder: Path, tmp_path: Path) -> None:
+def test_ingest_and_ask_with_the_index_on_a_server(book_folder: Path, tmp_path: Path) -> None:
     home = ("--home", str(tmp_path / "home"))
     question = ("ask", "At what temperature does a kettle boil water?", *home)
     with running_server(tmp_path / "qdrant", api_key="open-sesame") as node:
@@ -39,9 +39,7 @@ def test_a_book_on_a_server_is_ingested_and_asked(book_folder: Path, tmp_path: P
         assert not any(secret in said for secret in ("sesame", "wrong-word", node.url))
 
 
-def test_a_book_moves_to_a_server_without_being_embedded_again(
-    book_folder: Path, tmp_path: Path
-) -> None:
+def test_moving_a_book_to_a_server_embeds_nothing_again(book_folder: Path, tmp_path: Path) -> None:
     home = ("--home", str(tmp_path / "home"))
     assert run("ingest", str(book_folder), *home).returncode == 0
     with running_server(tmp_path / "qdrant") as node:

@@ -1,4 +1,4 @@
-"""The commands for conversations, on a home that a server left behind."""
+"""``bythebook threads`` on a home with stored conversations."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ def _run(*arguments: str, home: Path) -> str:
     return result.output
 
 
-def test_list_names_everyones_threads_newest_first(home: Path) -> None:
+def test_list_shows_all_threads_newest_first(home: Path) -> None:
     listed = json.loads(_run("list", "--json", home=home))
     assert [(one["id"], one["messages"], one["owner"]) for one in listed] == [
         (_NEW, 2, None),
@@ -65,7 +65,7 @@ def test_show_prints_the_last_fifty_messages_or_all(home: Path) -> None:
     assert len(json.loads(_run("show", _OLD, "--json", home=home))["messages"]) == 50
 
 
-def test_archive_takes_what_is_idle_and_only_that(home: Path) -> None:
+def test_archive_archives_only_idle_threads(home: Path) -> None:
     assert _run("archive", home=home) == "1 thread archived\n"
     assert json.loads(_run("archive", "--json", home=home)) == {"threads_archived": 0}
     states = {
@@ -75,7 +75,7 @@ def test_archive_takes_what_is_idle_and_only_that(home: Path) -> None:
     assert states[_NEW] is None
 
 
-def test_archive_takes_a_named_one_idle_or_not(home: Path) -> None:
+def test_archive_with_an_id_archives_an_active_thread(home: Path) -> None:
     assert _run("archive", _NEW, home=home) == "1 thread archived\n"
 
 
@@ -85,14 +85,14 @@ def test_purge_deletes_by_age(home: Path) -> None:
     assert [one["id"] for one in json.loads(_run("list", "--json", home=home))] == [_NEW]
 
 
-def test_export_has_every_message(home: Path) -> None:
+def test_export_contains_every_message(home: Path) -> None:
     rows = [json.loads(line) for line in _run("export", home=home).splitlines()]
     assert [len(row["messages"]) for row in rows] == [2, 60]
     assert json.loads(_run("export", "--json", home=home)) == rows
     assert json.loads(_run("export", _OLD, home=home)) == rows[1]
 
 
-def test_delete_is_for_good(home: Path) -> None:
+def test_delete_is_permanent(home: Path) -> None:
     assert _run("delete", _OLD, home=home) == "1 thread deleted\n"
     for command in ("delete", "show", "export", "archive"):
         with pytest.raises(NotFound) as told:

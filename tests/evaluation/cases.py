@@ -1,4 +1,4 @@
-"""Cases for tests, told by what matters to them."""
+"""Graded cases for tests."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The worst cases, and why."""
+"""Selection of the worst failures and their reasons."""
 
 from bythebook.evaluation.failures import Fault, worst
 from tests.evaluation.cases import answered, refused, unfounded, withheld
 
 
-def test_each_fault_takes_its_turn_and_the_gravest_comes_first() -> None:
+def test_failures_alternate_between_faults_the_most_confident_first() -> None:
     cases = [
         answered(),
         refused(),
@@ -25,7 +25,7 @@ def test_each_fault_takes_its_turn_and_the_gravest_comes_first() -> None:
     assert len(worst(cases, 2)) == 2
 
 
-def test_why() -> None:
+def test_the_reason_of_a_failure() -> None:
     (missed,) = worst([answered(right=False, rank=4)], 1)
     assert (
         missed.why == "The right section has rank 4. The answer cites another section of the page."

@@ -1,4 +1,4 @@
-"""Questions made from a book: answered where they say, by the words they say."""
+"""Generated questions: their answers, sections and rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def rows(book: tuple[Passage, ...]) -> list[dict[str, Any]]:
     return make_questions(book, 90)
 
 
-def test_there_are_as_many_as_asked_for_of_every_rule(rows: list[dict[str, Any]]) -> None:
+def test_the_requested_number_of_questions_is_spread_over_the_rules(
+    rows: list[dict[str, Any]],
+) -> None:
     kinds = [row["kind"] for row in rows]
     assert len(rows) == len({row["id"] for row in rows}) == 90
     assert kinds.count("held_out") == 30
@@ -34,7 +36,7 @@ def test_there_are_as_many_as_asked_for_of_every_rule(rows: list[dict[str, Any]]
     assert len({(row["file"], row["section"]) for row in rows}) >= 40  # spread over the book
 
 
-def test_every_answer_stands_in_its_section(
+def test_every_answer_is_in_its_section(
     rows: list[dict[str, Any]], book: tuple[Passage, ...]
 ) -> None:
     for row in rows:
@@ -91,12 +93,12 @@ def test_the_rules(sentence: str, question: str, answer: str) -> None:
     assert (question, [answer]) in [(row["question"], row["answers"]) for row in rows]
 
 
-def test_what_leans_on_another_sentence_is_not_asked() -> None:
+def test_sentences_that_depend_on_another_are_skipped() -> None:
     text = "It is a tethered aircraft with 12 strings. These need 40 metres of free space around."
     assert make_questions([passage(text)], 10) == []
 
 
-def test_what_two_sections_say_is_not_held_out() -> None:
+def test_questions_that_two_sections_answer_are_not_held_out() -> None:
     sentence = "A kite is a tethered aircraft that the wind carries."
     again = "As we said before, a kite is carried by the wind."
     book = [passage(sentence, section="One"), passage(again, section="Two")]
@@ -104,7 +106,7 @@ def test_what_two_sections_say_is_not_held_out() -> None:
 
 
 @given(st.lists(st.text(max_size=80), max_size=6), st.integers(1, 9))
-def test_any_text_makes_usable_rows_or_none(texts: list[str], count: int) -> None:
+def test_any_text_yields_valid_rows(texts: list[str], count: int) -> None:
     rows = make_questions([passage(text) for text in texts], count)
     assert len(rows) <= count
     for row in rows:

@@ -1,4 +1,4 @@
-"""Cases become figures: each worked out by hand."""
+"""Figures of graded cases, compared with values computed by hand."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from tests.evaluation.cases import answered, of_kind, refused, unfounded, withhe
 from tests.samples import ROOT
 
 
-def test_answering() -> None:
+def test_figures_of_answers() -> None:
     cases = [answered(), answered(right=False, rank=3), withheld(), refused()]
     figures = measure(cases).figures
     assert figures["answered"].value == pytest.approx(2 / 3)
@@ -25,14 +25,14 @@ def test_answering() -> None:
     assert figures["risk"].value == 0.5
 
 
-def test_finding() -> None:
+def test_figures_of_retrieval() -> None:
     ranks = (1, 2, 7, None)
     figures = measure([answered(rank=rank) for rank in ranks]).figures
     assert [figures[f"hit@{depth}"].value for depth in (1, 5, 10)] == [0.25, 0.5, 0.75]
     assert figures["mrr@10"].value == pytest.approx((1 + 1 / 2 + 1 / 7) / 4)
 
 
-def test_refusing_by_kind() -> None:
+def test_refusals_by_kind() -> None:
     cases = [refused(), refused(), unfounded(), unfounded(kind="adversarial"), withheld()]
     figures = measure(cases).figures
     assert figures["refused"].value == 0.5
@@ -49,14 +49,14 @@ def test_citations_are_counted_one_by_one() -> None:
     assert figures["supported"].value == pytest.approx(4 / 5)
 
 
-def test_marked_words_are_measured_only_where_words_are_marked() -> None:
+def test_f1_counts_only_answers_with_a_span() -> None:
     assert "f1" not in measure([answered()]).figures
     marked = replace(answered(), marked="one week")  # gold: "a week"
     figure = measure([answered(), marked]).figures["f1"]
     assert (figure.value, figure.count) == (pytest.approx(2 / 3), 1)
 
 
-def test_selections_are_told_apart_from_selections() -> None:
+def test_auroc_compares_selections_only_with_selections() -> None:
     cases = [
         answered(0.9),
         unfounded(0.95),
@@ -68,14 +68,14 @@ def test_selections_are_told_apart_from_selections() -> None:
     assert figures["auroc.selected"].value == 1
 
 
-def test_times() -> None:
+def test_percentiles_of_times() -> None:
     figures = measure([answered(), refused()]).figures
     assert figures["ms.total.p50"].value == 22.5
     assert figures["ms.refusal.p95"].value == 15
     assert (figures["ms.writing.p50"].value, figures["ms.writing.p50"].count) == (15, 1)
 
 
-def test_what_cannot_be_judged_is_left_out_of_the_curve() -> None:
+def test_cases_without_a_grade_are_left_out_of_the_curve() -> None:
     evaluation = measure([answered(), replace(answered(), right=None)])
     assert [(p.coverage, p.risk) for p in evaluation.curve] == [(1, 0)]
 

@@ -1,4 +1,4 @@
-"""Rows are read as the question sets write them, and sampled fairly."""
+"""Reading and sampling the rows of question sets."""
 
 from collections import Counter
 
@@ -27,14 +27,14 @@ def test_a_row_of_a_question_set() -> None:
     assert row == Row("q1", "How long?", "answerable", True, ("twelve weeks",), "intro.md", "Plan")
 
 
-def test_little_is_enough() -> None:
+def test_a_row_needs_only_a_question() -> None:
     yes = read_row({"question": "How long?", "answers": ["a week"]}, default_id="x:1")
     assert (yes.id, yes.kind, yes.answerable) == ("x:1", "answerable", True)
     no = read_row({"question": "Why?", "is_impossible": True}, default_id="x:2")
     assert (no.kind, no.answerable) == ("unanswerable", False)
 
 
-def test_headings_and_selections_have_two_names_each() -> None:
+def test_heading_and_selection_have_an_alternative_name() -> None:
     one = read_row({"question": "?", "heading": "H", "selection": "text"}, default_id="1")
     other = read_row({"question": "?", "section": "H", "selected_text": "text"}, default_id="1")
     assert one == other
@@ -59,7 +59,7 @@ def test_a_held_out_section() -> None:
         {"answers": ["yes"], "is_impossible": True},
     ],
 )
-def test_a_field_that_cannot_be_used_is_named(fields: dict[str, object]) -> None:
+def test_an_invalid_field_is_named(fields: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match=f'"{next(iter(fields))}"'):
         read_row({"question": "?", **fields}, default_id="1")
 
@@ -76,7 +76,7 @@ def test_a_sample_keeps_the_proportions_and_the_order() -> None:
 
 
 @given(st.lists(st.sampled_from("abc")), st.integers(1, 50), st.randoms())
-def test_a_sample_is_the_same_whatever_the_order(
+def test_a_sample_does_not_depend_on_the_order(
     kinds: list[str], limit: int, chance: object
 ) -> None:
     rows = _rows(kinds)

@@ -1,4 +1,4 @@
-"""The report is one well-formed page that runs nothing, whatever the book says."""
+"""The HTML report is well-formed and runs nothing, whatever the book contains."""
 
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -29,7 +29,7 @@ def _tree(page: str) -> ElementTree.Element:
     return ElementTree.fromstring(page.removeprefix("<!doctype html>\n"))
 
 
-def test_it_shows_plots_figures_bars_and_the_worst() -> None:
+def test_the_report_shows_plots_figures_bars_and_failures() -> None:
     page = _page(answered(), withheld(), refused(), unfounded(), bars=("answered=.9",))
     tree = _tree(page)
     titles = [title.text for title in tree.iterfind(".//svg/title")]
@@ -42,7 +42,7 @@ def test_it_shows_plots_figures_bars_and_the_worst() -> None:
     assert tree.tag == "html"
 
 
-def test_it_needs_nothing_from_outside_and_runs_nothing() -> None:
+def test_the_report_has_no_scripts_and_loads_nothing() -> None:
     tree = _tree(_page(answered(), unfounded()))
     assert {"script", "link", "img", "iframe", "a"}.isdisjoint(node.tag for node in tree.iter())
     policy = tree.find(".//meta[@http-equiv='Content-Security-Policy']")
@@ -50,7 +50,7 @@ def test_it_needs_nothing_from_outside_and_runs_nothing() -> None:
     assert policy.get("content", "").startswith("default-src 'none'")
 
 
-def test_hostile_text_stays_text() -> None:
+def test_hostile_text_is_escaped() -> None:
     poisoned = replace(
         unfounded(),
         text=_HOSTILE,
@@ -65,7 +65,7 @@ def test_hostile_text_stays_text() -> None:
     assert "\u202e" not in page
 
 
-def test_an_evaluation_without_a_single_answer_is_still_a_page() -> None:
+def test_a_report_without_any_answer() -> None:
     unwritten = replace(refused(), right=None, text="")
     assert _tree(_page(unwritten)).tag == "html"
 
@@ -82,7 +82,7 @@ def test_markup_is_not_escaped_twice() -> None:
     assert text(text("a < b")) == "a &lt; b"
 
 
-def test_the_document_has_the_names_that_bars_have() -> None:
+def test_the_json_document_uses_the_names_of_figures() -> None:
     evaluation = measure([answered(), unfounded()])
     results = check_targets([read_target("refused.off_book=.5")], evaluation)
     found = document(evaluation, _SETUP, results, worst(evaluation.cases, 20))

@@ -1,4 +1,4 @@
-"""Questions are asked of the real journey, on fakes; replies are graded against the catalog."""
+"""Asking on fakes through the real pipeline, and grading against the catalog."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def context(book_folder: Path) -> Desk:
     return context
 
 
-async def test_an_answer_is_graded_by_its_words_and_its_place(context: Desk) -> None:
+async def test_an_answer_is_graded_by_text_and_location(context: Desk) -> None:
     kettle, other = await context.ask(_KETTLE, _OFF_BOOK)
     assert kettle.answered
     assert (kettle.right, kettle.gold, kettle.page, kettle.section, kettle.rank) == (
@@ -79,7 +79,7 @@ async def test_an_answer_is_graded_by_its_words_and_its_place(context: Desk) -> 
     assert other.right is not True
 
 
-async def test_what_the_floor_kept_back_is_judged_too(context: Desk) -> None:
+async def test_answers_below_the_minimum_score_are_graded_too(context: Desk) -> None:
     (case,) = await context.ask(_KETTLE, min_score=1.0)
     assert not case.answered
     assert case.right is True
@@ -87,7 +87,7 @@ async def test_what_the_floor_kept_back_is_judged_too(context: Desk) -> None:
     assert (case.gold, case.quoted) == (None, ())  # nothing was shown
 
 
-async def test_a_held_out_section_is_not_there(context: Desk) -> None:
+async def test_a_held_out_section_is_hidden_from_the_search(context: Desk) -> None:
     without = replace(
         _KETTLE, answerable=False, answers=(), held_out=Section("intro.md", ("Kettles",))
     )
@@ -98,7 +98,7 @@ async def test_a_held_out_section_is_not_there(context: Desk) -> None:
     assert held_out.confidence < whole.confidence
 
 
-async def test_a_held_out_section_that_the_book_does_not_have_is_an_error(context: Desk) -> None:
+async def test_an_unknown_held_out_section_is_an_error(context: Desk) -> None:
     stale = replace(_OFF_BOOK, held_out=Section("intro.md", ("Balloons",)))
     with pytest.raises(InvalidInput, match=r"gpt.*--make"):
         await context.ask(stale)
@@ -115,7 +115,7 @@ async def test_a_selection_is_graded_on_the_selection(context: Desk) -> None:
     assert (case.placed, case.page) == (False, None)
 
 
-async def test_a_citation_that_lies_is_seen(context: Desk) -> None:
+async def test_a_false_citation_is_detected(context: Desk) -> None:
     book = Places(context.catalog.passages())
     reply = await context.library.reply(Question(_KETTLE.question))
     assert isinstance(reply.outcome, Answer)
@@ -144,7 +144,7 @@ async def test_a_text_fragment_does_not_make_a_link_wrong(context: Desk) -> None
     assert all(grade(Asked(_KETTLE, fragment, fragment), book).linked)
 
 
-async def test_marked_words_come_from_the_reply(context: Desk) -> None:
+async def test_the_answer_span_comes_from_the_reply(context: Desk) -> None:
     book = Places(context.catalog.passages())
     reply = await context.library.reply(Question(_KETTLE.question))
     assert isinstance(reply.outcome, Answer)
@@ -156,7 +156,7 @@ async def test_marked_words_come_from_the_reply(context: Desk) -> None:
     assert grade(Asked(_KETTLE, bare, bare), book).marked is None
 
 
-async def test_a_file_may_be_named_from_further_up_but_not_by_its_end_alone(context: Desk) -> None:
+async def test_a_file_may_have_more_parent_folders_but_not_fewer(context: Desk) -> None:
     book = Places(context.catalog.passages())
     assert book.whereabouts(_KETTLE) is not None
     assert book.whereabouts(replace(_KETTLE, file="site/docs/intro.md")) is not None
@@ -177,7 +177,7 @@ class _Listed:
         return len(self._found)
 
 
-async def test_a_store_without_some_passages_fills_their_places() -> None:
+async def test_hidden_passages_are_replaced_by_the_next_best() -> None:
     store = Without(_Listed(list("abcdef")), frozenset("ac"))  # type: ignore[arg-type]
     found = await store.find(None, {}, limit=3, filters={})
     assert [each.passage_id for each in found] == ["b", "d", "e"]

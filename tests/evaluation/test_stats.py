@@ -1,4 +1,4 @@
-"""The statistics, against values worked out by hand and against their own laws."""
+"""Statistics, compared with values computed by hand and with their properties."""
 
 import random
 
@@ -20,7 +20,7 @@ shares = st.floats(0, 1)
 graded = st.lists(st.tuples(shares, st.booleans()), min_size=1, max_size=60)
 
 
-def test_percentiles_lie_between_their_neighbours() -> None:
+def test_percentiles_are_interpolated() -> None:
     assert percentile([4, 1, 3, 2], 0.5) == 2.5
     assert percentile([10, 20, 30], 0.95) == pytest.approx(29)
     assert percentile([7], 0.95) == 7
@@ -48,11 +48,11 @@ def test_auroc_counts_pairs_and_halves_ties() -> None:
 
 
 @given(st.lists(shares, min_size=1), st.lists(shares, min_size=1))
-def test_auroc_turned_round_is_its_complement(one: list[float], other: list[float]) -> None:
+def test_swapped_auroc_is_the_complement(one: list[float], other: list[float]) -> None:
     assert auroc(one, other) == pytest.approx(1 - auroc(other, one))
 
 
-def test_the_risk_of_the_surest_comes_first() -> None:
+def test_the_curve_starts_with_the_highest_confidence() -> None:
     curve = risk_coverage([(0.9, True), (0.8, False), (0.7, True)], total=4)
     assert [(p.coverage, p.risk) for p in curve] == [
         (0.25, 0),
@@ -63,13 +63,13 @@ def test_the_risk_of_the_surest_comes_first() -> None:
     assert area_under(curve) == pytest.approx(5 / 18)
 
 
-def test_answers_of_equal_confidence_enter_together() -> None:
+def test_answers_of_equal_confidence_are_one_point() -> None:
     (point,) = risk_coverage([(0.5, True), (0.5, False)], total=2)
     assert (point.coverage, point.risk) == (1, 0.5)
 
 
 @given(graded)
-def test_the_curve_knows_no_order_and_ends_at_the_overall_risk(
+def test_the_curve_does_not_depend_on_order_and_ends_at_the_overall_risk(
     cases: list[tuple[float, bool]],
 ) -> None:
     curve = risk_coverage(cases, total=len(cases))
@@ -80,7 +80,7 @@ def test_the_curve_knows_no_order_and_ends_at_the_overall_risk(
     assert 0 <= area_under(curve) <= 1
 
 
-def test_calibration_by_hand() -> None:
+def test_calibration_error() -> None:
     bins = reliability([(0.95, True), (0.92, False), (0.15, False), (1.0, True)])
     assert [(each.low, each.count) for each in bins] == [(0.1, 1), (0.9, 3)]
     assert bins[1].right == pytest.approx(2 / 3)
@@ -89,7 +89,7 @@ def test_calibration_by_hand() -> None:
 
 
 @given(graded)
-def test_bins_lose_nobody(cases: list[tuple[float, bool]]) -> None:
+def test_bins_contain_every_case(cases: list[tuple[float, bool]]) -> None:
     bins = reliability(cases)
     assert sum(each.count for each in bins) == len(cases)
     assert all(each.low <= each.confidence <= each.high + 1e-9 for each in bins)

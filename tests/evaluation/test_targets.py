@@ -1,4 +1,4 @@
-"""A bar is met or missed, in the direction that is better."""
+"""Targets: minimum or maximum, met or missed."""
 
 import pytest
 
@@ -21,12 +21,12 @@ from tests.evaluation.cases import answered, refused
         ("auroc.nobody=.5", False),  # nothing measures it
     ],
 )
-def test_bars(bar: str, met: bool) -> None:
+def test_a_target_is_met_or_missed(bar: str, met: bool) -> None:
     (result,) = check_targets([read_target(bar)], measure([answered(), refused()]))
     assert result.met is met
 
 
 @pytest.mark.parametrize("bar", ["beauty=1", "answered", "answered=", "answered=nan", "auroc=1"])
-def test_a_bar_that_means_nothing_is_refused(bar: str) -> None:
+def test_an_invalid_target_is_refused(bar: str) -> None:
     with pytest.raises(InvalidInput):
         read_target(bar)

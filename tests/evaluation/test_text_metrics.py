@@ -1,4 +1,4 @@
-"""Words are compared as SQuAD compares them, in every script."""
+"""SQuAD text comparison in every script."""
 
 import pytest
 from hypothesis import given
@@ -24,11 +24,11 @@ def test_case_punctuation_and_articles_do_not_count() -> None:
         ("anything", "", False),
     ],
 )
-def test_an_answer_is_found_word_for_word(text: str, answer: str, expected: bool) -> None:
+def test_an_answer_is_found_verbatim(text: str, answer: str, expected: bool) -> None:
     assert holds(text, ["never there at all", answer]) is expected
 
 
-def test_overlap_is_the_f1_of_the_nearest_answer() -> None:
+def test_overlap_is_the_best_f1_over_the_answers() -> None:
     # {twelve, weeks} against {twelve, long, weeks}: precision 1, recall 2/3
     assert overlap("twelve weeks", ["twelve long weeks"]) == pytest.approx(0.8)
     assert overlap("twelve weeks", ["a year", "twelve weeks"]) == 1
@@ -44,5 +44,5 @@ def test_overlap_is_symmetric_and_a_share(one: str, other: str) -> None:
 
 
 @given(st.text(), st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1), st.text())
-def test_what_stands_between_spaces_is_held(before: str, answer: str, after: str) -> None:
+def test_whole_words_are_found(before: str, answer: str, after: str) -> None:
     assert holds(f"{before} {answer} {after}", [answer])

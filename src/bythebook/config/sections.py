@@ -20,8 +20,8 @@ class SettingsSection(BaseModel):
 
 def _secret(description: str, **constraints: Any) -> Any:
     """Define an optional secret, which is left out of dumps and representations."""
-    told = f"{description}; never shown."
-    return Field(None, exclude=True, repr=False, description=told, **constraints)
+    text = f"{description}; never shown."
+    return Field(None, exclude=True, repr=False, description=text, **constraints)
 
 
 def _is_bare_url(url: str) -> bool:

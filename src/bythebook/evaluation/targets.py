@@ -30,13 +30,8 @@ class TargetResult:
 
     @property
     def met(self) -> bool:
-        if self.value is None:
-            return False
-        return (
-            self.value <= self.target.limit
-            if self.target.at_most
-            else self.value >= self.target.limit
-        )
+        value, limit = self.value, self.target.limit
+        return value is not None and (value <= limit if self.target.at_most else value >= limit)
 
 
 def read_target(text: str) -> Target:
