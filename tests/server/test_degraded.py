@@ -34,7 +34,7 @@ async def scene(book_folder: Path) -> Scene:
 
 def _cut(scene: Scene, service: str) -> None:
     scene.embedder.failing = service == "embedder"
-    scene.shelf.line.cut = service == "index"
+    scene.store.line.cut = service == "index"
 
 
 def _body(path: str, text: str) -> dict[str, Any]:
