@@ -275,7 +275,7 @@ def test_interrupted_stream_shows_an_error_and_a_retry_button(page: Page, stage:
     expect(turn).to_contain_text("The answer was interrupted.")
     turn.get_by_role("button", name="Try again").click()
     expect(page.locator("by-the-book .asked")).to_have_count(1)
-    expect(page.locator("by-the-book .answered").last).to_contain_text("broke off")
+    expect(page.locator("by-the-book .answered").last).to_contain_text("interrupted")
 
 
 def test_retry_repeats_the_idempotency_key_and_a_new_question_does_not(
