@@ -291,7 +291,7 @@ def _fill_the_disk(folder: Path, count: Count) -> int:
             ["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True, check=False
         )
         said = done.stderr.splitlines()
-        one_sentence = "bythebook: The disk is full. Make room where the home folder is."
+        one_sentence = "bythebook: The disk is full. Free space where the home folder is."
         if done.returncode == 3 and said[-1] == one_sentence and "Traceback" not in done.stderr:
             count.named += 1
         else:

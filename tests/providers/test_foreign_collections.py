@@ -178,7 +178,7 @@ async def test_a_foreign_collection_is_never_written(
     (node,) = qdrant_server
     async with _collection(node, "chat", dimension=64) as name:
         library = _library(node, "chat", name, dimension=64)
-        with pytest.raises(ConfigurationError, match="only read"):
+        with pytest.raises(ConfigurationError, match="read-only"):
             await library.ingest(read(book_folder))
 
 

@@ -273,7 +273,7 @@ def _translated(
 
 def _check_room(folder: Path) -> None:
     if shutil.disk_usage(folder).free < _ROOM:
-        raise StoreFailed("The disk is full.", hint="Make room where the home folder is.")
+        raise StoreFailed("The disk is full.", hint="Free space where the home folder is.")
 
 
 def _read_ahead(path: Path) -> None:

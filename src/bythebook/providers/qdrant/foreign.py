@@ -38,7 +38,7 @@ _WAYS = 3  # retrieval methods of other stores; the only one here returns as man
 def refuse(*_: object, **__: object) -> NoReturn:
     """Refuse to write; the methods of a catalog and of a generation store that would."""
     raise ConfigurationError(
-        "A collection of another system is only read.",
+        "A collection of another system is read-only.",
         hint="Unset collection.existing to ingest a book.",
     )
 
@@ -141,8 +141,8 @@ class ForeignCollection:
         assert isinstance(chosen, models.VectorParams)
         if chosen.distance is not models.Distance.COSINE:
             raise ConfigurationError(
-                f"The collection {self._collection} compares by {chosen.distance.value}.",
-                hint="Only collections that compare by cosine can be read.",
+                f"The collection {self._collection} uses {chosen.distance.value} distance.",
+                hint="Only cosine distance is supported.",
             )
         if chosen.size != self._embedder.dimension:
             raise EmbedderMismatch(

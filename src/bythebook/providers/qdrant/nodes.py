@@ -142,7 +142,7 @@ def _translate(error: Exception, seconds: float) -> BookError:
     if isinstance(error, TimeoutError):
         return StoreFailed(
             f"The Qdrant server did not answer within {math.ceil(seconds * 1000)} ms.",
-            hint="Try again; if it stays so, check the server or raise qdrant.timeout_s.",
+            hint="Try again; if this persists, check the server or raise qdrant.timeout_s.",
             timed_out=True,
             retry_after=_AGAIN_S,
         )
@@ -172,7 +172,7 @@ def _translate_status(status: int) -> BookError:
         return _busy()
     return StoreFailed(
         f"The Qdrant server answered with the error {status}.",
-        hint="Its log says why; the book that was served before is still there.",
+        hint="See its log; the book served before is unchanged.",
         retry_after=_AGAIN_S,
     )
 

@@ -67,7 +67,7 @@ def _failure(error: Exception) -> DatabaseFailed:
     if any(sign in reason for sign in _DAMAGE):
         return damaged()
     if "disk is full" in reason:
-        return DatabaseFailed("The disk is full.", hint="Make room where the home folder is.")
+        return DatabaseFailed("The disk is full.", hint="Free space where the home folder is.")
     return DatabaseFailed(
         "The database did not answer.", hint="Check DATABASE_URL or the home folder."
     )
@@ -86,7 +86,8 @@ def open_database(url: str | None, home: Path) -> sa.Engine:
     revision = _revision(engine)
     if revision is not None and revision > tables.HEAD:
         raise ConfigurationError(
-            "The database was made by a newer version.", hint="Update bythebook, or use its home."
+            "The database was created by a newer version.",
+            hint="Update bythebook, or choose another home.",
         )
     if revision != tables.HEAD:
         _migrate(engine)
@@ -119,7 +120,8 @@ def _embedded(home: Path) -> sa.Engine:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
-            f"The home {home} cannot be made: {error.strerror}.", hint="Choose another with --home."
+            f"The home {home} cannot be created: {error.strerror}.",
+            hint="Choose another with --home.",
         ) from None
     if file.exists() and not os.access(home, os.W_OK):
         # A book on a read-only disk can still be queried; nothing there can change meanwhile.
@@ -133,7 +135,7 @@ def _engine(url: str) -> sa.Engine:
         engine = sa.create_engine(address, **_ENGINE.get(address.drivername, {}))
     except sa.exc.ArgumentError:
         raise ConfigurationError(
-            "DATABASE_URL is not the address of a database.",
+            "DATABASE_URL is not a database URL.",
             hint="Write it as sqlite:///file or postgresql://user@host/name.",
         ) from None
     except ModuleNotFoundError as error:
