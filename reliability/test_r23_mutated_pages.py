@@ -87,7 +87,7 @@ def _is_slow(text: str, reading: ParseOptions) -> bool:
     if time.process_time() - start < bar:
         return False
     # The page's own time, or something else's?
-    return seconds_of(partial(read, text, reading), requirement=bar) >= bar
+    return seconds_of(partial(read, text, reading), bar=bar) >= bar
 
 
 def _grows_evenly(pattern: str, reading: ParseOptions) -> bool:

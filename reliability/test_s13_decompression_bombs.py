@@ -65,14 +65,14 @@ def test_bombs_do_not_go_off(rows: Rows, tmp_path: Path) -> None:
         book = read_book(docs)
         if [page.file for page in book.pages] != ["good.md"] or not book.problems[0].fatal:
             faults.append(f"{name} was read")
-        took = seconds_of(lambda docs=docs: read_book(docs), requirement=_MOST_S)  # type: ignore[misc]
+        took = seconds_of(lambda docs=docs: read_book(docs), bar=_MOST_S)  # type: ignore[misc]
         slowest = max(slowest, took)
         if took >= _MOST_S:
             faults.append(f"{name} took {took * 1000:.0f} ms")
     for name, text in _HEAVY.items():
         docs = _page(tmp_path / name, text)
         most = _MOST_S * max(1.0, len(text) / 1024)
-        took = seconds_of(lambda docs=docs: read_book(docs), requirement=most)  # type: ignore[misc]
+        took = seconds_of(lambda docs=docs: read_book(docs), bar=most)  # type: ignore[misc]
         if took >= most or "deep" not in repr(read_book(docs).passages):
             faults.append(f"{name} took {took * 1000:.0f} ms")
     faults += _sizes(tmp_path / "sizes")
@@ -94,7 +94,7 @@ def _sizes(docs: Path) -> list[str]:
         archive.writestr("bomb.md", "text " * 10_000_000)
     for name in ("bomb.epub", "bomb.md.gz"):
         (docs / name).write_bytes((docs / "bomb.zip").read_bytes())
-    took = seconds_of(lambda: read_book(docs), requirement=_MOST_S)
+    took = seconds_of(lambda: read_book(docs), bar=_MOST_S)
     book = read_book(docs)
     faults = [] if took < _MOST_S else [f"large files took {took * 1000:.0f} ms"]
     if {page.file for page in book.pages} != {"good.md", "bomb.mdx"}:
