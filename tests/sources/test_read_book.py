@@ -12,129 +12,18 @@ import pytest
 
 from bythebook.chunking.read_book import ParsedBook, ParsedPage, SiteOptions, read_book
 from bythebook.errors import SourceError
-from bythebook.sources.docusaurus.config import find_config, read_config
-from bythebook.sources.files import Files
-from tests.sources.parity_site import IN_ORDER, ORDERED
-
-CONFIG = """
-// @ts-check
-import math from 'remark-math';
-const config = {
-  title: 'It\\'s a site', // url: 'https://wrong.example'
-  url: 'https://book.example',
-  baseUrl: '/base/',
-  i18n: {defaultLocale: 'en', locales: ['en', 'ur']},
-  presets: [
-    ['classic', /** @type {import('x').Options} */ ({
-      docs: {routeBasePath: 'learn', sidebarPath: require.resolve('./sidebars.js')},
-      blog: false,
-    })],
-  ],
-};
-export default config;
-"""
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return folder
+from tests.sources.book_files import CONFIG, write_files
 
 
 def page(book: ParsedBook, file: str) -> ParsedPage:
     return next(page for page in book.pages if page.file == file)
 
 
-# --- settings -------------------------------------------------------------------------------------
-
-
-def test_config_literals_are_read_without_executing_code(tmp_path: Path) -> None:
-    write(tmp_path, {"docusaurus.config.js": CONFIG})
-    files = Files()
-    file = find_config(files, tmp_path)
-    assert file is not None
-    config = read_config(files, file)
-    assert (config.url, config.base_url) == ("https://book.example", "/base/")
-    assert config.plugins[0].route_base_path == "learn"
-    assert config.locales == ("en", "ur")
-    assert config.maths
-
-
-def test_computed_setting_is_reported_and_can_be_overridden(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        {
-            "docusaurus.config.ts": "export default {url: process.env.URL, baseUrl: '/'};",
-            "docs/a.md": "text",
-        },
-    )
-    book = read_book(tmp_path / "docs")
-    assert book.pages[0].url == "/docs/a"
-    assert "url is not a plain literal" in book.problems[0].reason
-    settled = read_book(tmp_path / "docs", SiteOptions(url="https://x.example"))
-    assert settled.pages[0].url == "https://x.example/docs/a"
-
-
-def test_options_override_the_configuration(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        {"docusaurus.config.js": "module.exports = {baseUrl: '/b/'};", "docs/a/index.md": "text"},
-    )
-    options = SiteOptions(base_url="/c/", route_base_path="/", trailing_slash=False)
-    assert read_book(tmp_path, options).pages[0].url == "/c/a"
-
-
-def test_a_second_docs_plugin_has_its_own_route(tmp_path: Path) -> None:
-    config = """export default {
-      presets: [['classic', {docs: {path: 'docs'}}]],
-      plugins: [
-        ['@docusaurus/plugin-content-docs', {id: 'labs', path: 'labs', routeBasePath: 'l'}],
-      ],
-    };"""
-    write(tmp_path, {"docusaurus.config.js": config, "labs/a.md": "x", "docs/b.md": "y"})
-    assert read_book(tmp_path / "labs").pages[0].url == "/l/a"
-    assert read_book(tmp_path / "docs").pages[0].url == "/docs/b"
-
-
-def test_subfolder_of_the_docs_keeps_its_urls(tmp_path: Path) -> None:
-    files = {"docs/a.md": "# A\n", "docs/01-m/b.md": "# B\n", "docs/01-m/02-n/c.md": "# C\n"}
-    write(tmp_path, {**files, "docusaurus.config.js": CONFIG})
-    whole = {page.file: page for page in read_book(tmp_path / "docs").pages}
-    for part, names in (
-        ("01-m", ["01-m/02-n/c.md", "01-m/b.md"]),
-        ("01-m/02-n", ["01-m/02-n/c.md"]),
-    ):
-        book = read_book(tmp_path / "docs" / part)
-        assert sorted(page.file for page in book.pages) == names
-        assert all(page == whole[page.file] for page in book.pages)
-    assert whole["01-m/02-n/c.md"].url == "https://book.example/base/learn/m/n/c"
-
-
-def test_current_docs_of_a_versioned_site_are_under_next(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        {
-            "docusaurus.config.js": "export default {baseUrl: '/'};",
-            "versions.json": '["2.0", "1.0"]',
-            "docs/a.md": "x",
-            "versioned_docs/version-2.0/a.md": "x",
-            "versioned_docs/version-1.0/a.md": "x",
-        },
-    )
-    urls = [
-        read_book(tmp_path / folder).pages[0].url
-        for folder in ("docs", "versioned_docs/version-2.0", "versioned_docs/version-1.0")
-    ]
-    assert urls == ["/docs/next/a", "/docs/a", "/docs/1.0/a"]
-
-
 # --- which files, in which order ------------------------------------------------------------------
 
 
 def test_drafts_partials_and_excluded_files_are_not_pages(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path,
         {
             "a.md": "a",
@@ -154,7 +43,7 @@ def test_drafts_partials_and_excluded_files_are_not_pages(tmp_path: Path) -> Non
 
 
 def test_reading_order_follows_positions_then_numbers_then_names(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path,
         {
             "intro.md": "---\nsidebar_position: 1\n---\nx",
@@ -183,45 +72,8 @@ def test_reading_order_follows_positions_then_numbers_then_names(tmp_path: Path)
 # --- titles, modules, metadata --------------------------------------------------------------------
 
 
-def test_a_hand_written_sidebar_orders_the_pages(tmp_path: Path) -> None:
-    write(tmp_path, {**ORDERED, "docusaurus.config.js": CONFIG})
-    book = read_book(tmp_path / "docs")
-    assert [page.file for page in book.pages] == IN_ORDER
-    assert not book.problems
-
-
-@pytest.mark.parametrize(
-    ("sidebars", "order", "reason"),
-    [
-        ("module.exports = {a: ['b', 'a']};", ["b.md", "a.md", "c.md"], None),
-        (
-            "export default {a: {X: ['c'], Y: ['gone', 'b']}} satisfies T;",
-            ["c.md", "b.md", "a.md"],
-            None,
-        ),
-        ("export default {a: ['c', ...more()]};", ["c.md", "a.md", "b.md"], "not all of it"),
-        (
-            "export default {a: [{type: 'doc', id: name}, 'b']};",
-            ["b.md", "a.md", "c.md"],
-            "not all",
-        ),
-        ("export default make();", ["a.md", "b.md", "c.md"], "not a plain literal"),
-        ("export default {a: ['b'", ["a.md", "b.md", "c.md"], "not a plain literal"),
-    ],
-)
-def test_unreadable_sidebar_parts_fall_back_to_file_order(
-    tmp_path: Path, sidebars: str, order: list[str], reason: str | None
-) -> None:
-    pages = {f"docs/{name}.md": f"# {name}\n" for name in "abc"}
-    write(tmp_path, {**pages, "docusaurus.config.js": CONFIG, "sidebars.js": sidebars})
-    book = read_book(tmp_path / "docs")
-    assert [page.file for page in book.pages] == order
-    assert [problem.file for problem in book.problems] == (["sidebars.js"] if reason else [])
-    assert not reason or book.problems[0].reason.startswith(reason)
-
-
 def test_titles_match_docusaurus(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path,
         {
             "a.md": "---\ntitle: From front matter\n---\n# Heading\n",
@@ -245,7 +97,7 @@ def test_titles_match_docusaurus(tmp_path: Path) -> None:
 def test_modules_and_chapters_come_from_front_matter_then_folders_then_the_title(
     tmp_path: Path,
 ) -> None:
-    write(
+    write_files(
         tmp_path,
         {
             "root.md": "# Root page\n\ntext",
@@ -269,7 +121,7 @@ def test_modules_and_chapters_come_from_front_matter_then_folders_then_the_title
 
 
 def test_metadata_comes_from_front_matter_and_the_letters_of_the_text(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path,
         {
             "a.md": "---\nweek: Week 3\ndifficulty: hard\nkeywords: [ROS 2, 7]\n---\ntext",
@@ -291,7 +143,7 @@ def test_metadata_comes_from_front_matter_and_the_letters_of_the_text(tmp_path: 
 
 
 def test_language_is_detected_if_the_site_has_no_locale(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path,
         {"docusaurus.config.js": "export default {url: ''};", "docs/a.md": "روبوٹ چلتا ہے۔"},
     )
@@ -304,7 +156,7 @@ def test_language_is_detected_if_the_site_has_no_locale(tmp_path: Path) -> None:
 
 def test_translated_pages_are_part_of_the_book(tmp_path: Path) -> None:
     folder = "i18n/ur/docusaurus-plugin-content-docs/current"
-    write(
+    write_files(
         tmp_path,
         {
             "docusaurus.config.js": CONFIG,
@@ -320,7 +172,7 @@ def test_translated_pages_are_part_of_the_book(tmp_path: Path) -> None:
 
 
 def test_partials_are_inlined_from_the_page_s_folder_and_from_the_site(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path,
         {
             "docusaurus.config.js": CONFIG,
@@ -337,7 +189,7 @@ def test_partials_are_inlined_from_the_page_s_folder_and_from_the_site(tmp_path:
 
 
 def test_recursive_partials_terminate(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path,
         {
             "a.mdx": "import X from './_x.mdx';\n\n<X/><X/>\n\nend",
@@ -348,7 +200,7 @@ def test_recursive_partials_terminate(tmp_path: Path) -> None:
 
 
 def test_raw_imports_are_shown_as_code(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path,
         {
             "a.mdx": "import code from '!!raw-loader!./x.py';\n\n"
@@ -363,7 +215,7 @@ def test_raw_imports_are_shown_as_code(tmp_path: Path) -> None:
 
 
 def test_a_plain_folder_reads_md_as_commonmark_unless_it_is_plainly_mdx(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path,
         {
             "a.md": "the set {0,1} and <x> stay",
@@ -379,7 +231,7 @@ def test_a_plain_folder_reads_md_as_commonmark_unless_it_is_plainly_mdx(tmp_path
 
 
 def test_the_format_can_be_set_for_the_site_and_for_a_page(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path,
         {
             "docusaurus.config.js": "export default {markdown: {format: 'detect'}, url: ''};",
@@ -406,7 +258,7 @@ def test_missing_or_empty_folder_is_an_error_with_a_hint(tmp_path: Path) -> None
 
 
 def test_unreadable_files_are_reported_and_the_others_read(tmp_path: Path) -> None:
-    docs = write(
+    docs = write_files(
         tmp_path / "docs",
         {
             "good.md": "# Good\n\ntext",
@@ -418,7 +270,7 @@ def test_unreadable_files_are_reported_and_the_others_read(tmp_path: Path) -> No
     (docs / "latin.md").write_bytes(b"line\nna\xefve")
     (docs / "nul.md").write_bytes(b"a\n\nb\0c")
     (docs / "huge.md").write_bytes(b"word " * (5 * 1024 * 1024 // 5))
-    write(tmp_path, {"secret.md": "secret", "folder/inside.md": "secret"})
+    write_files(tmp_path, {"secret.md": "secret", "folder/inside.md": "secret"})
     (docs / "link.md").symlink_to(tmp_path / "secret.md")
     (docs / "linked").symlink_to(tmp_path / "folder")
     (docs / "loop").symlink_to(docs)
@@ -440,7 +292,7 @@ def test_unreadable_files_are_reported_and_the_others_read(tmp_path: Path) -> No
 
 
 def test_nothing_outside_the_root_is_imported(tmp_path: Path) -> None:
-    write(
+    write_files(
         tmp_path,
         {
             "secret.mdx": "secret",
@@ -454,7 +306,7 @@ def test_nothing_outside_the_root_is_imported(tmp_path: Path) -> None:
 
 
 def test_two_pages_with_the_same_url_are_reported(tmp_path: Path) -> None:
-    write(tmp_path, {"a/index.md": "x", "a/README.md": "y"})
+    write_files(tmp_path, {"a/index.md": "x", "a/README.md": "y"})
     assert any("same URL" in problem.reason for problem in read_book(tmp_path).problems)
 
 
@@ -462,7 +314,7 @@ def test_two_pages_with_the_same_url_are_reported(tmp_path: Path) -> None:
 
 
 def test_on_page_is_called_for_each_page(tmp_path: Path) -> None:
-    write(tmp_path, {"a.md": "x", "b.md": "y"})
+    write_files(tmp_path, {"a.md": "x", "b.md": "y"})
     seen: list[str] = []
     read_book(tmp_path, on_page=lambda page: seen.append(page.file))
     assert seen == ["a.md", "b.md"]
@@ -473,8 +325,8 @@ def test_ids_are_independent_of_path_line_ends_bom_and_hash_seed(tmp_path: Path)
         "a/b.md": "# T\n\nText.\n\n## H\n\n- x\n- y\n",
         "c.mdx": "<B>z</B>\n\n```\ncode\n```\n",
     }
-    one = write(tmp_path / "one", files)
-    two = write(tmp_path / "elsewhere" / "two", {})
+    one = write_files(tmp_path / "one", files)
+    two = write_files(tmp_path / "elsewhere" / "two", {})
     for name, text in files.items():
         (two / name).parent.mkdir(parents=True, exist_ok=True)
         (two / name).write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
@@ -500,14 +352,14 @@ def test_ids_are_independent_of_path_line_ends_bom_and_hash_seed(tmp_path: Path)
 def test_invisible_characters_are_removed(tmp_path: Path) -> None:
     urdu = "یہ\u200cاں"
     text = f"a\u202eb\u2066c\ufeffd\u200be\U000e0041f {urdu} क्\u200dष 👩\u200d🚀 x\u200dy"
-    write(tmp_path, {"a.md": text})
+    write_files(tmp_path, {"a.md": text})
     assert read_book(tmp_path).passages[0].text == f"abcdef {urdu} क्\u200dष 👩\u200d🚀 xy"
 
 
 def test_deeply_nested_partials_are_still_split(tmp_path: Path) -> None:
     inside = "<details>\n" * 60 + "<P/>\n" + "</details>\n" * 60
     files = {f"_p{n}.mdx": f"import P from './_p{n + 1}.mdx';\n\n{inside}" for n in range(7)}
-    write(tmp_path, {**files, "_p7.mdx": "end", "a.mdx": files["_p0.mdx"] + "\n\nlast"})
+    write_files(tmp_path, {**files, "_p7.mdx": "end", "a.mdx": files["_p0.mdx"] + "\n\nlast"})
     assert "last" in read_book(tmp_path).passages[-1].text
 
 
@@ -515,7 +367,9 @@ def test_unclosed_elements_are_kept_and_reported_with_their_line(tmp_path: Path)
     page = (
         "# A\n\nBefore.\n\n<Card>\n\nInside the card.\n\n:::note\n\nInside the note.\n\nvector<T>\n"
     )
-    write(tmp_path, {"docusaurus.config.js": CONFIG, "docs/a.mdx": page, "docs/b.md": "# B\n\nb\n"})
+    write_files(
+        tmp_path, {"docusaurus.config.js": CONFIG, "docs/a.mdx": page, "docs/b.md": "# B\n\nb\n"}
+    )
     book = read_book(tmp_path / "docs")
     text = "\n".join(passage.text for passage in book.passages)
     for kept in ("<Card>", "Inside the card.", "Inside the note.", "vector<T>"):
