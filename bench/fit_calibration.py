@@ -117,12 +117,12 @@ def fit(cases: Sequence[Case], lenient: float) -> Calibration:
     sizes = Counter(case.book for case in usual)
     weights = [len(usual) / len(sizes) / sizes[case.book] for case in usual]
     order = _fit_order(usual, weights)
-    merits = [_merits(case, order) for case in usual]
-    best = np.array([merit.max() for merit in merits])
-    right = np.array([case.right[m.argmax()] for case, m in zip(usual, merits, strict=True)])
+    fusion_scores = [_fusion_scores(case, order) for case in usual]
+    best = np.array([scores.max() for scores in fusion_scores])
+    right = np.array([case.right[m.argmax()] for case, m in zip(usual, fusion_scores, strict=True)])
     odds = _logistic(np.c_[np.ones_like(best), best], right, np.array(weights))
     odds[0] += lenient
-    behind = _fit_behind(usual, merits, weights, odds)
+    behind = _fit_behind(usual, fusion_scores, weights, odds)
     return Calibration(*map(_rounded, (*order, *odds, behind)), _fit_reading(cases, order))
 
 
@@ -131,7 +131,7 @@ def _fit_reading(cases: Sequence[Case], order: np.ndarray) -> Reading:
     top, right = [], []
     for case in cases:
         if len(case.features) and case.kind in ("answerable", "adversarial_unanswerable"):
-            best = _merits(case, order).argmax()
+            best = _fusion_scores(case, order).argmax()
             if case.right[best] or case.kind != "answerable":
                 top.append(np.minimum(case.features[best], CAPS))
                 right.append(case.right[best])
@@ -147,12 +147,12 @@ def _rounded(weight: float) -> float:
     return round(float(weight), 2)
 
 
-def _merits(case: Case, order: np.ndarray) -> np.ndarray:
+def _fusion_scores(case: Case, order: np.ndarray) -> np.ndarray:
     return case.features[:, : len(FOR)] @ order
 
 
 def _fit_order(cases: Sequence[Case], weights: Sequence[float], ridge: float = 10.0) -> np.ndarray:
-    """Conditional logit: the right passage should have the most merit of its question.
+    """Conditional logit: the right passage should have the highest fusion score of its question.
 
     The ridge is one of standardised signals: where cosines lie close together, small differences
     count, and the weights they need must not be taken for wild ones.
@@ -165,8 +165,8 @@ def _fit_order(cases: Sequence[Case], weights: Sequence[float], ridge: float = 1
         for case, weight in zip(cases, weights, strict=True):
             if not case.right.any():
                 continue
-            features, merit = case.features[:, : len(FOR)], _merits(case, order)
-            p = np.exp(merit - merit.max())
+            features, scores = case.features[:, : len(FOR)], _fusion_scores(case, order)
+            p = np.exp(scores - scores.max())
             p /= p.sum()
             mean = features.T @ p
             gradient = gradient + weight * features.T @ (case.right / case.right.sum() - p)
@@ -181,16 +181,16 @@ def _fit_order(cases: Sequence[Case], weights: Sequence[float], ridge: float = 1
 
 def _fit_behind(
     cases: Sequence[Case],
-    merits: Sequence[np.ndarray],
+    fusion_scores: Sequence[np.ndarray],
     weights: Sequence[float],
     odds: np.ndarray,
 ) -> float:
     """What falling behind the best costs, with all else as the best hits have it."""
     offset, gap, right, weight = [], [], [], []
-    for case, merit, each in zip(cases, merits, weights, strict=True):
-        for i in np.argsort(-merit)[1:]:
-            offset.append(odds[0] + odds[1] * merit[i])
-            gap.append(min(merit.max() - merit[i], MOST_GAP))
+    for case, scores, each in zip(cases, fusion_scores, weights, strict=True):
+        for i in np.argsort(-scores)[1:]:
+            offset.append(odds[0] + odds[1] * scores[i])
+            gap.append(min(scores.max() - scores[i], MOST_GAP))
             right.append(case.right[i])
             weight.append(each)
     fitted = _logistic(
