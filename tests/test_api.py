@@ -1,4 +1,4 @@
-"""The Python door: one call each, on the sample book."""
+"""Single calls of the Python API, on the sample book."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from bythebook.types import BOOK_DOES_NOT_SAY
 _QUESTION = "How do ROS 2 nodes exchange messages?"
 
 
-def test_respond_is_s0(sample_home: Path) -> None:
+def test_respond_follows_the_query_contract(sample_home: Path) -> None:
     response = bythebook.respond(bythebook.Query(text=_QUESTION), home=sample_home)
     assert response.answer == "ROS 2 nodes exchange messages over topics. [1]"
     assert [source.section for source in response.sources] == ["Topics, publishers & subscribers"]
@@ -22,7 +22,7 @@ def test_respond_is_s0(sample_home: Path) -> None:
     assert refused.refusal_reason == "low_relevance"
 
 
-def test_ask_and_semantic_search_are_s1(sample_home: Path) -> None:
+def test_ask_and_semantic_search_follow_the_ask_contract(sample_home: Path) -> None:
     reply = bythebook.ask(_QUESTION, home=sample_home)
     assert reply.outcome.text == "ROS 2 nodes exchange messages over topics. [1]"
     found = bythebook.semantic_search(_QUESTION, top_k=2, home=sample_home)
@@ -44,7 +44,7 @@ def test_the_threshold_of_ask_is_a_keyword(sample_home: Path) -> None:
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), True, "0.5"])
-def test_a_threshold_out_of_range_is_told(threshold: float) -> None:
+def test_a_threshold_out_of_range_is_rejected(threshold: float) -> None:
     for call in (bythebook.ask, bythebook.semantic_search):
         with pytest.raises(InvalidInput, match=r"relevance_threshold is .* from 0 to 1"):
             call(_QUESTION, relevance_threshold=threshold, home=Path("nowhere"))
@@ -59,7 +59,7 @@ def test_times_of_a_query_are_in_utc() -> None:
     assert bythebook.Response.__module__ == "bythebook.documents.query"
 
 
-async def test_they_work_where_a_loop_already_runs(sample_home: Path) -> None:
+async def test_calls_work_where_an_event_loop_runs(sample_home: Path) -> None:
     assert bythebook.respond(_QUESTION, home=sample_home).sources
 
 

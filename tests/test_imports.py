@@ -1,4 +1,4 @@
-"""What is loaded when: the doors are light, and imports point one way."""
+"""Importing the package loads little, and imports point one way."""
 
 import json
 import subprocess
@@ -34,7 +34,7 @@ def test_importing_the_package_loads_nothing_but_itself() -> None:
     assert _loaded("import bythebook") & (_HEAVY | {"typer", "asyncio"}) == set()
 
 
-def test_the_help_loads_no_stage_and_no_provider() -> None:
+def test_help_loads_no_pipeline_package_and_no_provider() -> None:
     code = (
         "import contextlib, io, sys\n"
         "sys.argv = ['bythebook', '--help']\n"
@@ -61,7 +61,7 @@ def test_every_public_name_exists_and_is_documented() -> None:
         assert f"`{name}" in documented
 
 
-def test_a_vendor_imported_in_a_stage_breaks_the_build(tmp_path: Path) -> None:
+def test_a_vendor_import_in_a_pipeline_package_fails_the_import_rules(tmp_path: Path) -> None:
     """The rules of pyproject.toml really bite: a planted import fails them."""
     import shutil
 

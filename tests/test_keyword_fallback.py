@@ -1,4 +1,4 @@
-"""A book goes on by its words while the index or the embedder does not answer."""
+"""Keyword search answers while the index or the embedder does not respond."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -106,7 +106,7 @@ async def _vectors(library: Book) -> VectorState:
     return reply.vectors
 
 
-async def test_an_index_that_falls_silent_is_stood_in_for_and_taken_back(scene: Scene) -> None:
+async def test_keyword_search_replaces_a_failing_index_until_it_responds(scene: Scene) -> None:
     assert await _vectors(scene.library) is VectorState.READY
     scene.store.line.cut = True
     assert await _vectors(scene.library) is VectorState.AWAY
@@ -117,14 +117,14 @@ async def test_an_index_that_falls_silent_is_stood_in_for_and_taken_back(scene: 
     assert (await scene.library.stores())["index"] == "ok"
 
 
-async def test_an_index_that_lost_something_is_not_well(scene: Scene) -> None:
+async def test_an_index_with_missing_passages_is_unhealthy(scene: Scene) -> None:
     assert (await scene.library.stores())["index"] == "ok"
     [store] = scene.store.generations.values()
     store._entries.popitem()
     assert "catalog" in (await scene.library.stores())["index"]
 
 
-async def test_a_book_opens_without_its_index_and_finds_it_later(scene: Scene) -> None:
+async def test_a_book_opens_without_its_index_and_uses_it_later(scene: Scene) -> None:
     scene.store.line.cut = True
     library = scene.open()
     assert await _vectors(library) is VectorState.AWAY
@@ -133,7 +133,7 @@ async def test_a_book_opens_without_its_index_and_finds_it_later(scene: Scene) -
     assert await _vectors(library) is VectorState.READY
 
 
-async def test_an_embedder_that_fails_leaves_the_words(scene: Scene) -> None:
+async def test_a_failing_embedder_leaves_keyword_search(scene: Scene) -> None:
     scene.embedder.failing = True
     assert await _vectors(scene.library) is VectorState.AWAY
     scene.store.line.cut = True
@@ -142,7 +142,7 @@ async def test_an_embedder_that_fails_leaves_the_words(scene: Scene) -> None:
     assert await _vectors(scene.library) is VectorState.READY
 
 
-async def test_a_selection_is_weighed_by_its_words(scene: Scene) -> None:
+async def test_a_selection_is_scored_by_keywords_during_an_outage(scene: Scene) -> None:
     scene.embedder.failing = True
     said = "A kettle boils water at 100 degrees Celsius."
     reply = await scene.library.reply(Question(QUESTION.text, selection=said))
@@ -152,7 +152,7 @@ async def test_a_selection_is_weighed_by_its_words(scene: Scene) -> None:
         await scene.library.reply(Question("Who invented the sail?", selection=said))
 
 
-async def test_an_outage_is_never_told_as_a_refusal(scene: Scene) -> None:
+async def test_an_outage_is_never_reported_as_a_refusal(scene: Scene) -> None:
     unknown = Question("Who won the football world cup of 1974?")
     reply = await scene.library.reply(unknown)
     assert isinstance(reply.outcome, Refusal)
@@ -184,7 +184,7 @@ async def test_replies_made_during_an_outage_are_not_cached(book_folder: Path) -
     assert await _vectors(scene.library) is VectorState.READY
 
 
-async def test_without_a_keyword_store_it_is_an_error(book_folder: Path) -> None:
+async def test_an_outage_without_a_keyword_store_is_an_error(book_folder: Path) -> None:
     scene = Scene(make_keyword_store=None)
     await scene.library.ingest(read(book_folder))
     scene.embedder.failing = True

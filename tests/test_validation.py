@@ -1,4 +1,4 @@
-"""Every kind of validation error becomes a sentence of our own."""
+"""Every kind of validation error gets a message of our own."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _message(kind: Any, sent: object) -> str:
         (Literal["up", "down"], "left", '"left" is not allowed; use "up" or "down"'),
     ],
 )
-def test_a_sentence_names_the_field_the_limit_and_what_was_sent(
+def test_a_message_names_the_field_the_limit_and_the_input(
     kind: Any, sent: object, said: str
 ) -> None:
     assert _message(kind, sent) == f"f: {said}."
@@ -109,7 +109,7 @@ def test_a_field_that_is_missing_or_unknown_is_named() -> None:
 
 
 @pytest.mark.parametrize("kind", get_args(ErrorType))
-def test_no_sentence_of_pydantics_own_gets_out(kind: Any) -> None:
+def test_no_message_of_pydantic_is_passed_on(kind: Any) -> None:
     context = {
         "error": "Input should not be seen",
         "expected": "'a' or 'b'",
@@ -187,7 +187,7 @@ _fields = st.sampled_from(
 
 
 @given(st.dictionaries(_fields, _values) | _values)
-def test_whatever_is_sent_is_refused_in_our_own_words(sent: object) -> None:
+def test_any_invalid_input_gets_our_own_message(sent: object) -> None:
     for model in (
         query_documents.Query,
         ask_contract.AgentQuery,
@@ -207,14 +207,14 @@ def test_whatever_is_sent_is_refused_in_our_own_words(sent: object) -> None:
 
 
 @given(st.text())
-def test_only_what_is_short_and_harmless_is_repeated(text: str) -> None:
+def test_only_short_and_harmless_input_is_echoed(text: str) -> None:
     told = shown(text)
     assert len(told) <= 60
     assert told.isprintable()
     assert not set(told[1:-1]) & set('<>&\\`"')
 
 
-def test_of_several_types_the_one_that_was_meant_is_told() -> None:
+def test_an_error_in_a_union_is_reported_for_the_type_that_was_meant() -> None:
     sent = {"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]}
     with pytest.raises(ValidationError) as raised:
         openai_requests.OpenAICompletionRequest.model_validate(sent)

@@ -1,4 +1,4 @@
-"""Providers are chosen by the settings, and what is missing is named with its cure."""
+"""Providers are chosen by the settings; a missing one is reported with a hint."""
 
 import asyncio
 import sys
@@ -23,7 +23,7 @@ from bythebook.wiring import build_book
 from tests.samples import SAMPLE_BOOK, read
 
 
-def test_a_store_that_nobody_knows_is_named(tmp_path: Path) -> None:
+def test_an_unknown_store_is_named_in_the_error(tmp_path: Path) -> None:
     settings = load_settings({"home": tmp_path, "store": "shoebox"}, environ={})
     with pytest.raises(ConfigurationError, match=r"shoebox.*edge or qdrant"):
         build_book(settings, new=True)
@@ -35,7 +35,7 @@ def test_a_server_needs_an_address(tmp_path: Path) -> None:
         build_book(settings, new=True)
 
 
-def test_a_package_that_is_not_installed_comes_with_its_command(
+def test_a_missing_package_is_reported_with_its_install_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("qdrant.server", "qdrant.nodes"):
@@ -46,18 +46,18 @@ def test_a_package_that_is_not_installed_comes_with_its_command(
         build_book(settings, new=True)
 
 
-async def test_a_closed_library_has_let_go_of_everything_and_opens_again() -> None:
+async def test_a_closed_book_has_closed_its_stores_and_opens_again() -> None:
     closed: list[str] = []
 
     class Shelf(MemoryGenerationStore):
         async def close(self) -> None:
-            closed.append("shelf")
+            closed.append("generations")
 
     class Threads(MemoryThreads):
         async def close(self) -> None:
             closed.append("database")
 
-    library = Book(
+    book = Book(
         Components(
             embedder=FakeEmbedder(),
             store=Shelf(),
@@ -65,41 +65,41 @@ async def test_a_closed_library_has_let_go_of_everything_and_opens_again() -> No
             threads=Threads(),
         )
     )
-    await library.ingest(read_book(SAMPLE_BOOK / "docs"))
-    assert (await library.search(Question("robots"))).hits
-    await library.close()
-    assert closed == ["shelf", "database"]
-    assert (await library.search(Question("robots"))).hits
+    await book.ingest(read_book(SAMPLE_BOOK / "docs"))
+    assert (await book.search(Question("robots"))).hits
+    await book.close()
+    assert closed == ["generations", "database"]
+    assert (await book.search(Question("robots"))).hits
 
 
-def _library(
-    embedder: FakeEmbedder, catalog: MemoryCatalog, shelf: MemoryGenerationStore, **more
+def _open(
+    embedder: FakeEmbedder, catalog: MemoryCatalog, generations: MemoryGenerationStore, **more
 ) -> Book:  # type: ignore[no-untyped-def]
     threads = MemoryThreads()
     return Book(
-        Components(embedder=embedder, store=shelf, catalog=catalog, threads=threads, **more)
+        Components(embedder=embedder, store=generations, catalog=catalog, threads=threads, **more)
     )
 
 
-async def test_an_open_library_follows_its_book_to_another_embedder(book_folder: Path) -> None:
-    catalog, shelf, question = (
+async def test_an_open_book_switches_to_the_embedder_of_a_new_generation(book_folder: Path) -> None:
+    catalog, generations, question = (
         MemoryCatalog(),
         MemoryGenerationStore(),
         Question("When does a kettle boil?"),
     )
     one, other = FakeEmbedder(), FakeEmbedder(name="fake:other")
-    await _library(one, catalog, shelf).ingest(read(book_folder))
-    fixed = _library(one, catalog, shelf)
-    following = _library(one, catalog, shelf, switch_embedder=lambda name: (other, shelf))
+    await _open(one, catalog, generations).ingest(read(book_folder))
+    fixed = _open(one, catalog, generations)
+    following = _open(one, catalog, generations, switch_embedder=lambda name: (other, generations))
     assert (await following.search(question)).hits
-    await _library(other, catalog, shelf).ingest(read(book_folder))
+    await _open(other, catalog, generations).ingest(read(book_folder))
     assert (await following.search(question)).hits
     assert other.calls[-1] == [question.text]
     with pytest.raises(EmbedderMismatch, match=r"fake:other.*fake:bag"):
         await fixed.search(question)
 
 
-class ClosingShelf(MemoryGenerationStore):
+class ClosingStore(MemoryGenerationStore):
     """Knows which generations are open, and how often each was closed."""
 
     def __init__(self) -> None:
@@ -107,44 +107,44 @@ class ClosingShelf(MemoryGenerationStore):
         self.closed: list[str] = []
 
     async def open(self, generation: str) -> MemoryStore:
-        shelf, store = self, await super().open(generation)
+        generations, store = self, await super().open(generation)
 
         class Store(MemoryStore):
             async def close(self) -> None:
-                shelf.closed.append(generation)
+                generations.closed.append(generation)
 
         store.__class__ = Store
         return store
 
 
-async def test_a_generation_is_closed_once_with_the_last_question_that_reads_it(
+async def test_an_outdated_generation_is_closed_once_after_its_last_request(
     book_folder: Path,
 ) -> None:
-    shelf, catalog = ClosingShelf(), MemoryCatalog()
-    library = _library(FakeEmbedder(), catalog, shelf)
-    await library.ingest(read(book_folder))
+    generations, catalog = ClosingStore(), MemoryCatalog()
+    book = _open(FakeEmbedder(), catalog, generations)
+    await book.ingest(read(book_folder))
     question = Question("When does a kettle boil?")
-    first, second = library.ask(question), library.ask(question)
+    first, second = book.ask(question), book.ask(question)
     await anext(first)
     await anext(second)
     old = catalog.current()
     (book_folder / "zeppelin.md").write_text("# Zeppelins\n\nA zeppelin is silver.\n")
-    await library.ingest(read(book_folder))
-    assert (await library.search(Question("zeppelin"))).hits[0].passage.text.startswith("A zepp")
-    assert shelf.closed == []
+    await book.ingest(read(book_folder))
+    assert (await book.search(Question("zeppelin"))).hits[0].passage.text.startswith("A zepp")
+    assert generations.closed == []
     assert isinstance([event async for event in first][-1], Reply)
-    assert shelf.closed == []
+    assert generations.closed == []
     await second.aclose()  # who leaves reads no more
     assert old is not None
-    assert shelf.closed == [old.name]
-    await library.reply(question)
-    await library.close()
+    assert generations.closed == [old.name]
+    await book.reply(question)
+    await book.close()
     served = catalog.current()
     assert served is not None
-    assert shelf.closed == [old.name, served.name]
+    assert generations.closed == [old.name, served.name]
 
 
-async def test_a_generation_taken_away_while_it_is_opened_is_followed_by_the_next(
+async def test_the_next_generation_is_opened_if_one_is_deleted_meanwhile(
     book_folder: Path,
 ) -> None:
     catalog = MemoryCatalog()
@@ -156,29 +156,29 @@ async def test_a_generation_taken_away_while_it_is_opened_is_followed_by_the_nex
             if self.sweep:
                 self.sweep = False
                 (book_folder / "zeppelin.md").write_text("# Zeppelins\n\nA zeppelin is silver.\n")
-                await _library(FakeEmbedder(), catalog, self).ingest(read(book_folder))
+                await _open(FakeEmbedder(), catalog, self).ingest(read(book_folder))
                 raise IndexDamaged("The index that the catalog names is missing.")
             return await super().open(generation)
 
-    shelf = Swept()
-    library = _library(FakeEmbedder(), catalog, shelf)
-    await library.ingest(read(book_folder))
-    shelf.sweep = True
-    assert (await library.search(Question("zeppelin"))).hits[0].passage.text.startswith("A zepp")
+    generations = Swept()
+    book = _open(FakeEmbedder(), catalog, generations)
+    await book.ingest(read(book_folder))
+    generations.sweep = True
+    assert (await book.search(Question("zeppelin"))).hits[0].passage.text.startswith("A zepp")
 
 
-async def test_questions_never_fail_while_the_book_is_ingested_again_and_again(
+async def test_questions_do_not_fail_during_repeated_ingests(
     book_folder: Path,
 ) -> None:
-    catalog, shelf = MemoryCatalog(), ClosingShelf()
-    library = _library(FakeEmbedder(), catalog, shelf)
-    await library.ingest(read(book_folder))
+    catalog, generations = MemoryCatalog(), ClosingStore()
+    book = _open(FakeEmbedder(), catalog, generations)
+    await book.ingest(read(book_folder))
     asking = True
 
     async def ask() -> int:
         count = 0
         while asking:
-            reply = await library.reply(Question("When does a kettle boil?"))
+            reply = await book.reply(Question("When does a kettle boil?"))
             assert isinstance(reply.outcome, Answer)
             count += 1
         return count
@@ -186,9 +186,9 @@ async def test_questions_never_fail_while_the_book_is_ingested_again_and_again(
     readers = [asyncio.create_task(ask()) for _ in range(4)]
     for number in range(5):
         (book_folder / f"page{number}.md").write_text(f"# Page {number}\n\nNothing new.\n")
-        await library.ingest(read(book_folder))
+        await book.ingest(read(book_folder))
         await asyncio.sleep(0.02)
     asking = False
     assert all(await asyncio.gather(*readers))
-    await library.close()
-    assert len(shelf.closed) == len(set(shelf.closed))
+    await book.close()
+    assert len(generations.closed) == len(set(generations.closed))

@@ -16,52 +16,31 @@ _LONGEST_FIELD = 60
 _PUNCTUATION = frozenset(" .,:;+-_/@#!?()'")
 _ORIGINS = ("body", "path", "query", "header", "cookie")  # FastAPI prefixes the field with one
 
-# The expected value for each error type, in "<input> is not <this>".
+# The expected value for each error type, in "<input> is not <this>"; web_address is our own type.
 _WANTED = {
-    "string_type": "a text",
-    "string_sub_type": "a text",
-    "bytes_type": "a text",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_parsing_size": "a whole number of a usable size",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "decimal_type": "a number",
-    "decimal_parsing": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "none_required": "null",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "set_type": "a list",
-    "frozen_set_type": "a list",
-    "iterable_type": "a list",
-    "dict_type": "an object",
-    "mapping_type": "an object",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
-    "dataclass_type": "an object",
-    "uuid_type": "a UUID",
-    "uuid_parsing": "a UUID",
-    "datetime_type": "a date with a time, such as 2025-12-15T10:00:00Z",
-    "datetime_parsing": "a date with a time, such as 2025-12-15T10:00:00Z",
-    "datetime_from_date_parsing": "a date with a time, such as 2025-12-15T10:00:00Z",
-    "datetime_object_invalid": "a date with a time, such as 2025-12-15T10:00:00Z",
-    "timezone_naive": "a time with a time zone",
-    "timezone_aware": "a time without a time zone",
-    "date_type": "a date, such as 2025-12-15",
-    "date_parsing": "a date, such as 2025-12-15",
-    "date_from_datetime_parsing": "a date, such as 2025-12-15",
-    "time_type": "a time, such as 10:00:00",
-    "time_parsing": "a time, such as 10:00:00",
-    "url_type": "an address",
-    "url_parsing": "an address",
-    "url_syntax_violation": "an address",
-    "url_scheme": "an address of the web (http or https)",
-    "web_address": "an address of the web (http or https)",  # not a pydantic type
-    "path_type": "a path",
+    kind: wanted
+    for wanted, kinds in {
+        "a text": "string_type string_sub_type bytes_type",
+        "a whole number": "int_type int_parsing int_from_float",
+        "a whole number of a usable size": "int_parsing_size",
+        "a number": "float_type float_parsing decimal_type decimal_parsing",
+        "a finite number": "finite_number",
+        "true or false": "bool_type bool_parsing",
+        "null": "none_required",
+        "a list": "list_type tuple_type set_type frozen_set_type iterable_type",
+        "an object": "dict_type mapping_type model_type model_attributes_type dataclass_type",
+        "a UUID": "uuid_type uuid_parsing",
+        "a date with a time, such as 2025-12-15T10:00:00Z": "datetime_type datetime_parsing "
+        "datetime_from_date_parsing datetime_object_invalid",
+        "a time with a time zone": "timezone_naive",
+        "a time without a time zone": "timezone_aware",
+        "a date, such as 2025-12-15": "date_type date_parsing date_from_datetime_parsing",
+        "a time, such as 10:00:00": "time_type time_parsing",
+        "an address": "url_type url_parsing url_syntax_violation",
+        "an address of the web (http or https)": "url_scheme web_address",
+        "a path": "path_type",
+    }.items()
+    for kind in kinds.split()
 }
 # The complete message of error types that need no input or limit.
 _SAID = {

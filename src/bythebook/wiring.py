@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from bythebook.answering.answer_cache import AnswerCache
 from bythebook.book import Book
@@ -98,6 +98,7 @@ def build_book(settings: Settings | None = None, *, new: bool = False) -> Book:
     embedder = open_embedder(embedder_name(settings, catalog), settings, hosted)
     existing = _existing_book(settings, embedder)
     falls_back = settings.index_fallback == "keyword"
+    stands_in = settings.writer != "extractive" and settings.model.fallback == "extractive"
     chooses = settings.embedder == AUTO and existing is None
 
     def switch_embedder(name: str) -> tuple[Embedder, GenerationStore]:
@@ -114,7 +115,7 @@ def build_book(settings: Settings | None = None, *, new: bool = False) -> Book:
         archiver=archiver,
         feedback=feedback,
         make_writer=_writer(settings, hosted),
-        make_fallback=_fallback(settings),
+        make_fallback=extractive if stands_in else None,
         context_tokens=settings.limits.context_tokens,
         answer_cache=AnswerCache() if settings.model.cache else None,
         switch_embedder=switch_embedder if chooses else None,
@@ -142,8 +143,7 @@ class Hosted:
         """Return the embedder "provider:model"; a hosted one shares the connections."""
         make, provider, model = choose("embedders", name)
         if provider == "local" or provider not in EMBEDDERS:
-            local: Embedder = self._close_later(make(model))
-            return local
+            return cast("Embedder", self._close_later(make(model)))
         from bythebook.providers.http.credentials import embedder_account
 
         account = embedder_account(provider, model, self._settings)
@@ -365,12 +365,11 @@ def choose(kind: ProviderKind, name: str) -> tuple[Any, str, str]:
 
 def _added_providers(kind: ProviderKind) -> dict[str, Provider]:
     """Return the providers that other installed packages register as entry points."""
-    return {
-        entry.name: Provider(
-            entry.module, entry.attr, f"pip install {entry.dist.name if entry.dist else entry.name}"
-        )
-        for entry in entry_points(group=f"bythebook.{kind}")
-    }
+    table = {}
+    for entry in entry_points(group=f"bythebook.{kind}"):
+        package = entry.dist.name if entry.dist else entry.module
+        table[entry.name] = Provider(entry.module, entry.attr, f"pip install {package}")
+    return table
 
 
 def _generation_store(
@@ -448,9 +447,3 @@ def _agent_tools(index: SearchContext, context_tokens: int) -> AgentTools:
         return gather(findings, context_tokens=context_tokens).hits
 
     return AgentTools(lambda: Quoting(context_tokens + OTHER_TOKENS), search_again, index.embedder)
-
-
-def _fallback(settings: Settings) -> MakeWriter | None:
-    """Return the fallback for a language model; the extractive writer needs none."""
-    stands_in = settings.writer != "extractive" and settings.model.fallback == "extractive"
-    return extractive if stands_in else None

@@ -32,7 +32,7 @@ def test_a_score_is_a_probability(found: list[Signals]) -> None:
 
 
 @given(_signals)
-def test_what_speaks_against_a_passage_never_raises_its_score(seen: Signals) -> None:
+def test_counter_evidence_never_raises_a_score(seen: Signals) -> None:
     calibration = MEASURED["local:minilm-int8"]
     [score] = calibration.scores([seen])
     for doubt in ("missing_rare_term", "negation_mismatch", "unmatched_entities"):
@@ -40,13 +40,13 @@ def test_what_speaks_against_a_passage_never_raises_its_score(seen: Signals) -> 
         assert calibration.scores([worse])[0] <= score
 
 
-def test_falling_behind_lowers_a_score() -> None:
+def test_a_gap_to_the_best_passage_lowers_a_score() -> None:
     calibration = MEASURED["local:minilm-int8"]
     weak, strong = Signals(0.4, 0.5, 0.3, 0.6), Signals(0.7, 0.8, 0.6, 1.0)
     assert calibration.scores([weak, strong])[0] < calibration.scores([weak])[0]
 
 
-def test_two_passages_that_say_the_same_are_both_trusted() -> None:
+def test_two_equal_passages_get_equal_scores() -> None:
     strong = Signals(0.7, 0.8, 0.6, 1.0)
     calibration = MEASURED["local:minilm-int8"]
     assert calibration.scores([strong, strong]) == calibration.scores([strong]) * 2
@@ -58,7 +58,7 @@ def test_extreme_weights_do_not_overflow() -> None:
     assert Calibration(0, 0, 0, 0, -1e9, 0, 0, sure).scores([Signals()])[0] >= 0
 
 
-def test_a_generation_is_judged_by_the_weights_that_fit_it() -> None:
+def test_a_generation_is_scored_with_its_own_weights() -> None:
     known = _generation(embedder="local:minilm-int8")
     assert calibration_of(known) is MEASURED["local:minilm-int8"]
     assert calibration_of(replace(known, vectors=VectorState.PENDING)) is WORDS_ALONE
@@ -67,7 +67,7 @@ def test_a_generation_is_judged_by_the_weights_that_fit_it() -> None:
     assert calibration_of(own) == fitted
 
 
-def test_a_short_book_of_an_unknown_embedder_is_judged_by_its_words() -> None:
+def test_a_short_book_of_an_unknown_embedder_is_scored_by_keywords() -> None:
     calibration = calibration_of(_generation(embedder="acme:unknown"))
     assert calibration.scores([Signals(0.8, 0.8, 0.7, 1.0)])[0] > 0.5
     assert calibration.scores([Signals(0.8, 0.8)])[0] < 0.5
@@ -92,6 +92,6 @@ def test_a_calibration_that_changed_on_its_disk_is_damaged(data: st.DataObject) 
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "7", '{"reading": {}}', '{"reading": 7}'])
-def test_what_is_no_calibration_is_damage(text: str) -> None:
+def test_an_invalid_calibration_is_reported_as_damage(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         Calibration.from_json(text)

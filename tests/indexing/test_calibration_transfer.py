@@ -1,4 +1,4 @@
-"""An embedder nobody measured is put on the scale of the measured one by the book itself."""
+"""Calibration weights are transferred to an embedder that was not measured."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ async def stored(passages: Sequence[Passage], embedder: Aloof | FakeEmbedder) ->
 
 
 @pytest.mark.parametrize("embedder", [FakeEmbedder(), Aloof()])
-async def test_the_own_home_is_nearer_than_other_pages(embedder: Aloof | FakeEmbedder) -> None:
+async def test_the_source_is_nearer_than_other_pages(
+    embedder: Aloof | FakeEmbedder,
+) -> None:
     passages = book()
     marks = await marks_of(passages, await stored(passages, embedder), embedder)
     assert marks is not None
@@ -107,7 +109,7 @@ def _between(marks: CosineMarks, share: float) -> Signals:
     )
 
 
-async def test_a_short_book_says_too_little() -> None:
+async def test_a_short_book_gives_no_marks() -> None:
     passages = book(3)
     assert await marks_of(passages, await stored(passages, FakeEmbedder()), FakeEmbedder()) is None
 

@@ -1,4 +1,4 @@
-"""A question that is asked again is not embedded again, and what is remembered is bounded."""
+"""Vectors of questions are cached, within limits of number and age."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ async def test_a_question_is_embedded_once_for_each_embedder() -> None:
     assert (asked.hits, asked.misses) == (1, 2)
 
 
-async def test_what_was_asked_longest_ago_is_forgotten_first() -> None:
+async def test_the_least_recently_used_question_is_evicted_first() -> None:
     embedder, asked = FakeEmbedder(), QuestionVectors(most=2)
     for question in ("kettle", "kite", "kettle", "string", "kettle", "kite"):
         await asked.of(question, embedder)
     assert [text for [text] in embedder.calls] == ["kettle", "kite", "string", "kite"]
 
 
-async def test_after_an_hour_a_question_is_embedded_anew() -> None:
+async def test_a_cached_vector_expires_after_an_hour() -> None:
     now = 0.0
     embedder, asked = FakeEmbedder(), QuestionVectors(clock=lambda: now)
     for now in (0, 3599, 3600, 7199):  # noqa: B007 - the clock reads it
@@ -42,7 +42,7 @@ async def test_after_an_hour_a_question_is_embedded_anew() -> None:
     assert (asked.hits, asked.misses) == (2, 2)
 
 
-async def test_a_vector_that_cannot_be_used_is_not_remembered() -> None:
+async def test_an_invalid_vector_is_not_cached() -> None:
     class Broken(FakeEmbedder):
         broken = True
 

@@ -1,4 +1,4 @@
-"""Ingest: idempotent, incremental, whole."""
+"""An ingest is idempotent, incremental and complete."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -134,7 +134,7 @@ def write_pages(folder: Path, numbers: range) -> None:
         (folder / f"extra{number}.md").write_text(f"# Extra {number}\n\nText {number}.\n")
 
 
-async def test_a_new_book_is_served_by_its_words_before_its_vectors(
+async def test_a_new_book_is_searchable_by_keywords_before_it_has_vectors(
     context: Parts, book_folder: Path
 ) -> None:
     write_pages(book_folder, range(40))
@@ -224,7 +224,7 @@ _FAULTS = {
 
 
 @pytest.mark.parametrize("fault", _FAULTS.values(), ids=_FAULTS)
-async def test_vectors_that_cannot_be_used_are_not_kept(
+async def test_invalid_vectors_are_not_stored(
     context: Parts, book_folder: Path, fault: Callable[[np.ndarray], np.ndarray]
 ) -> None:
     await context.ingest(book_folder)

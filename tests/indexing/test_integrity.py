@@ -1,4 +1,4 @@
-"""The check of the index names what is wrong, and a repair costs no embedding."""
+"""The index check reports differences, and a repair needs no embedding."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,99 +21,99 @@ from bythebook.types import VectorState
 from tests.samples import read
 
 
-class Room:
-    """A library in memory whose index can be tampered with."""
+class Parts:
+    """A open_book in memory whose index can be tampered with."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.embedder, self.catalog, self.shelf = (
+        self.embedder, self.catalog, self.generations = (
             FakeEmbedder(),
             MemoryCatalog(),
             MemoryGenerationStore(),
         )
-        self.library = Book(
+        self.open_book = Book(
             Components(
                 embedder=self.embedder,
-                store=self.shelf,
+                store=self.generations,
                 catalog=self.catalog,
                 threads=MemoryThreads(),
             )
         )
 
     async def entries(self) -> list[IndexedPassage]:
-        [store] = self.shelf.generations.values()
+        [store] = self.generations.generations.values()
         return await store.fetch(list(self.catalog.passages()))
 
     def tamper(self, entries: list[IndexedPassage]) -> None:
-        [name] = self.shelf.generations
-        self.shelf.generations[name] = MemoryStore(entries)
+        [name] = self.generations.generations
+        self.generations.generations[name] = MemoryStore(entries)
 
     async def check(self) -> IndexReport:
-        return await self.library.check_index(read(self.folder))
+        return await self.open_book.check_index(read(self.folder))
 
 
 @pytest.fixture
-async def room(book_folder: Path) -> Room:
-    made = Room(book_folder)
-    await made.library.ingest(read(book_folder))
+async def parts(book_folder: Path) -> Parts:
+    made = Parts(book_folder)
+    await made.open_book.ingest(read(book_folder))
     return made
 
 
-async def test_a_fresh_book_agrees(room: Room) -> None:
-    report = await room.check()
+async def test_a_fresh_book_agrees(parts: Parts) -> None:
+    report = await parts.check()
     assert report.index_is_right
     assert report.is_current
-    assert report.passages == len(room.catalog.passages())
+    assert report.passages == len(parts.catalog.passages())
 
 
-async def test_missing_different_and_surplus_passages_are_named(room: Room) -> None:
-    first, second, *rest = await room.entries()
+async def test_missing_different_and_surplus_passages_are_named(parts: Parts) -> None:
+    first, second, *rest = await parts.entries()
     changed = replace(second, passage=replace(second.passage, text="Something else."))
     extra = replace(first, passage=replace(first.passage, id="f" * 64))
     more = replace(first, passage=replace(first.passage, id="e" * 64))
-    room.tamper([changed, extra, more, *rest])
-    report = await room.check()
+    parts.tamper([changed, extra, more, *rest])
+    report = await parts.check()
     assert report.missing == (first.passage.id,)
     assert report.different == (second.passage.id,)
     assert report.surplus == 1
     assert not report.index_is_right
 
 
-async def test_a_turned_vector_is_noticed(room: Room) -> None:
-    first, *rest = await room.entries()
+async def test_a_changed_vector_is_reported(parts: Parts) -> None:
+    first, *rest = await parts.entries()
     assert first.vector is not None
-    room.tamper([replace(first, vector=-np.asarray(first.vector)), *rest])
-    assert (await room.check()).different == (first.passage.id,)
+    parts.tamper([replace(first, vector=-np.asarray(first.vector)), *rest])
+    assert (await parts.check()).different == (first.passage.id,)
 
 
-async def test_sources_that_moved_on_are_noticed(room: Room) -> None:
-    (room.folder / "intro.md").write_text("# Intro\n\nAll new.\n")
-    report = await room.check()
+async def test_changed_sources_are_reported(parts: Parts) -> None:
+    (parts.folder / "intro.md").write_text("# Intro\n\nAll new.\n")
+    report = await parts.check()
     assert report.index_is_right
     assert report.not_ingested
     assert report.gone
 
 
-async def test_a_lost_generation_is_rebuilt_without_embedding(room: Room) -> None:
-    before = {entry.passage.id for entry in await room.entries()}
-    room.shelf.generations.clear()
-    assert (await room.check()).unreadable
-    calls = len(room.embedder.calls)
-    await room.library.repair_index()
-    assert len(room.embedder.calls) == calls
-    report = await room.check()
+async def test_a_lost_generation_is_rebuilt_without_embedding(parts: Parts) -> None:
+    before = {entry.passage.id for entry in await parts.entries()}
+    parts.generations.generations.clear()
+    assert (await parts.check()).unreadable
+    calls = len(parts.embedder.calls)
+    await parts.open_book.repair_index()
+    assert len(parts.embedder.calls) == calls
+    report = await parts.check()
     assert report.index_is_right
     assert report.is_current
-    assert {entry.passage.id for entry in await room.entries()} == before
+    assert {entry.passage.id for entry in await parts.entries()} == before
 
 
-async def test_where_vectors_are_lost_the_words_still_find(room: Room) -> None:
-    room.shelf.generations.clear()
-    room.catalog._vectors.popitem()
-    await room.library.repair_index()
-    report = await room.check()
+async def test_a_book_with_lost_vectors_is_repaired_for_keyword_search(parts: Parts) -> None:
+    parts.generations.generations.clear()
+    parts.catalog._vectors.popitem()
+    await parts.open_book.repair_index()
+    report = await parts.check()
     assert report.vectors is VectorState.PENDING
     assert report.index_is_right
     assert len(report.without_vectors) == 1
-    await room.library.ingest(read(room.folder))
-    assert (await room.check()).is_current
+    await parts.open_book.ingest(read(parts.folder))
+    assert (await parts.check()).is_current

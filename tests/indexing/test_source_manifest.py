@@ -1,4 +1,4 @@
-"""The receipt of an ingest: it may only hold where reading again would make the same book."""
+"""A source manifest holds only if reading the sources again would give the same book."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def receipt_of(docs: Path) -> tuple[SourceManifest, ParsedBook]:
     return SourceManifest("g1", "here", book.seen, RESULT), book
 
 
-def test_it_holds_while_nothing_changes(tmp_path: Path) -> None:
+def test_a_manifest_holds_while_nothing_changes(tmp_path: Path) -> None:
     receipt, _ = receipt_of(write(tmp_path, SITE))
     assert receipt.holds()
 
@@ -89,7 +89,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_it_does_not_hold_after_a_change_of(
+def test_a_manifest_does_not_hold_after_a_change_of(
     change: Callable[[Path], object], tmp_path: Path
 ) -> None:
     docs = write(tmp_path, SITE)
@@ -107,7 +107,9 @@ _TEXTS = ["# T\n\nWords.\n", "import P from './_part.mdx'\n\n<P />\n", "label: L
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(_NAMES), st.sampled_from(_TEXTS)), max_size=3))
-def test_where_it_holds_the_same_book_is_read(changes: list[tuple[str, str | None]]) -> None:
+def test_a_manifest_holds_only_for_the_same_book(
+    changes: list[tuple[str, str | None]],
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         docs = write(Path(folder), SITE)
         receipt, before = receipt_of(docs)
@@ -120,7 +122,7 @@ def test_where_it_holds_the_same_book_is_read(changes: list[tuple[str, str | Non
             assert read_book(docs) == before
 
 
-def test_it_survives_being_kept(tmp_path: Path) -> None:
+def test_a_stored_manifest_is_read_back(tmp_path: Path) -> None:
     receipt, _ = receipt_of(write(tmp_path, SITE))
     receipt.keep(tmp_path / "home")
     assert find_manifest(tmp_path / "home", "here") == receipt
@@ -128,7 +130,7 @@ def test_it_survives_being_kept(tmp_path: Path) -> None:
     assert [file.name for file in (tmp_path / "home").iterdir()] == ["receipt.json"]
 
 
-def test_a_lost_or_damaged_one_is_none(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_manifest_is_none(tmp_path: Path) -> None:
     receipt, _ = receipt_of(write(tmp_path, SITE))
     assert find_manifest(tmp_path, "here") is None
     receipt.keep(tmp_path)
@@ -147,14 +149,14 @@ def test_a_lost_or_damaged_one_is_none(tmp_path: Path) -> None:
         assert find_manifest(tmp_path, "here") is None
 
 
-def test_what_it_says_is_that_nothing_changed(tmp_path: Path) -> None:
+def test_the_result_of_a_manifest_reports_no_changes(tmp_path: Path) -> None:
     receipt, _ = receipt_of(write(tmp_path, SITE))
     again = receipt.again
     assert (again.embedded, again.changed, again.removed, again.unchanged) == (0, 0, 0, 4)
     assert (again.errors, again.notes, again.exit_code) == (RESULT.errors, RESULT.notes, 1)
 
 
-def test_nothing_else_that_reads_a_book_reaches_the_disk() -> None:
+def test_sources_access_the_disk_only_through_files() -> None:
     folder = Path(files.__file__).parent
     apart = {"files.py", "slugs.py"}  # the recorder itself, and a reader of package data
     reaching = re.compile(
@@ -195,7 +197,7 @@ class Author:
         return sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
 
 
-def test_the_second_ingest_says_what_a_reader_of_everything_would(tmp_path: Path) -> None:
+def test_the_second_ingest_reports_what_reading_again_would(tmp_path: Path) -> None:
     author = Author(tmp_path)
     (author.docs / "broken.md").write_bytes(b"\xff")
     author.ingest()
@@ -205,7 +207,7 @@ def test_the_second_ingest_says_what_a_reader_of_everything_would(tmp_path: Path
     assert (short["exit_code"], short["unchanged"]) == (1, short["chunks_created"])
 
 
-def test_a_damaged_index_is_made_again_although_the_sources_are_the_same(tmp_path: Path) -> None:
+def test_a_damaged_index_is_rebuilt_from_unchanged_sources(tmp_path: Path) -> None:
     author = Author(tmp_path)
     author.ingest()
     (first,) = author.generations
@@ -214,7 +216,7 @@ def test_a_damaged_index_is_made_again_although_the_sources_are_the_same(tmp_pat
     assert author.generations not in ([], [first])
 
 
-def test_other_addresses_are_another_book(tmp_path: Path) -> None:
+def test_another_site_url_is_another_book(tmp_path: Path) -> None:
     author = Author(tmp_path)
     author.ingest()
     first = author.generations

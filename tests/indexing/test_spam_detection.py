@@ -1,4 +1,4 @@
-"""Files that look planted are named, and those of whole books are not."""
+"""Files that look like spam are reported, and those of real books are not."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _PLANTED: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("kind", _PLANTED)
-def test_a_burst_of_like_sentences_is_named_with_its_cure(kind: str, tmp_path: Path) -> None:
+def test_a_file_of_similar_sentences_is_reported_with_a_hint(kind: str, tmp_path: Path) -> None:
     [told] = _alarm(tmp_path, "\n\n".join(map(_PLANTED[kind], _THINGS)))
     assert told.startswith("planted.md: ")
     assert "--exclude 'planted.md'" in told
 
 
-def test_a_copy_of_another_page_is_named_and_so_is_that_page(tmp_path: Path) -> None:
+def test_a_copied_page_and_its_copy_are_reported(tmp_path: Path) -> None:
     prose = "\n\n".join(
         f"{thing.title()}s have number {len(thing)} on {thing} row." for thing in _THINGS
     )
@@ -52,14 +52,14 @@ def test_a_copy_of_another_page_is_named_and_so_is_that_page(tmp_path: Path) -> 
     assert all("stand in other files too" in each for each in told)
 
 
-def test_questions_that_are_answered_are_no_burst(tmp_path: Path) -> None:
+def test_answered_questions_are_not_reported(tmp_path: Path) -> None:
     dice = random.Random(1)
     said = (" ".join(dice.sample(_THINGS, 9)) for _ in _THINGS)
     answers = (f"What is a {thing}? {next(said)}. It ends." for thing in _THINGS)
     assert _alarm(tmp_path, "\n\n".join(answers)) == ()
 
 
-def test_a_short_page_is_no_burst(tmp_path: Path) -> None:
+def test_a_short_page_is_not_reported(tmp_path: Path) -> None:
     assert _alarm(tmp_path, "\n\n".join(f"What is a {thing}?" for thing in _THINGS[:8])) == ()
 
 
@@ -73,10 +73,10 @@ def test_a_short_page_is_no_burst(tmp_path: Path) -> None:
     ],
     ids=lambda docs: f"{docs.parent.name}/{docs.name}",
 )
-def test_whole_books_raise_no_alarm(docs: Path) -> None:
+def test_real_books_are_not_reported(docs: Path) -> None:
     assert find_spam(read(docs).passages) == ()
 
 
 @given(st.lists(st.text(max_size=80), max_size=30))
-def test_any_book_can_be_looked_through(texts: list[str]) -> None:
+def test_any_text_can_be_checked(texts: list[str]) -> None:
     assert len(find_spam([passage(text) for text in texts])) <= 1

@@ -1,4 +1,4 @@
-"""The conformance suite of the Embedder port, on every provider."""
+"""Conformance suite of Embedder, on every provider."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -53,7 +53,7 @@ async def test_gives_one_unit_vector_for_each_text(embedder: Embedder) -> None:
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-async def test_a_text_has_the_same_vector_alone_and_in_company(embedder: Embedder) -> None:
+async def test_a_text_has_the_same_vector_alone_and_in_a_batch(embedder: Embedder) -> None:
     alone = await embedder.embed(["the wind lifts a kite"], role="passage")
     among = await embedder.embed(["x", "the wind lifts a kite", "word " * 90], role="passage")
     assert np.allclose(alone[0], among[1], atol=1e-4)

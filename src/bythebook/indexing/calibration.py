@@ -14,6 +14,8 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import resources
+from typing import Any
 
 from bythebook.errors import damaged_catalog
 from bythebook.interfaces.store import Generation
@@ -107,9 +109,13 @@ class Calibration:
             weights = json.loads(text)
             if _SEAL in weights and weights.pop(_SEAL) != _seal(weights):
                 raise ValueError("not as it was sealed")
-            return cls(**{**weights, "reading": Reading(**weights["reading"])})
+            return _from_weights(weights)
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError("no calibration") from error
+
+
+def _from_weights(weights: Mapping[str, Any]) -> Calibration:
+    return Calibration(**{**weights, "reading": Reading(**weights["reading"])})
 
 
 def _seal(weights: Mapping[str, object]) -> int:
@@ -120,42 +126,16 @@ def _logistic(odds: float) -> float:
     return 1 / (1 + math.exp(-max(-60.0, min(60.0, odds))))
 
 
-# Fitted on 1,250 questions about two books; the figures are in bench/RESULTS.md.
-MEASURED = {
-    "local:minilm-int8": Calibration(
-        passage_cosine=5.09,
-        unit_cosine=7.83,
-        term_weight=8.33,
-        coverage=3.17,
-        bias=-4.42,
-        slope=0.58,
-        behind=1.61,
-        reading=Reading(3.43, 1.39, 3.35, -1.69, -1.68, -1.51, -3.19, -1.42),
-    ),
-    # Its cosines lie between .7 and .95, hence the larger weights.
-    "local:e5-small-int8": Calibration(
-        passage_cosine=22.68,
-        unit_cosine=38.62,
-        term_weight=9.89,
-        coverage=2.84,
-        bias=-34.01,
-        slope=0.62,
-        behind=1.28,
-        reading=Reading(2.06, -0.44, 6.4, 0.43, -3.17, -1.65, -3.11, -1.5),
-    ),
-}
+def _shipped() -> dict[str, Calibration]:
+    text = resources.files("bythebook.indexing").joinpath("calibrations.json").read_text("utf-8")
+    return {name: _from_weights(weights) for name, weights in json.loads(text).items()}
 
+
+# Fitted on 1,250 questions about two books; the figures are in bench/RESULTS.md. The cosines of
+# e5-small lie between .7 and .95, hence its larger weights.
+MEASURED = _shipped()
 # Keyword signals only, used while a book's vectors are pending.
-WORDS_ALONE = Calibration(
-    passage_cosine=0.0,
-    unit_cosine=0.0,
-    term_weight=17.4,
-    coverage=4.38,
-    bias=-2.81,
-    slope=0.45,
-    behind=1.26,
-    reading=Reading(5.53, 0.0, 0.0, 1.55, -2.08, -1.06, -2.96, -1.48),
-)
+WORDS_ALONE = MEASURED.pop("keywords")
 
 
 def calibration_of(generation: Generation) -> Calibration:

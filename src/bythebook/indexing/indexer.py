@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.indexing.calibration import MEASURED
 from bythebook.indexing.calibration_transfer import fitted, marks_of, sample_of
 from bythebook.indexing.embeddings import embed
-from bythebook.indexing.passage_records import diff, fingerprint, vector_key
+from bythebook.indexing.passage_records import batches, diff, fingerprint, vector_key
 from bythebook.indexing.spam_detection import find_spam
 from bythebook.interfaces.embedding import Embedder
 from bythebook.interfaces.store import (
@@ -38,8 +38,6 @@ from bythebook.types import Passage, VectorState
 
 if TYPE_CHECKING:
     from bythebook.chunking.read_book import ParsedBook, Problem
-
-T = TypeVar("T")
 
 _BATCH = 32  # passages embedded between two commits
 _ENOUGH = 0.99  # of a page's visible words; pages with less are reported
@@ -189,7 +187,7 @@ class Indexer:
 
     async def embed(self, missing: Mapping[str, Passage], progress: IngestProgress) -> None:
         done = 0
-        for batch in _batches(list(missing.items())):
+        for batch in batches(list(missing.items()), _BATCH):
             vectors = await _embed(batch, self.embedder)
             await offload(partial(self.catalog.add_vectors, self.embedder.name, vectors))
             done += len(batch)
@@ -263,7 +261,7 @@ class Indexer:
     def _entries(
         self, passages: Sequence[Passage], vocabulary: Vocabulary, vectors: VectorState
     ) -> Iterator[IndexedPassage]:
-        for batch in _batches(passages):
+        for batch in batches(passages, _BATCH):
             stored = self._stored(batch) if vectors is VectorState.READY else {}
             for passage in batch:
                 terms = vocabulary.weigh(passage)
@@ -313,8 +311,3 @@ def _texts(passages: Sequence[Passage]) -> list[str]:
     for passage in passages:
         texts.extend(passage.unit_text(unit) for unit in passage.units)
     return texts
-
-
-def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), _BATCH):
-        yield items[start : start + _BATCH]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bythebook.errors import IndexDamaged, StoreFailed
-from bythebook.indexing.passage_records import vector_key
+from bythebook.indexing.passage_records import batches, vector_key
 from bythebook.offload import offload
 from bythebook.types import Passage, VectorState
 
 if TYPE_CHECKING:
     from bythebook.indexing.indexer import Indexer
-    from bythebook.interfaces.store import Generation, IndexedPassage, PassageStore, StoredVectors
+    from bythebook.interfaces.store import Generation, IndexedPassage, StoredVectors
 
 _BATCH = 256
 _CLOSE = 1e-3  # tolerance: stores may keep vectors with less precision than the catalog
@@ -58,15 +59,16 @@ async def compare(
     try:
         store = await indexer.store.open(generation.name)
         surplus = max(0, await store.count() - len(known))
-        for ids in _batches(list(known)):
-            passages = {name: known[name] for name in ids}
-            found = await _fetch(store, ids)
-            missing += [name for name in ids if name not in found]
-            vectors = await _vectors(indexer, generation, passages.values()) if wanted else {}
+        for ids in batches(list(known), _BATCH):
+            entries = {entry.passage.id: entry for entry in await store.fetch(ids)}
+            missing += [passage_id for passage_id in ids if passage_id not in entries]
+            keys = {passage_id: vector_key(known[passage_id]) for passage_id in ids if wanted}
+            read = partial(indexer.catalog.vectors, generation.embedder, list(keys.values()))
+            vectors = await offload(read) if keys else {}
             different += [
-                name
-                for name, entry in found.items()
-                if not _is_same(entry, passages[name], vectors.get(vector_key(passages[name])))
+                passage_id
+                for passage_id, entry in entries.items()
+                if not _is_same(entry, known[passage_id], vectors.get(keys.get(passage_id, "")))
             ]
     except (IndexDamaged, StoreFailed) as error:
         unreadable = error.message
@@ -77,21 +79,10 @@ async def compare(
         missing=tuple(missing),
         different=tuple(different),
         surplus=surplus,
-        without_vectors=tuple(n for n, p in known.items() if vector_key(p) not in embedded),
+        without_vectors=tuple(i for i, p in known.items() if vector_key(p) not in embedded),
         not_ingested=tuple(sorted(now - known.keys())),
         gone=tuple(sorted(known.keys() - now)),
     )
-
-
-async def _fetch(store: PassageStore, ids: list[str]) -> dict[str, IndexedPassage]:
-    return {entry.passage.id: entry for entry in await store.fetch(ids)}
-
-
-async def _vectors(
-    indexer: Indexer, generation: Generation, passages: Iterable[Passage]
-) -> Mapping[str, StoredVectors]:
-    keys = [vector_key(p) for p in passages]
-    return await offload(lambda: indexer.catalog.vectors(generation.embedder, keys))
 
 
 def _is_same(entry: IndexedPassage, passage: Passage, stored: StoredVectors | None) -> bool:
@@ -100,7 +91,3 @@ def _is_same(entry: IndexedPassage, passage: Passage, stored: StoredVectors | No
     if stored is None or entry.vector is None:
         return stored is None  # no vector in the catalog to compare with
     return bool(np.allclose(entry.vector, stored.vector, atol=_CLOSE))
-
-
-def _batches(ids: list[str]) -> Iterable[list[str]]:
-    return (ids[start : start + _BATCH] for start in range(0, len(ids), _BATCH))

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from bythebook.types import Metadata, Passage, Place, Unit, UnitKind
+
+T = TypeVar("T")
 
 LAYOUT = 2  # version of the index content: raise it when terms or store write something else
 
@@ -87,3 +89,7 @@ def from_record(record: Mapping[str, Any]) -> Passage:
         neighbours=tuple(record.get("neighbours", ())),
         continues=record.get("continues"),
     )
+
+
+def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

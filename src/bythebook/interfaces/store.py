@@ -7,11 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from bythebook.types import (
-    FilterValue,
-    Passage,
-    VectorState,
-)
+from bythebook.types import FilterValue, Passage, VectorState
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from bythebook.types import (
-    Evidence,
-    Hit,
-    Message,
-    Question,
-    Role,
-    Usage,
-)
-
-if TYPE_CHECKING:
-    pass
+from bythebook.types import Evidence, Hit, Message, Question, Role, Usage
 
 
 @dataclass(frozen=True, slots=True)
