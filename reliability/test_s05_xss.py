@@ -125,7 +125,7 @@ def _tell(body: dict[str, Any]) -> Iterator[Event]:
 def page() -> Iterator[Page]:
     """Page without a content security policy: nothing may rely on one."""
     port = free_port()
-    script = widget_script()
+    script = widget_script().encode()
 
     def pages(path: str) -> tuple[str, bytes]:
         if path == "/widget.js":
