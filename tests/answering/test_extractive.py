@@ -15,8 +15,16 @@ def _write(question: str, found: Evidence) -> str:
         replace(hit, unit_informative=adds_information(question, hit.passage)) for hit in found.hits
     )
     asked = analyze(Question(question), Vocabulary.of([hit.passage for hit in hits]))
-    runs = ExtractiveWriter().extract(asked, replace(found, hits=hits))
-    return "".join(f"{run.lead}{run.text} [{run.number}]" for run in runs)
+    quotes = ExtractiveWriter().extract(asked, replace(found, hits=hits))
+    return "".join(f"{q.lead}{q.text} [{hits.index(q.hit) + 1}]" for q in quotes)
+
+
+def test_quotes_are_parts_of_their_passages() -> None:
+    found = evidence("Info\n\n- Cut two sticks. Use spruce.\n- Tie them.\n\n```sh\nfly kite\n```")
+    asked = analyze(Question("How do I fly a kite?"), Vocabulary())
+    quotes = list(ExtractiveWriter().extract(asked, found))
+    assert [q.text for q in quotes][:2] == ["- Cut two sticks.", "Use spruce."]
+    assert all(q.quote in q.hit.passage.text for q in quotes)
 
 
 def test_extracts_the_sentence_that_answers() -> None:

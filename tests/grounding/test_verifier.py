@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bythebook.grounding.stream_splitter import Splitter
-from bythebook.grounding.verifier import Supported, Withheld, check
+from bythebook.grounding.verifier import Supported, Withheld, check, check_quotes
 from bythebook.types import Evidence
 from tests.samples import evidence
 
@@ -189,3 +189,21 @@ async def test_order_reported_as_an_order_is_supported() -> None:
     found = evidence("Print the kite's weight with the command weigh.")
     (verdict,) = await _check("You print the kite's weight with the command weigh. [1]", of=found)
     assert isinstance(verdict, Supported)
+
+
+async def test_quotes_of_the_book_need_no_punctuation_to_be_told_apart() -> None:
+    hits = evidence("Kite\n\nA kite flies", "It rises on warm air.").hits
+    quotes = [
+        Supported("A kite flies", hits[0], "A kite flies", ""),
+        Supported("A balloon rises", hits[1], "rises on warm air."),
+    ]
+    verdicts = [verdict async for verdict in check_quotes(quotes)]
+    assert verdicts == quotes
+
+
+async def test_quotes_that_were_shown_or_lean_on_others_are_left_out() -> None:
+    found = evidence("A kite flies. The wind lifts it. It needs wind.").hits[0]
+    first = Supported("A kite flies.", found, "A kite flies.")
+    leaning = Supported("It needs wind.", found, "It needs wind.")
+    assert [type(v) async for v in check_quotes([leaning])] == [Withheld]
+    assert [v async for v in check_quotes([first, leaning], shown=[first])] == [leaning]

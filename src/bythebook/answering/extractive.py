@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from bythebook.grounding.stream_splitter import has_words, inside_fence, split_line
+from bythebook.grounding.verifier import Supported
 from bythebook.language.english.lexicon import LEANS_BACK
 from bythebook.language.terms import covered, language_of_passage, term_ids
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
@@ -42,11 +44,10 @@ class _Pick:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class _Run:
     """One unit of the answer, quoted from a hit."""
 
     hit: Hit
-    number: int  # of the hit in the evidence, from 1
     unit: int  # index into the passage's units
     marker: str = ""  # of a list item that is shown with its list: "- " or "1. "
     lead: str = ""  # separator before it: a space, a newline or an empty line
@@ -59,27 +60,36 @@ class Run:
     def kind(self) -> UnitKind:
         return self.hit.passage.units[self.unit].kind
 
+    def sentences(self) -> Iterator[Supported]:
+        text, marker, lead = _text(self.hit, self.unit), self.marker, self.lead
+        is_prose = self.kind in (UnitKind.SENTENCE, UnitKind.ITEM)
+        for sentence in split_line(text) if is_prose else [text]:
+            if has_words(sentence):
+                quote = inside_fence(sentence) or sentence
+                yield Supported(marker + sentence, self.hit, quote, lead)
+            marker, lead = "", " "
+
 
 class ExtractiveWriter:
     name = "extractive"
 
-    def extract(self, question: AnalyzedQuestion, evidence: Evidence) -> Iterator[Run]:
-        """Yield the units that answer the question, in reading order and without repetitions."""
+    def extract(self, question: AnalyzedQuestion, evidence: Evidence) -> Iterator[Supported]:
+        """Yield the sentences that answer the question, with their hits, in reading order."""
         shown: set[str] = set()
         length = 0
-        before: Run | None = None
+        before: _Run | None = None
         chosen = self._choose(question, evidence)
         for index, unit in sorted(chosen):
             hit = evidence.hits[index]
             items = [other for at, other in chosen if at == index and _is_item(hit, other)]
-            run = Run(hit, index + 1, unit, _list_marker(hit, unit) if len(items) > 1 else "")
+            run = _Run(hit, unit, _list_marker(hit, unit) if len(items) > 1 else "")
             if run.text in shown:
                 continue
             if length and length + len(run.text) > _MOST_CHARACTERS:
                 return
             length += len(run.text)
             shown.add(run.text)
-            yield replace(run, lead=_lead(before, run))
+            yield from replace(run, lead=_lead(before, run)).sentences()
             before = run
 
     def _choose(self, question: AnalyzedQuestion, evidence: Evidence) -> set[tuple[int, int]]:
@@ -216,7 +226,7 @@ def _text(hit: Hit, unit: int) -> str:
     return hit.passage.unit_text(hit.passage.units[unit])
 
 
-def _lead(before: Run | None, run: Run) -> str:
+def _lead(before: _Run | None, run: _Run) -> str:
     """Return the separator: a space in prose, a newline before items, an empty line for blocks."""
     if before is None:
         return ""
@@ -229,7 +239,7 @@ def _lead(before: Run | None, run: Run) -> str:
     return "\n\n" if _LIST_MARKER.match(before.text) and not _same_line(before, run) else " "
 
 
-def _same_line(before: Run, run: Run) -> bool:
+def _same_line(before: _Run, run: _Run) -> bool:
     if before.hit is not run.hit:
         return False
     units = before.hit.passage.units

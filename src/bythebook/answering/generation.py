@@ -8,14 +8,20 @@ that the book does not answer is accepted without a fallback.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from bythebook.answering.extractive import ExtractiveWriter, Run
+from bythebook.answering.extractive import ExtractiveWriter
 from bythebook.answering.prompts import NOT_SAID
 from bythebook.errors import Truncated, WriterFailed
-from bythebook.grounding.verifier import Supported, Withheld, check, with_search_result
+from bythebook.grounding.verifier import (
+    Supported,
+    Withheld,
+    check,
+    check_quotes,
+    with_search_result,
+)
 from bythebook.interfaces.writer import DraftEvent, Writer, WriterSearchResult
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
 from bythebook.retrieval.search import SearchContext
@@ -111,17 +117,10 @@ class GenerationRun:
     def _check(
         self, writer: AnswerWriter, shown: tuple[Supported, ...]
     ) -> AsyncGenerator[Supported | Withheld | DraftEvent, None]:
-        draft = (
-            _as_text(writer.extract(self._question, self.evidence))
-            if isinstance(writer, ExtractiveWriter)
-            else writer.write(self._question.question, self.evidence, self._history)
-        )
+        if isinstance(writer, ExtractiveWriter):
+            return check_quotes(writer.extract(self._question, self.evidence), shown=shown)
+        draft = writer.write(self._question.question, self.evidence, self._history)
         return check(draft, self.evidence, self._context.index.embedder, shown=shown)
-
-
-async def _as_text(runs: Iterable[Run]) -> AsyncIterator[str]:
-    for run in runs:
-        yield f"{run.lead}{run.text} [{run.number}]"
 
 
 def _declines(sentence: Withheld) -> bool:

@@ -129,17 +129,17 @@ async def claims(
                 yield piece
                 continue
             for lead, text in splitter.feed(piece):
-                if _has_words(text):
+                if has_words(text):
                     yield lead, text
         for lead, text in splitter.finish():
-            if _has_words(text):
+            if has_words(text):
                 yield lead, text
     finally:
         if isinstance(draft, AsyncGenerator):
             await draft.aclose()
 
 
-def _has_words(text: str) -> bool:
+def has_words(text: str) -> bool:
     return any(char.isalnum() for char in _STRANGE_MARKER.sub("", _MARKER.sub("", text)))
 
 
@@ -172,7 +172,7 @@ class Splitter:
             self._rest = self._rest[len(block) :]
             if not block.strip():
                 return
-            for claim in [block.strip()] if fence else _sentences(block):
+            for claim in [block.strip()] if fence else split_line(block):
                 yield self._with_lead(claim)
         if not _FENCE.match(self._rest):
             yield from self._take_whole_sentences()
@@ -181,7 +181,7 @@ class Splitter:
         """Yield the sentences of an unfinished line that are followed by another sentence."""
         if self._rest.startswith("|"):
             return  # a table row is one claim, even with several sentences in it
-        *whole, unfinished = _sentences(self._rest) or [""]
+        *whole, unfinished = split_line(self._rest) or [""]
         if _HALF_MARKER.fullmatch(unfinished):
             return  # it may be a marker of the sentence before it
         if whole:
@@ -211,7 +211,7 @@ def _closing(sign: str, least: int) -> re.Pattern[str]:
     return re.compile(rf"\n[ \t]*+{re.escape(sign)}{{{least},}}+[ \t]*+(?:(?:\[\d+\])++[ \t]*+)?\n")
 
 
-def _sentences(line: str) -> list[str]:
+def split_line(line: str) -> list[str]:
     """Split a line into sentences with the markers after them; keep a table row whole."""
     if line.startswith("|"):
         return [line.strip()]

@@ -8,7 +8,7 @@ held back until it is complete and verified, so that nothing shown is ever retra
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -99,13 +99,23 @@ async def check(
             lead, text = piece
             claim = claim_of(text, lead=lead, known=text_of_evidence)
             verdict = await judge(claim, evidence, similarity)
-            if isinstance(verdict, Supported) and any(_same(verdict, one) for one in shown):
-                continue
-            if isinstance(verdict, Supported) and not _stands(verdict, before):
-                reason = "it leans on a sentence that is not shown before it"
-                verdict = Withheld(verdict.text, replace(verdict.finding, reasons=(reason,)))
-            yield verdict
-            before = verdict
+            if not _is_shown(verdict, shown):
+                before = _in_context(verdict, before)
+                yield before
+
+
+async def check_quotes(
+    quotes: Iterable[Supported], *, shown: Sequence[Supported] = ()
+) -> AsyncGenerator[Supported | Withheld, None]:
+    """Yield the verdict on each sentence that the extractive writer took from the evidence.
+
+    They are verbatim: one is withheld only if it leans on a sentence that is not shown before it.
+    """
+    before: Supported | Withheld | None = shown[-1] if shown else None
+    for quote in quotes:
+        if not _is_shown(quote, shown):
+            before = _in_context(quote, before)
+            yield before
 
 
 def with_search_result(evidence: Evidence, result: WriterSearchResult) -> Evidence:
@@ -118,9 +128,22 @@ def _text_of(evidence: Evidence) -> str:
     return "\n".join(hit.passage.text for hit in evidence.hits)
 
 
-def _same(one: Supported, other: Supported) -> bool:
-    """Return whether both quote the same words of the same passage."""
-    return one.hit.passage.id == other.hit.passage.id and one.quote in other.quote
+def _is_shown(verdict: Supported | Withheld, shown: Sequence[Supported]) -> bool:
+    """Return whether the same words of the same passage were already quoted."""
+    return isinstance(verdict, Supported) and any(
+        verdict.hit.passage.id == other.hit.passage.id and verdict.quote in other.quote
+        for other in shown
+    )
+
+
+def _in_context(
+    verdict: Supported | Withheld, before: Supported | Withheld | None
+) -> Supported | Withheld:
+    """Withhold a sentence that leans on another one that is not shown before it."""
+    if isinstance(verdict, Withheld) or _stands(verdict, before):
+        return verdict
+    reason = "it leans on a sentence that is not shown before it"
+    return Withheld(verdict.text, replace(verdict.finding, reasons=(reason,)))
 
 
 async def judge(
