@@ -24,7 +24,7 @@
         ├── DatabaseFailed             3
         └── Stopping                   3      the server is shutting down
 
-``message`` describes what happened, ``cure`` what the user can do about it. Neither contains a
+``message`` describes what happened, ``hint`` what the user can do about it. Neither contains a
 stack trace, a key or, for services, an address.
 """
 

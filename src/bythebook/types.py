@@ -1,7 +1,7 @@
 """Immutable data types of the pipeline, from source pages to replies.
 
 One term per concept: page, passage, hit, evidence, citation, reply, thread. The terms of the
-HTTP contracts (chunk, source, session) are used only in ``server/contracts/``.
+HTTP contracts (chunk, source, session) are used only in ``documents/`` and ``server/contracts/``.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _WANTED = {
     for kind in kinds.split()
 }
 # The complete message of error types that need no input or limit.
-_SAID = {
+_MESSAGES = {
     "missing": "is missing",
     "missing_argument": "is missing",
     "extra_forbidden": "is not known here",
@@ -72,13 +72,13 @@ def message_of(errors: Sequence[Detail], given: object = None) -> tuple[str, str
     belongs to the type that was meant.
     """
     first = field_of(errors[0], given)
-    below = [each for each in errors if field_of(each, given)[: len(first)] == first]
-    error = max(below, key=lambda each: len(field_of(each, given)))
+    below = [error for error in errors if field_of(error, given)[: len(first)] == first]
+    error = max(below, key=lambda error: len(field_of(error, given)))
     field = _name(field_of(error, given))
     if error["type"] in ("value_error", "assertion_error"):  # raised by a contract's validator
         return f"{str(error['ctx']['error']).rstrip('.')}.", field
-    said = told(error)
-    return (f"{field}: {said}." if field else f"The body {_of_body(error, said)}."), field
+    problem = describe_error(error)
+    return (f"{field}: {problem}." if field else f"The body {_of_body(error, problem)}."), field
 
 
 def field_of(error: Detail, given: object = None) -> tuple[str | int, ...]:
@@ -128,7 +128,7 @@ def _is_plain(text: str) -> bool:
     return all(char in _PUNCTUATION or (char.isalnum() and char.isprintable()) for char in text)
 
 
-def told(error: Detail) -> str:
+def describe_error(error: Detail) -> str:
     """Return what is wrong with one value, without the field name and the full stop."""
     kind, sent = error["type"], error.get("input")
     tell = _SPECIAL.get(kind)
@@ -139,7 +139,7 @@ def told(error: Detail) -> str:
     if kind in _LIMITS:
         name, rule = _LIMITS[kind]
         return f"is {shown(sent)}; {rule.format(_limit(error['ctx'][name]))}"
-    return _SAID.get(kind, _UNUSABLE)
+    return _MESSAGES.get(kind, _UNUSABLE)
 
 
 def _too_short(error: Detail) -> str:
@@ -208,12 +208,12 @@ _SPECIAL: Mapping[str, Callable[[Detail], str]] = {
 }
 
 
-def _of_body(error: Detail, said: str) -> str:
+def _of_body(error: Detail, problem: str) -> str:
     if error["type"] == "missing":
         return "is missing; send a JSON object"
     if _WANTED.get(error["type"]) == "an object":
         return f"is {_kind(error.get('input'))}; send a JSON object"
-    return said if error["type"] in _SAID else _UNUSABLE
+    return problem if error["type"] in _MESSAGES else _UNUSABLE
 
 
 def _kind(sent: object) -> str:

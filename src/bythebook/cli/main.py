@@ -111,7 +111,7 @@ def _fail_usage(error: Any) -> int:
     from pydantic_core import ValidationError
 
     if isinstance(error.__cause__, ValidationError):  # a value of the wrong type
-        error.message = validation.told(error.__cause__.errors()[0])
+        error.message = validation.describe_error(error.__cause__.errors()[0])
     error.show()
     if error.exit_code:
         message = getattr(error, "format_message", error.__str__)()

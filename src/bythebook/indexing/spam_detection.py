@@ -47,12 +47,14 @@ def find_spam(passages: Iterable[Passage]) -> tuple[str, ...]:
     files: defaultdict[str, list[_Sentence]] = defaultdict(list)
     for passage in passages:
         files[passage.place.file].extend(_sentences(passage))
-    holders = Counter(said for listed in files.values() for said in {each.words for each in listed})
+    holders = Counter(
+        words for sentences in files.values() for words in {one.words for one in sentences}
+    )
     found = {file: _burst(sentences, holders) for file, sentences in files.items()}
     return tuple(
-        f"{file}: {told} If it does not belong to the book, leave it out: --exclude '{file}'."
-        for file, told in sorted(found.items())
-        if told
+        f"{file}: {reason} If it does not belong to the book, leave it out: --exclude '{file}'."
+        for file, reason in sorted(found.items())
+        if reason
     )
 
 
@@ -60,23 +62,23 @@ def _sentences(passage: Passage) -> Iterable[_Sentence]:
     for unit in passage.units:
         if unit.kind in (UnitKind.SENTENCE, UnitKind.ITEM):
             text = passage.unit_text(unit)
-            said = tuple(words(text.lower()))
-            if len(said) >= _RUN:
-                yield _Sentence(text, said)
+            sentence_words = tuple(words(text.lower()))
+            if len(sentence_words) >= _RUN:
+                yield _Sentence(text, sentence_words)
 
 
 def _burst(sentences: Sequence[_Sentence], holders: Mapping[_Run, int]) -> str:
     if len(sentences) < _FEWEST:
         return ""
     alike = _alike(sentences)
-    suspect = [each for each in sentences if each.asks or each in alike]
+    suspect = [sentence for sentence in sentences if sentence.asks or sentence in alike]
     if len(suspect) >= _FEWEST and len(suspect) > _MOST * len(sentences):
         example = next(iter(alike), suspect[0]).text
         return (
             f"{len(suspect)} of its {len(sentences)} sentences are alike or only ask, as "
             f"“{_cut(example)}”."
         )
-    copies = [each for each in sentences if holders[each.words] > 1]
+    copies = [sentence for sentence in sentences if holders[sentence.words] > 1]
     if len(copies) >= _FEWEST and len(copies) > _MOST * len(sentences):
         return (
             f"{len(copies)} of its {len(sentences)} sentences stand in other files too, as "
@@ -87,14 +89,14 @@ def _burst(sentences: Sequence[_Sentence], holders: Mapping[_Run, int]) -> str:
 
 def _alike(sentences: Sequence[_Sentence]) -> dict[_Sentence, None]:
     """Return sentences made mostly of repeated word runs, or with a frequent opening."""
-    said = Counter(run for each in sentences for run in each.runs)
-    opened = Counter(each.opening for each in sentences)
+    frequency = Counter(run for sentence in sentences for run in sentence.runs)
+    opened = Counter(sentence.opening for sentence in sentences)
 
-    def is_alike(each: _Sentence) -> bool:
-        patterns = sum(said[run] >= _TIMES for run in each.runs)
-        return opened[each.opening] >= _OPENED or patterns >= _LIKE * len(each.runs)
+    def is_alike(sentence: _Sentence) -> bool:
+        patterns = sum(frequency[run] >= _TIMES for run in sentence.runs)
+        return opened[sentence.opening] >= _OPENED or patterns >= _LIKE * len(sentence.runs)
 
-    return {each: None for each in sentences if is_alike(each)}
+    return {sentence: None for sentence in sentences if is_alike(sentence)}
 
 
 def _cut(text: str) -> str:
