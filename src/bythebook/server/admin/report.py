@@ -16,7 +16,7 @@ from bythebook.chunking.outline import OutlineEntry
 from bythebook.errors import ServiceError
 from bythebook.indexing.embeddings import embed
 from bythebook.interfaces.conversations import DayTally, Feedback, Tally, Unanswered
-from bythebook.server.admin.topics import Topic, background, topics_of
+from bythebook.server.admin.topics import TopicGroup, background, topics_of
 from bythebook.types import Question
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class NearPage:
 class Gap:
     """Topic that readers ask about and the book covers poorly or not at all."""
 
-    topic: Topic
+    topic: TopicGroup
     nearest: tuple[NearPage, ...]
 
 
@@ -173,7 +173,9 @@ class Reporter:
         except ServiceError as error:
             return (), error.message
 
-    async def _topics(self, questions: Sequence[Unanswered], contents: Contents) -> list[Topic]:
+    async def _topics(
+        self, questions: Sequence[Unanswered], contents: Contents
+    ) -> list[TopicGroup]:
         async with self._book.reading() as context:
             embedder, languages = context.index.embedder, context.index.vocabulary.languages
         step = max(1, len(contents.pages) // _TITLES)
@@ -183,7 +185,7 @@ class Reporter:
         own = vectors[len(titles) :]
         return topics_of(questions, own, apart=apart, languages=languages)[:_TOPICS]
 
-    async def _nearest(self, topic: Topic) -> tuple[NearPage, ...]:
+    async def _nearest(self, topic: TopicGroup) -> tuple[NearPage, ...]:
         question = Question(topic.questions[0].text, top_k=2 * _NEAREST)
         places = [hit.passage.place for hit in (await self._book.search(question)).hits]
         pages = {place.page_url: NearPage(place.title, place.page_url) for place in places}

@@ -26,7 +26,7 @@ _LABEL_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicGroup:
     label: str
     questions: tuple[Unanswered, ...]  # most frequent first
 
@@ -41,14 +41,14 @@ class Topic:
 
 def topics_of(
     questions: Sequence[Unanswered], vectors: Vectors, *, apart: float, languages: Sequence[str]
-) -> list[Topic]:
+) -> list[TopicGroup]:
     """Return topics, largest first. ``apart`` is the cosine of unrelated texts."""
     weights = np.array([one.count for one in questions], dtype=np.float32)
     groups = cluster(vectors, weights, near=apart + _NEAR * (1.0 - apart))
     stems = [_stems(one.text, languages) for one in questions]
     spread = Counter(stem for own in stems for stem in own)
     topics = [
-        Topic(
+        TopicGroup(
             _label([stems[n] for n in group], spread, questions[group[0]].text),
             tuple(questions[n] for n in group),
         )

@@ -25,14 +25,14 @@ _SPACES = re.compile(" +")
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class WordPieces:
     scored: list[tuple[str, float]]  # word pieces
     unknown: int
     normal: Mapping[int, str]
     end: int  # offset of the directory
 
 
-def read_vocabulary(content: bytes) -> Vocabulary:
+def read_vocabulary(content: bytes) -> WordPieces:
     count, _, _, _, unknown, blob_size = struct.unpack_from("<5iQ", content, _HEADER)
     position = _HEADER + 28
     starts = np.frombuffer(content, "<u4", count + 1, position).tolist()
@@ -44,7 +44,7 @@ def read_vocabulary(content: bytes) -> Vocabulary:
     position += blob_size
     characters, size = struct.unpack_from("<iI", content, position)
     normal = _normal(content, position + 8, characters)
-    return Vocabulary(list(zip(texts, scores, strict=True)), unknown, normal, position + 8 + size)
+    return WordPieces(list(zip(texts, scores, strict=True)), unknown, normal, position + 8 + size)
 
 
 def _normal(content: bytes, position: int, count: int) -> dict[int, str]:
