@@ -12,11 +12,15 @@ from typing import Any
 import pytest
 from hypothesis import settings as hypothesis_settings
 from reliability.rows import SKIPPED
-from tests import parts
-from tests.databases import postgres
-from tests.parts import pytest_addoption, pytest_collection_modifyitems, pytest_sessionfinish
-from tests.samples import SAMPLE_BOOK, small_book
-from tests.servers import qdrant_cluster, qdrant_server
+from tests.support import parts
+from tests.support.databases import postgres
+from tests.support.parts import (
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_sessionfinish,
+)
+from tests.support.samples import SAMPLE_BOOK, small_book
+from tests.support.servers import qdrant_cluster, qdrant_server
 
 __all__ = [  # fixtures of every test, and hooks
     "postgres",
@@ -29,7 +33,7 @@ __all__ = [  # fixtures of every test, and hooks
 
 _guard = {"closed": False}
 
-# A busy machine is no counterexample; what must be fast is measured by tests/clock.py.
+# A busy machine is no counterexample; what must be fast is measured by tests/support/clock.py.
 hypothesis_settings.register_profile("unhurried", deadline=None)
 hypothesis_settings.load_profile("unhurried")
 

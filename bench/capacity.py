@@ -28,8 +28,8 @@ from pathlib import Path
 import httpx
 import psycopg
 from bench.load import HERE, connections, family, unheard, write_section
-from tests.samples import SAMPLE_BOOK
 from tests.server.running_server import slow_server
+from tests.support.samples import SAMPLE_BOOK
 from tools.local_deployment import Deployment, running_deployment
 
 FIGURES = HERE / "capacity.json"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.server.asgi_client import events_of
-from tests.writers import library_with
+from tests.support.writers import library_with
 
 from bythebook.book import Book
 from bythebook.types import Answer, Question, Reply

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from tests.samples import SAMPLE_BOOK
 from tests.server.asgi_client import events_of
+from tests.support.samples import SAMPLE_BOOK
 
 _TURNS = 5  # of a conversation
 _PAUSE_S = 0.02  # of a reader

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from tests.cli.test_cli import run
-from tests.samples import small_book
+from tests.support.samples import small_book
 
 from reliability.crash import Bench, survived, write_edition
 from reliability.crash_check import Witness, manifest, never_killed

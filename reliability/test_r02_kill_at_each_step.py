@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.servers import Node
+from tests.support.servers import Node
 
 from bythebook.conversations.retention import BATCH, Archiver, Retention
 from bythebook.indexing.source_manifest import SourceManifest

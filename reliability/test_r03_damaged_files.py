@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.test_cli import ask, run
-from tests.samples import read, small_book
+from tests.support.samples import read, small_book
 
 from bythebook.book import Book
 from bythebook.components import Components

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.samples import read
+from tests.support.samples import read
 
 from bythebook.book import Book
 from bythebook.components import Components

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.samples import read
+from tests.support.samples import read
 
 from bythebook.book import Book
 from bythebook.components import Components

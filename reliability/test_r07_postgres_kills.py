@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from tests.databases import running_postgres
-from tests.samples import read
+from tests.support.databases import running_postgres
+from tests.support.samples import read
 
 from reliability.client import Reader, is_ready, library_on, open_for_readers
 from reliability.rows import Rows

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.databases import Postgres, running_postgres
-from tests.samples import read
+from tests.support.databases import Postgres, running_postgres
+from tests.support.samples import read
 
 from bythebook.book import Book
 from bythebook.errors import DatabaseFailed

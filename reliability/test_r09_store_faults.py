@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from qdrant_client import QdrantClient, models
-from tests.samples import read
-from tests.servers import Node, running_server
+from tests.support.samples import read
+from tests.support.servers import Node, running_server
 
 from bythebook.book import Book
 from bythebook.components import Components

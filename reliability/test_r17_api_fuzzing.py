@@ -26,7 +26,7 @@ from schemathesis.checks import (
     status_code_conformance,
 )
 from schemathesis.python import asgi
-from tests.samples import read
+from tests.support.samples import read
 from tools.make_docs import describe
 
 from bythebook.book import Book

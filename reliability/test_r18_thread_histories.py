@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.databases import Postgres
+from tests.support.databases import Postgres
 
 from bythebook.conversations.retention import Archiver
 from bythebook.errors import NotFound

@@ -11,9 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.databases import address as address_of
 from tests.server.server_fixtures import new_key, serving
-from tests.servers import running_redis
+from tests.support.databases import address as address_of
+from tests.support.servers import running_redis
 
 from bythebook.config.settings import load_settings
 from bythebook.providers.sql.engine import open_access_database

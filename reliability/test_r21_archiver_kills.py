@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from tests.databases import address
+from tests.support.databases import address
 
 from bythebook.conversations.retention import BATCH, Archiver
 from bythebook.providers.sql.engine import open_database

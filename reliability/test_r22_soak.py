@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from bench.load import family
-from tests.databases import Postgres, running_postgres
-from tests.samples import SAMPLE_BOOK
 from tests.server.event_reader import client_of, files_of, memory_of
 from tests.server.running_server import Running, book_server, ingest
-from tests.servers import Node, running_server
+from tests.support.databases import Postgres, running_postgres
+from tests.support.samples import SAMPLE_BOOK
+from tests.support.servers import Node, running_server
 
 from reliability.rows import Rows
 from reliability.soak import CROWD, Asked, Seen, ask, crowd, questions

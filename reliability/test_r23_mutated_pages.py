@@ -6,10 +6,10 @@ import random
 import time
 from functools import partial
 
-from tests.clock import seconds_of
-from tests.samples import FEATURES
 from tests.sources.parity_site import PAGES
 from tests.sources.test_hostile_input import FRAGMENTS, PLACE, READINGS, read
+from tests.support.clock import seconds_of
+from tests.support.samples import FEATURES
 
 from bythebook.chunking.passages import passages_of
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.samples import SAMPLE_BOOK
+from tests.support.samples import SAMPLE_BOOK
 
 from reliability.rows import Rows
 

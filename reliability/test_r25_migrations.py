@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from tests.databases import Postgres
+from tests.support.databases import Postgres
 
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.schema import HEAD, metadata

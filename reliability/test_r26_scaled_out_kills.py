@@ -15,8 +15,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.samples import SAMPLE_BOOK
-from tests.servers import Service, free_ports
+from tests.support.samples import SAMPLE_BOOK
+from tests.support.servers import Service, free_ports
 from tools.local_deployment import Deployment, Part, running_deployment
 
 from bythebook.config.settings import load_settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator
 
-from tests.samples import evidence
+from tests.support.samples import evidence
 
 from bythebook.answering.citations import Citations
 from bythebook.grounding.verifier import Supported, check

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 from tests.web.browser_fixtures import free_port, open_browser, site
-from tests.web.crooked import SESSION, Event, crooked_server, done
+from tests.web.hostile_server import SESSION, Event, done, hostile_server
 
 from bythebook.server.html import said_html, to_html
 from bythebook.server.widget import widget_script
@@ -130,11 +130,11 @@ def page() -> Iterator[Page]:
     def pages(path: str) -> tuple[str, bytes]:
         if path == "/widget.js":
             return "text/javascript", script
-        line = f'<script src="/widget.js" data-server="{crooked}"></script>'
+        line = f'<script src="/widget.js" data-server="{hostile}"></script>'
         return "text/html; charset=utf-8", f"<!doctype html><p>Text of a page</p>{line}".encode()
 
     with ExitStack() as opened:
-        crooked = opened.enter_context(crooked_server({"": _tell}, []))
+        hostile = opened.enter_context(hostile_server({"": _tell}, []))
         address = opened.enter_context(site(pages, {}, port))
         context = opened.enter_context(open_browser()).new_context()
         page = context.new_page()
@@ -144,7 +144,7 @@ def page() -> Iterator[Page]:
             "request",
             lambda request: (
                 None
-                if request.url.startswith((address, crooked))
+                if request.url.startswith((address, hostile))
                 else page.problems.append(request.url)  # type: ignore[attr-defined]
             ),
         )

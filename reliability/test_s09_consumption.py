@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import httpx
-from tests.samples import small_book
 from tests.server.access_fixtures import AWAY, access_of, new_key
-from tests.writers import library_with
+from tests.support.samples import small_book
+from tests.support.writers import library_with
 
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.providers.http.errors import ErrorCode, ProviderError

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from starlette.testclient import TestClient
-from tests.samples import read, small_book
 from tests.server.access_fixtures import PEPPER, access_of
+from tests.support.samples import read, small_book
 
 from bythebook.book import Book
 from bythebook.components import Components

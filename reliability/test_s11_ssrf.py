@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.samples import read, small_book
+from tests.support.samples import read, small_book
 from typer.testing import CliRunner
 
 from bythebook.book import Book

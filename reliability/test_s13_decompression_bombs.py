@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from tests.clock import seconds_of
+from tests.support.clock import seconds_of
 
 from bythebook.chunking.read_book import read_book
 from bythebook.sources.files import MAX_BYTES

@@ -183,8 +183,8 @@ def _steepness(work: Callable[[str], object], attack: Attack) -> float:
 def _seconds(work: Callable[[str], object], text: str, runs: int = 1) -> float:
     """Return the CPU time of the best run.
 
-    `tests.clock` would run the garbage collector for each of thousands of calls; a pattern leaves
-    nothing to collect.
+    `tests.support.clock` would run the garbage collector for each of thousands of calls; a pattern
+    leaves nothing to collect.
     """
     best = math.inf
     for _ in range(runs):

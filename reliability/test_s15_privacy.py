@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.samples import read, small_book
+from tests.support.samples import read, small_book
 
 from bythebook.book import Book
 from bythebook.config.settings import Settings, load_settings

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from agents.tracing import get_trace_provider
 from tests.providers.loopback import Loopback, Request, Step, chat, embeddings, refuse
-from tests.samples import read, small_book
+from tests.support.samples import read, small_book
 
 from bythebook.config.settings import load_settings
 from bythebook.server.app import create_app

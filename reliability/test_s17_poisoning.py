@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.samples import SAMPLE_BOOK
+from tests.support.samples import SAMPLE_BOOK
 
 from bythebook.chunking.read_book import read_book
 from bythebook.config.settings import load_settings

@@ -17,9 +17,9 @@ from typing import Any
 import httpx
 import pytest
 from mcp import Client
-from tests.samples import small_book
 from tests.server.asgi_client import events_of
-from tests.writers import Model, library_with
+from tests.support.samples import small_book
+from tests.support.writers import Model, library_with
 
 from bythebook.book import Book
 from bythebook.server.app import create_app

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.samples import ROOT, small_book
 from tests.server.running_server import PROGRAM, free_port
+from tests.support.samples import ROOT, small_book
 
 from reliability.rows import Rows
 

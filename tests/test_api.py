@@ -7,7 +7,7 @@ import pytest
 
 import bythebook
 from bythebook.errors import InvalidInput
-from bythebook.types import BOOK_DOES_NOT_SAY
+from bythebook.refusals import BOOK_DOES_NOT_SAY
 
 _QUESTION = "How do ROS 2 nodes exchange messages?"
 

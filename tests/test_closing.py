@@ -14,7 +14,7 @@ import pytest
 import bythebook
 from bythebook.cli import main
 from bythebook.errors import InvalidInput
-from tests.samples import small_book
+from tests.support.samples import small_book
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 

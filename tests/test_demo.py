@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import ROOT
+from tests.support.samples import ROOT
 
 
 @pytest.mark.slow

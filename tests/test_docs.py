@@ -5,7 +5,7 @@ import re
 import pytest
 from tools.make_docs import DOCS, PAGES
 
-from tests.samples import ROOT
+from tests.support.samples import ROOT
 
 README = ROOT / "README.md"
 
@@ -43,7 +43,7 @@ def test_the_page_on_models_names_them_all_and_says_what_is_said() -> None:
     from bythebook.config.settings import Embedding, Model
     from bythebook.providers.embeddings import cohere, gemini, openai
     from bythebook.providers.http.errors import error_texts
-    from bythebook.wiring import WRITERS
+    from bythebook.providers.registry import WRITERS
 
     page = (ROOT / "docs" / "operators" / "models.md").read_text("utf-8")
     for provider in WRITERS:

@@ -15,7 +15,7 @@ import bythebook
 from bythebook.errors import UnknownProvider
 from bythebook.testing import fake_book
 from bythebook.types import Question
-from tests.samples import ROOT, SAMPLE_BOOK, small_book
+from tests.support.samples import ROOT, SAMPLE_BOOK, small_book
 
 _EXTENDING = (ROOT / "docs" / "developers" / "extending.md").read_text("utf-8")
 _PYTHON = (ROOT / "docs" / "reference" / "python.md").read_text("utf-8")

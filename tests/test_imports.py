@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.samples import ROOT
+from tests.support.samples import ROOT
 
 _HEAVY = {
     *(

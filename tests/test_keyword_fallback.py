@@ -19,8 +19,9 @@ from bythebook.providers.testing import (
     MemoryStore,
     MemoryThreads,
 )
-from bythebook.types import Answer, Question, Refusal, VectorState
-from tests.samples import read
+from bythebook.refusals import Refusal
+from bythebook.types import Answer, Question, VectorState
+from tests.support.samples import read
 
 QUESTION = Question("At how many degrees does a kettle boil water?")
 

@@ -6,7 +6,7 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
-from tests.samples import ROOT
+from tests.support.samples import ROOT
 
 PACKAGE = ROOT / "src" / "bythebook"
 _MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -21,7 +21,7 @@ from bythebook.providers.testing import (
     MemoryGenerationStore,
     MemoryThreads,
 )
-from tests.samples import small_book
+from tests.support.samples import small_book
 
 _LONGEST_WAIT = 60  # seconds: only a test that fails waits so long
 _CALLS = ("passages", "known_vectors", "add_vectors", "vectors", "commit", "current", "served")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import ROOT
+from tests.support.samples import ROOT
 
 _IGNORED = {".git", ".venv", ".bythebook", ".hypothesis", "node_modules", "data"}
 _OUTSIDE = re.compile(

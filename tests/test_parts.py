@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from conftest import line_of
-from tests.samples import ROOT
+from tests.support.samples import ROOT
 
 _TESTS = """
 import pytest

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bythebook.chunking.read_book import ParsedBook, read_book
-from tests.samples import SAMPLE_BOOK
+from tests.support.samples import SAMPLE_BOOK
 
 
 @pytest.fixture(scope="module")

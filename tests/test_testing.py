@@ -1,7 +1,8 @@
 """The fake book answers and refuses like a real one."""
 
+from bythebook.refusals import Refusal
 from bythebook.testing import PAGES, MemoryThreads, fake_book
-from bythebook.types import Answer, Question, Refusal
+from bythebook.types import Answer, Question
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 

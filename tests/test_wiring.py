@@ -20,7 +20,7 @@ from bythebook.providers.testing import (
 )
 from bythebook.types import Answer, Question, Reply
 from bythebook.wiring import build_book
-from tests.samples import SAMPLE_BOOK, read
+from tests.support.samples import SAMPLE_BOOK, read
 
 
 def test_an_unknown_store_is_named_in_the_error(tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from tests.databases import running_postgres
-from tests.samples import ROOT, SAMPLE_BOOK
-from tests.servers import (
+from tests.support.databases import running_postgres
+from tests.support.samples import ROOT, SAMPLE_BOOK
+from tests.support.servers import (
     Service,
     free_ports,
     redis_service,

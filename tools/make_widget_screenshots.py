@@ -19,8 +19,8 @@ from playwright.sync_api import Browser, Page, expect
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.samples import SAMPLE_BOOK
 from tests.sources import docusaurus
+from tests.support.samples import SAMPLE_BOOK
 from tests.web.browser_fixtures import book_server, free_port, open_browser, site
 
 from bythebook.chunking.read_book import read_book

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from bythebook.documents.query import Query, Response
     from bythebook.errors import BookError
     from bythebook.indexing.indexer import IngestResult
-    from bythebook.types import Answer, Question, Refusal, Reply
+    from bythebook.refusals import Refusal
+    from bythebook.types import Answer, Question, Reply
 
 __version__ = "0.1.0"
 
@@ -26,7 +27,7 @@ _HOMES = {
     "Book": "bythebook.book",
     "Query": "bythebook.documents.query",
     "Question": "bythebook.types",
-    "Refusal": "bythebook.types",
+    "Refusal": "bythebook.refusals",
     "Reply": "bythebook.types",
     "Response": "bythebook.documents.query",
     "Settings": "bythebook.config.settings",

@@ -1,4 +1,4 @@
-"""Exception hierarchy. A refusal is not an error but a value (``types.Refusal``).
+"""Exception hierarchy. A refusal is not an error but a value (``refusals.Refusal``).
 
 ::
 

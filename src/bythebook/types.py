@@ -12,6 +12,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from bythebook.refusals import Refusal
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -301,41 +303,6 @@ class Answer:
         start = len(through) - len(self.sentences[self.mark.sentence].cited) + self.mark.start
         end = start + self.mark.end - self.mark.start
         return self.text[:start], self.text[start:end], self.text[end:]
-
-
-class RefusalType(StrEnum):
-    """Refusal reasons of the contract envelope."""
-
-    EMPTY_RETRIEVAL = "empty_retrieval"
-    LOW_RELEVANCE = "low_relevance"
-    INSUFFICIENT_GROUNDING = "insufficient_grounding"
-    SELECTED_TEXT_MISSING = "selected_text_missing"
-
-
-BOOK_DOES_NOT_SAY = (
-    "The provided book content does not contain sufficient information to answer this question"
-)
-SELECTION_DOES_NOT_SAY = "The selected text does not contain this information"
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """Related topic that the book covers."""
-
-    title: str
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    type: RefusalType
-    nearby: tuple[Topic, ...] = ()
-
-    @property
-    def text(self) -> str:
-        if self.type is RefusalType.SELECTED_TEXT_MISSING:
-            return SELECTION_DOES_NOT_SAY
-        return BOOK_DOES_NOT_SAY
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from importlib import import_module
-from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from bythebook.answering.answer_cache import AnswerCache
 from bythebook.book import Book
@@ -18,6 +16,7 @@ from bythebook.conversations.query_log import LogQueue
 from bythebook.conversations.retention import Archiver, Retention
 from bythebook.errors import ConfigurationError, DatabaseFailed, UnknownProvider
 from bythebook.generations import not_ingested
+from bythebook.providers.registry import EMBEDDERS, WRITERS, choose_provider
 
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings
@@ -46,39 +45,6 @@ T = TypeVar("T")
 _LOG_DEADLINE_S = 0.5
 _OPERATORS_PATIENCE_S = 30.0  # a command-line user can wait for a busy database
 _CACHED_PASSAGES = 256  # of a book on a server, about 20 KB each
-
-
-ProviderKind = Literal["embedders", "writers"]
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """Factory of a provider, imported when it is chosen."""
-
-    module: str
-    name: str
-    install: str = "pip install bythebook"
-
-
-EMBEDDERS = {
-    "local": Provider("bythebook.providers.embeddings.local", "LocalEmbedder"),
-    "openai": Provider("bythebook.providers.embeddings.openai", "openai_embedder"),
-    "cohere": Provider("bythebook.providers.embeddings.cohere", "cohere_embedder"),
-    "gemini": Provider("bythebook.providers.embeddings.gemini", "gemini_embedder"),
-    "ollama": Provider("bythebook.providers.embeddings.openai", "openai_embedder"),
-}
-_CHAT = Provider("bythebook.providers.llm.openai", "OpenAIWriter")
-WRITERS = {
-    "openai": _CHAT,
-    "openrouter": _CHAT,
-    "gemini": _CHAT,
-    "ollama": _CHAT,
-    "agents": Provider(
-        "bythebook.providers.llm.agents", "AgentsWriter", 'pip install "bythebook[agents]"'
-    ),
-}
-# Other packages add to these by the entry point groups bythebook.embedders and bythebook.writers.
-_BUILT_IN = {"embedders": EMBEDDERS, "writers": WRITERS}
 
 
 def build_book(settings: Settings | None = None, *, new: bool = False) -> Book:
@@ -141,7 +107,7 @@ class Hosted:
 
     def embedder(self, name: str) -> Embedder:
         """Return the embedder "provider:model"; a hosted one shares the connections."""
-        make, provider, model = choose("embedders", name)
+        make, provider, model = choose_provider("embedders", name)
         if provider == "local" or provider not in EMBEDDERS:
             return cast("Embedder", self._close_later(make(model)))
         from bythebook.providers.http.credentials import embedder_account
@@ -152,7 +118,7 @@ class Hosted:
 
     def added_writer(self) -> Writer | None:
         """Return the writer if another package provides it."""
-        make, provider, model = choose("writers", self._settings.writer)
+        make, provider, model = choose_provider("writers", self._settings.writer)
         return None if provider in WRITERS else self._close_later(make(model))
 
     def _close_later(self, provider: T) -> T:
@@ -170,7 +136,7 @@ class Hosted:
 
     def agents(self) -> MakeWriter:
         """Return a factory of agents: one per generation, as they search it, on a shared client."""
-        make, _, _ = choose("writers", self._settings.writer)
+        make, _, _ = choose_provider("writers", self._settings.writer)
         tokens, service = self._settings.limits.context_tokens, self._model_service()
 
         def make_writer(index: SearchContext) -> Writer:
@@ -185,7 +151,7 @@ class Hosted:
         from bythebook.providers.llm.service import ModelService
 
         settings = self._settings
-        _, provider, model = choose("writers", settings.writer)
+        _, provider, model = choose_provider("writers", settings.writer)
         account = writer_account("openai" if provider == "agents" else provider, model, settings)
         account = replace(account, service=replace(account.service, name=settings.writer))
         return ModelService(account, settings.model, self._connections(), self._allowance())
@@ -341,35 +307,6 @@ def _database(settings: Settings, *, new: bool) -> Any:
     if embedded and not new and not (settings.home / "bythebook.db").is_file():
         raise not_ingested()
     return open_database(settings.database_url, settings.home)
-
-
-def choose(kind: ProviderKind, name: str) -> tuple[Any, str, str]:
-    """Import the factory for ``"provider:model"``; return it with the provider and the model."""
-    provider, _, model = name.partition(":")
-    table = _BUILT_IN[kind]
-    if provider not in table:
-        table = {**table, **_added_providers(kind), **table}
-    if provider not in table or not model:
-        raise UnknownProvider(
-            f"There is no provider {name!r}.",
-            hint=f'Write "provider:model" with one of {", ".join(table)}.',
-        )
-    row = table[provider]
-    try:
-        return getattr(import_module(row.module), row.name), provider, model
-    except ModuleNotFoundError as error:
-        raise UnknownProvider(
-            f"{name} needs the package {error.name}.", hint=f"Run: {row.install}"
-        ) from None
-
-
-def _added_providers(kind: ProviderKind) -> dict[str, Provider]:
-    """Return the providers that other installed packages register as entry points."""
-    table = {}
-    for entry in entry_points(group=f"bythebook.{kind}"):
-        package = entry.dist.name if entry.dist else entry.module
-        table[entry.name] = Provider(entry.module, entry.attr, f"pip install {package}")
-    return table
 
 
 def _generation_store(

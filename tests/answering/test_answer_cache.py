@@ -22,7 +22,7 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.types import Evidence, Level, Message, Question, Reply, Usage
-from tests.samples import read
+from tests.support.samples import read
 
 FLY = Question("What makes a kite fly?", min_score=0.0)
 SAID = "A kite flies because the wind pushes it upwards. [1]"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from bythebook.answering.citations import Citations, deep_link
 from bythebook.chunking.text_fragments import with_fragments
 from bythebook.grounding.verifier import Supported
-from tests.samples import hit, passage
+from tests.support.samples import hit, passage
 
 
 def test_numbers_follow_first_use_and_equal_quotes_share_one() -> None:

@@ -7,7 +7,7 @@ from bythebook.language.terms import Vocabulary
 from bythebook.retrieval.echo_filter import adds_information
 from bythebook.retrieval.question_analysis import analyze
 from bythebook.types import Evidence, Question
-from tests.samples import evidence
+from tests.support.samples import evidence
 
 
 def _write(question: str, found: Evidence) -> str:

@@ -8,18 +8,11 @@ from hypothesis import strategies as st
 
 from bythebook.answering.gate import gate, gather, measure
 from bythebook.language.terms import Vocabulary
+from bythebook.refusals import BOOK_DOES_NOT_SAY, SELECTION_DOES_NOT_SAY, Refusal, RefusalType
 from bythebook.retrieval.question_analysis import analyze
 from bythebook.retrieval.search import Findings
-from bythebook.types import (
-    BOOK_DOES_NOT_SAY,
-    SELECTION_DOES_NOT_SAY,
-    Hit,
-    Level,
-    Question,
-    Refusal,
-    RefusalType,
-)
-from tests.samples import hit
+from bythebook.types import Hit, Level, Question
+from tests.support.samples import hit
 
 _scores = st.lists(st.floats(0, 1), min_size=1, max_size=10)
 

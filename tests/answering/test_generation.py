@@ -8,13 +8,13 @@ import pytest
 
 from bythebook.answering.extractive import ExtractiveWriter
 from bythebook.answering.generation import PARTLY
-from bythebook.answering.pipeline import DISCLAIMER
 from bythebook.answering.prompts import NOT_SAID
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.interfaces.writer import WriterSearchResult
-from bythebook.types import Answer, Hit, Question, Refusal, RefusalType, Usage
-from tests.samples import hit
-from tests.writers import Model, small_library
+from bythebook.refusals import DISCLAIMER, Refusal, RefusalType
+from bythebook.types import Answer, Hit, Question, Usage
+from tests.support.samples import hit
+from tests.support.writers import Model, small_library
 
 KETTLE = Question("At how many degrees does a kettle boil water?", min_score=0.01)
 TRUE = "A kettle boils water at 100 degrees Celsius. [1]"

@@ -20,19 +20,10 @@ from bythebook.providers.testing import (
     MemoryGenerationStore,
     MemoryThreads,
 )
+from bythebook.refusals import Refusal, RefusalType
 from bythebook.retrieval.question_analysis import QUESTION_TOKENS
-from bythebook.types import (
-    Answer,
-    Citation,
-    Evidence,
-    Message,
-    Question,
-    Refusal,
-    RefusalType,
-    Reply,
-    Sentence,
-)
-from tests.samples import small_book
+from bythebook.types import Answer, Citation, Evidence, Message, Question, Reply, Sentence
+from tests.support.samples import small_book
 
 HOSTILE = """# Hostile page
 

@@ -12,7 +12,7 @@ from bythebook.answering.prompts import NOT_SAID, Quoting, compose
 from bythebook.interfaces.writer import Prompt
 from bythebook.language.tokens import estimate_tokens
 from bythebook.types import Evidence, Message, Question, Role
-from tests.samples import evidence
+from tests.support.samples import evidence
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _CODE = "0123456789abcdef"

@@ -7,7 +7,7 @@ import json
 import pytest
 from bench.capacity import FIGURES, Capacity, Kept, Part, Stream, table
 
-from tests.samples import ROOT
+from tests.support.samples import ROOT
 
 
 @pytest.fixture(scope="module")

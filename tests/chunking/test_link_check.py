@@ -6,7 +6,7 @@ import pytest
 
 from bythebook.chunking.link_check import lost_in_build, lost_in_sources
 from bythebook.errors import SourceError
-from tests.samples import read
+from tests.support.samples import read
 
 
 def test_stored_urls_are_in_the_sources(book_folder: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.chunking.chunker import longest
 from bythebook.chunking.passages import (
     MAX_TOKENS,
     content_hash,
@@ -17,6 +16,7 @@ from bythebook.chunking.passages import (
     passage_of_selection,
     passages_of,
 )
+from bythebook.chunking.section_packing import longest
 from bythebook.chunking.section_text import join
 from bythebook.language.text import words
 from bythebook.language.tokens import estimate_lines, shortened

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bythebook.chunking.text_fragments import folded, with_fragments
 from bythebook.types import Passage
-from tests.samples import passage
+from tests.support.samples import passage
 
 
 def _fragments(*texts: str) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_cli import run
-from tests.samples import small_book
+from tests.support.samples import small_book
 
 
 @pytest.fixture(scope="session")

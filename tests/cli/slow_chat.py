@@ -21,7 +21,7 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.types import Evidence, Message, Question
-from tests.samples import read
+from tests.support.samples import read
 
 
 class SlowWriter:

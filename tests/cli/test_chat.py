@@ -16,21 +16,10 @@ from bythebook.cli.main import app
 from bythebook.cli.output import printable, shortened
 from bythebook.cli.printer import Page
 from bythebook.errors import NotFound, NotIngested
-from bythebook.types import (
-    Answer,
-    Citation,
-    Evidence,
-    Place,
-    Question,
-    Refusal,
-    RefusalType,
-    Reply,
-    Sentence,
-    Timings,
-    Topic,
-)
+from bythebook.refusals import Refusal, RefusalType, Topic
+from bythebook.types import Answer, Citation, Evidence, Place, Question, Reply, Sentence, Timings
 from tests.cli.terminal import Terminal, terminal
-from tests.samples import ROOT, small_book
+from tests.support.samples import ROOT, small_book
 
 PROGRAM = str(Path(sys.executable).with_name("bythebook"))
 BOILS = "A kettle boils water at 100 degrees Celsius."

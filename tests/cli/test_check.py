@@ -11,9 +11,9 @@ from bythebook.cli.main import app
 from bythebook.errors import InvalidInput
 from tests.cli.test_cli import run
 from tests.providers.loopback import Loopback, Script, chat, embeddings, page, refuse
-from tests.samples import small_book
 from tests.server.running_server import free_port
-from tests.servers import Node
+from tests.support.samples import small_book
+from tests.support.servers import Node
 
 
 def check(home: Path, *arguments: str, **environment: str) -> Result:

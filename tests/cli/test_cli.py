@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import SAMPLE_BOOK
+from tests.support.samples import SAMPLE_BOOK
 
 
 def run(

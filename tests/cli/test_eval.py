@@ -9,7 +9,7 @@ import pytest
 from bythebook.cli.eval import FIGURES
 from bythebook.evaluation.metrics import METRICS
 from tests.cli.test_cli import run
-from tests.samples import SAMPLE_BOOK
+from tests.support.samples import SAMPLE_BOOK
 
 _QUESTIONS = str(SAMPLE_BOOK / "questions.jsonl")
 

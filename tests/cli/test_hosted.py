@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.providers.loopback import Loopback, Request, Step, chat, embeddings, refuse
-from tests.samples import small_book
+from tests.support.samples import small_book
 
 pytestmark = pytest.mark.loopback
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_cli import run
-from tests.servers import running_server
+from tests.support.servers import running_server
 
 pytestmark = pytest.mark.real
 

@@ -20,8 +20,8 @@ from ruamel.yaml import YAML
 from tools.local_deployment import nginx_service
 
 from bythebook.config.settings import ENVIRONMENT, Settings, load_settings
-from tests.samples import ROOT
-from tests.servers import Service
+from tests.support.samples import ROOT
+from tests.support.servers import Service
 
 DEPLOY = ROOT / "deploy"
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))

@@ -13,7 +13,7 @@ from bythebook.evaluation.make_questions import make_questions
 from bythebook.evaluation.questions import read_row
 from bythebook.evaluation.text_metrics import holds
 from bythebook.types import Passage
-from tests.samples import SAMPLE_BOOK, passage
+from tests.support.samples import SAMPLE_BOOK, passage
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bythebook.evaluation.grade import Case
 from bythebook.evaluation.metrics import METRICS, measure, metric_of
 from tests.evaluation.cases import answered, of_kind, refused, unfounded, withheld
-from tests.samples import ROOT
+from tests.support.samples import ROOT
 
 
 def test_figures_of_answers() -> None:

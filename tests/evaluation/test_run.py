@@ -23,7 +23,7 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.types import Answer, AnswerSpan, Question
-from tests.samples import read
+from tests.support.samples import read
 
 _KETTLE = Row(
     id="kettle",

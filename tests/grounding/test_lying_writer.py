@@ -18,7 +18,7 @@ from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.types import Evidence, Hit, Passage
 from tests.grounding.claim_mutations import Case, cases
 from tests.grounding.handwritten import handwritten
-from tests.samples import SAMPLE_BOOK, evidence
+from tests.support.samples import SAMPLE_BOOK, evidence
 
 _EACH = 12  # of every kind
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bythebook.grounding.stream_splitter import Splitter
 from bythebook.grounding.verifier import Supported, Withheld, check, check_quotes
 from bythebook.types import Evidence
-from tests.samples import evidence
+from tests.support.samples import evidence
 
 _KITES = "A kite flies because the wind pushes it upwards. Most kites need 12 kilometres per hour."
 _KETTLES = "A kettle boils water at 100 degrees Celsius. It does not whistle."

@@ -25,7 +25,7 @@ from bythebook.interfaces.embedding import TextRole
 from bythebook.interfaces.store import StoredVectors
 from bythebook.providers.testing import FakeEmbedder
 from bythebook.types import Passage, Signals
-from tests.samples import passage
+from tests.support.samples import passage
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors

@@ -11,7 +11,7 @@ from bythebook.errors import EmbedderFailed, IndexDamaged
 from bythebook.indexing.indexer import Indexer, IngestProgress, IngestResult
 from bythebook.providers.testing import FakeEmbedder, MemoryCatalog, MemoryGenerationStore
 from bythebook.types import VectorState
-from tests.samples import read, small_book
+from tests.support.samples import read, small_book
 
 
 class _Searchable(IngestProgress):

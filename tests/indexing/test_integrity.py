@@ -18,7 +18,7 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.types import VectorState
-from tests.samples import read
+from tests.support.samples import read
 
 
 class Parts:

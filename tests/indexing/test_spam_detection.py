@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.indexing.spam_detection import find_spam
-from tests.samples import FEATURES, ROOT, SAMPLE_BOOK, WORKSHOP, passage, read
+from tests.support.samples import FEATURES, ROOT, SAMPLE_BOOK, WORKSHOP, passage, read
 
 _THINGS = (
     "kettle", "kite", "pump", "lathe", "clock", "motor", "crane", "valve", "bridge", "canal",

@@ -28,8 +28,8 @@ from bythebook.providers.sql.engine import open_access_database, open_database
 from bythebook.providers.sql.idempotency import SqlReplies
 from bythebook.providers.sql.keys import SqlKeys
 from bythebook.providers.sql.rate_limits import SqlCounter
-from tests.databases import POSTGRES, address
-from tests.servers import running_redis
+from tests.support.databases import POSTGRES, address
+from tests.support.servers import running_redis
 
 _REPLY = KeptReply(200, (("content-type", "application/json"),), b'{"answer": "\xc3\xa9"}')
 

@@ -11,8 +11,8 @@ from bythebook.interfaces.store import Catalog, Generation, StoredVectors
 from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.testing import MemoryCatalog
-from tests.databases import POSTGRES, Postgres, address
-from tests.samples import passage
+from tests.support.databases import POSTGRES, Postgres, address
+from tests.support.samples import passage
 
 _PASSAGES = [passage("A kite flies."), passage("پتنگ اڑتی ہے۔", language="ur", keywords=("a", "b"))]
 

@@ -12,7 +12,7 @@ from bythebook.interfaces.conversations import Feedback, FeedbackStore
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.feedback import SqlFeedback
 from bythebook.providers.testing import MemoryFeedback
-from tests.databases import POSTGRES, address
+from tests.support.databases import POSTGRES, address
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from bythebook.interfaces.conversations import DayTally, LoggedQuery, QueryLog, 
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.testing import MemoryQueryLog
-from tests.databases import POSTGRES, address
+from tests.support.databases import POSTGRES, address
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _SESSION = str(uuid.uuid4())

@@ -10,7 +10,7 @@ import pytest
 from bythebook.interfaces.reader import Reader
 from bythebook.providers.testing import FakeReader
 from bythebook.types import Passage
-from tests.samples import read, small_book
+from tests.support.samples import read, small_book
 
 READERS: dict[str, Callable[[], Reader]] = {"fake": FakeReader}
 _QUESTION = "At how many degrees does a kettle boil water?"

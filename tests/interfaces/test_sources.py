@@ -13,10 +13,10 @@ import pytest
 from bythebook.chunking.read_book import read_book
 from bythebook.errors import SourceError
 from bythebook.interfaces.source import Problem, SiteOptions, Source, SourcePage
-from bythebook.sources.base import GROUP, find_source, load_source, registered_sources
 from bythebook.sources.documents import headings_of, plain_text
 from bythebook.sources.files import Files
 from bythebook.sources.markdown_folder import MarkdownFolder
+from bythebook.sources.registry import GROUP, find_source, load_source, registered_sources
 
 _PAGES = {
     "b.md": "---\nsidebar_position: 1\n---\n\n# Kites\n\n## Lift\n\nA kite flies.\n\n- up\n",

@@ -13,8 +13,8 @@ from bythebook.language.terms import Vocabulary
 from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 from bythebook.providers.testing import FakeEmbedder, MemoryGenerationStore
 from bythebook.types import Passage
-from tests.samples import passage
-from tests.servers import server_shelf
+from tests.support.samples import passage
+from tests.support.servers import server_shelf
 
 ONE, TWO = "1" * 32, "2" * 32  # named as an ingest names them
 

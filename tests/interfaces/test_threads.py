@@ -18,7 +18,7 @@ from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import MemoryThreads
 from bythebook.types import Citation, Message, Place, Role
-from tests.databases import POSTGRES, address
+from tests.support.databases import POSTGRES, address
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _MINE, _YOURS = "key-1", "key-2"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.language.terms import Vocabulary, term_evidence, term_id, terms_of
-from tests.samples import passage
+from tests.support.samples import passage
 
 
 @pytest.mark.parametrize(

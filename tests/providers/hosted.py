@@ -15,8 +15,8 @@ from bythebook.providers.http.credentials import embedder_account, writer_accoun
 from bythebook.providers.llm.budget import Budget
 from bythebook.providers.llm.openai import OpenAIWriter
 from bythebook.providers.llm.service import ModelService
+from bythebook.providers.registry import choose_provider
 from bythebook.types import Evidence, Message, Question, Role, Usage
-from bythebook.wiring import choose
 
 QUESTION, EVIDENCE = Question("What lifts a kite?"), Evidence()
 # Timeouts that no busy machine reaches; and short ones, for tests of timeouts.
@@ -75,7 +75,7 @@ async def embedder_at(
     own = None if web else HttpClient()
     chosen = {"base_url": url, "api_key": "sk-secret", "query_timeout_s": 60.0, "timeout_s": 60.0}
     settings = load_settings({"embedding": {**chosen, **embedding}}, environ=environ or {})
-    make, provider, model = choose("embedders", name)
+    make, provider, model = choose_provider("embedders", name)
     try:
         yield make(embedder_account(provider, model, settings), settings.embedding, web=web or own)
     finally:

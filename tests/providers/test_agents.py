@@ -41,7 +41,7 @@ from tests.providers.loopback import (
     refuse,
     reply,
 )
-from tests.samples import evidence, hit
+from tests.support.samples import evidence, hit
 
 pytestmark = pytest.mark.loopback
 

@@ -9,7 +9,7 @@ from bythebook.errors import StoreFailed
 from bythebook.interfaces.store import IndexedPassage
 from bythebook.providers.stores.cached import CachedStore
 from bythebook.providers.testing import MemoryStore
-from tests.samples import passage
+from tests.support.samples import passage
 
 _VECTOR = np.ones(64, dtype=np.float32)
 _PASSAGES = [passage(f"Kite number {n} flies.", section=f"S{n}") for n in range(4)]

@@ -16,10 +16,11 @@ from bythebook.errors import ConfigurationError, EmbedderMismatch
 from bythebook.providers.qdrant.foreign import ForeignCollection
 from bythebook.providers.qdrant.nodes import Server
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads
-from bythebook.types import Answer, Question, Refusal
+from bythebook.refusals import Refusal
+from bythebook.types import Answer, Question
 from bythebook.wiring import build_book
-from tests.samples import read
-from tests.servers import Node
+from tests.support.samples import read
+from tests.support.servers import Node
 
 pytestmark = pytest.mark.real
 

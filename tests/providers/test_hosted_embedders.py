@@ -25,7 +25,7 @@ from bythebook.types import Question
 from bythebook.wiring import build_book
 from tests.providers.hosted import embedder_at
 from tests.providers.loopback import Loopback, Request, Step, embeddings, refuse
-from tests.samples import SAMPLE_BOOK
+from tests.support.samples import SAMPLE_BOOK
 
 
 @pytest.fixture

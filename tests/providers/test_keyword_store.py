@@ -8,7 +8,7 @@ from bythebook.language.terms import Vocabulary
 from bythebook.providers.stores.keyword_memory import KeywordStore
 from bythebook.providers.testing import MemoryStore
 from bythebook.types import Passage
-from tests.samples import passage
+from tests.support.samples import passage
 
 _WORDS = ["kite", "kettle", "wind", "water", "string", "paper"]
 _TEXTS = st.lists(st.sampled_from(_WORDS), min_size=1, max_size=8).map(" ".join)

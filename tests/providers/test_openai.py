@@ -29,7 +29,7 @@ from tests.providers.loopback import (
     refuse,
     reply,
 )
-from tests.writers import library_with
+from tests.support.writers import library_with
 
 pytestmark = pytest.mark.loopback
 

@@ -12,7 +12,7 @@ import pytest
 from bythebook.errors import IndexDamaged
 from bythebook.interfaces.store import IndexedPassage
 from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore, EmbeddedStore
-from tests.samples import passage
+from tests.support.samples import passage
 
 _DIMENSION = 64
 _PASSAGES = 900

@@ -23,8 +23,8 @@ from bythebook.language.terms import Vocabulary
 from bythebook.providers.qdrant.nodes import Server
 from bythebook.providers.qdrant.server import ServerGenerationStore
 from bythebook.providers.testing import FakeEmbedder
-from tests.samples import passage
-from tests.servers import Node, new_shelf, running_cluster, running_server, server_shelf
+from tests.support.samples import passage
+from tests.support.servers import Node, new_shelf, running_cluster, running_server, server_shelf
 
 pytestmark = pytest.mark.real
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bythebook.interfaces.store import Candidate, IndexedPassage
 from bythebook.providers.qdrant.segment_files import EntryFiles, entry_writer
-from tests.samples import passage
+from tests.support.samples import passage
 
 _DIMENSION = 3
 _numbers = st.floats(-1, 1, width=32)

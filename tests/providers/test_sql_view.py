@@ -17,7 +17,7 @@ from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.server.contracts.chat.threads import show_thread
 from bythebook.types import Asker, Message, Question, Role
-from tests.databases import POSTGRES, address
+from tests.support.databases import POSTGRES, address
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
 _COLUMNS = ["thread_id", "messages", "created_at", "updated_at", "topic_summary", "metadata"]

@@ -8,7 +8,7 @@ from bythebook.language.terms import Vocabulary
 from bythebook.retrieval.counter_evidence import add_counter_evidence
 from bythebook.retrieval.question_analysis import analyze
 from bythebook.types import Question, Signals
-from tests.samples import passage
+from tests.support.samples import passage
 
 TEXT = "The Norman king William crossed the Channel in 1066. He did not return before winter."
 

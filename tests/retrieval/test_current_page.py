@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bythebook.retrieval.current_page import page_first, page_path
 from bythebook.types import Hit, Question
-from tests.samples import passage
+from tests.support.samples import passage
 
 _HERE, _THERE = "/docs/here", "/docs/there"
 

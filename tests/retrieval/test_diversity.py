@@ -15,7 +15,7 @@ from bythebook.retrieval.diversity import (
     most_of_one_file,
 )
 from bythebook.types import Hit, Signals
-from tests.samples import passage
+from tests.support.samples import passage
 
 
 def _scored(name: str, *, score: float, words: str = "", cosine: float = 0.5) -> ScoredCandidate:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.retrieval.echo_filter import adds_information
-from tests.samples import SAMPLE_BOOK, passage, read
+from tests.support.samples import SAMPLE_BOOK, passage, read
 
 
 def _is_informative(question: str, sentence: str, **metadata: object) -> bool:

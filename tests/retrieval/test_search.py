@@ -25,7 +25,7 @@ from bythebook.retrieval.search import (
     search,
 )
 from bythebook.types import Question, VectorState
-from tests.samples import read
+from tests.support.samples import read
 
 LONG = "Nothing else is said in this long and winding paragraph about the weather. " * 30
 PAGE = f"""# Kettles

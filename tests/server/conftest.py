@@ -20,7 +20,7 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.server.app import create_app
-from tests.samples import read
+from tests.support.samples import read
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors

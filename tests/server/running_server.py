@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.samples import ROOT
+from tests.support.samples import ROOT
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ import httpx
 from bythebook.config.settings import Settings
 from bythebook.server.middleware.api_keys import make_key, pepper_of
 from bythebook.wiring import open_keys
-from tests.samples import ROOT
-from tests.servers import free_ports, wait_until_open
+from tests.support.samples import ROOT
+from tests.support.servers import free_ports, wait_until_open
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from bythebook.providers.testing import (
 from bythebook.retrieval.search import SearchContext
 from bythebook.server.runner import run
 from bythebook.types import Evidence, Message, Question
-from tests.samples import small_book
+from tests.support.samples import small_book
 
 PAUSE_S = 0.05
 SENTENCES = 100

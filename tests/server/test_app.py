@@ -10,9 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.types import BOOK_DOES_NOT_SAY, SELECTION_DOES_NOT_SAY
-from tests.samples import read
+from bythebook.refusals import BOOK_DOES_NOT_SAY, SELECTION_DOES_NOT_SAY
 from tests.server.conftest import FragileEmbedder
+from tests.support.samples import read
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 

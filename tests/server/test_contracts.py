@@ -25,20 +25,12 @@ from bythebook.providers.testing import (
     MemoryGenerationStore,
     MemoryThreads,
 )
+from bythebook.refusals import BOOK_DOES_NOT_SAY, SELECTION_DOES_NOT_SAY
 from bythebook.retrieval.search import Findings
 from bythebook.server.api_docs import examples
 from bythebook.server.app import create_app
 from bythebook.server.contracts import envelope, plain
-from bythebook.types import (
-    BOOK_DOES_NOT_SAY,
-    SELECTION_DOES_NOT_SAY,
-    Answer,
-    Asker,
-    Message,
-    Question,
-    Reply,
-    Sentence,
-)
+from bythebook.types import Answer, Asker, Message, Question, Reply, Sentence
 from tests.server.conftest import FragileEmbedder
 
 _QUESTION = "At how many degrees does a kettle boil water?"

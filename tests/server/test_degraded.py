@@ -9,8 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from bythebook.server.app import create_app
-from tests.samples import read
 from tests.server.asgi_client import events_of
+from tests.support.samples import read
 from tests.test_keyword_fallback import QUESTION, Scene
 
 _UNKNOWN = "Who won the football world cup of 1974?"

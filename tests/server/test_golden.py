@@ -16,9 +16,9 @@ import pytest
 from pydantic import BaseModel
 
 from bythebook import errors
-from bythebook.answering.pipeline import DISCLAIMER
 from bythebook.documents import query as query_documents
 from bythebook.documents import reply as reply_documents
+from bythebook.refusals import DISCLAIMER, Refusal, RefusalType
 from bythebook.server.api_docs import examples
 from bythebook.server.contracts import ask as ask_contract
 from bythebook.server.contracts import envelope, plain
@@ -27,7 +27,7 @@ from bythebook.server.contracts.chat import answers as chat
 from bythebook.server.contracts.chat import threads
 from bythebook.server.contracts.openai import completions as openai
 from bythebook.server.routes import Call, Fail, failure
-from bythebook.types import Answer, Confidence, Level, Question, Refusal, RefusalType, Reply
+from bythebook.types import Answer, Confidence, Level, Question, Reply
 
 _GOLDEN = Path(__file__).with_name("golden")
 _CALL = replace(examples.CALL, elapsed_ms=12.3)

@@ -23,8 +23,8 @@ from bythebook.providers.testing import FakeEmbedder, MemoryCatalog, MemoryGener
 from bythebook.server.access import open_access
 from bythebook.server.app import create_app
 from bythebook.types import Thread
-from tests.databases import POSTGRES, address
-from tests.samples import read
+from tests.support.databases import POSTGRES, address
+from tests.support.samples import read
 
 _BEFORE_THE_REPLY_IS_KEPT = before(SqlReplies.keep)
 _QUESTION = "At how many degrees does a kettle boil water?"

@@ -22,10 +22,10 @@ from bythebook.server.mcp import make_server
 from bythebook.server.middleware.api_keys import make_key
 from bythebook.types import Question
 from bythebook.wiring import open_access_stores
-from tests.samples import read, small_book
 from tests.server.access_fixtures import PEPPER
 from tests.server.conftest import FragileEmbedder
 from tests.server.running_server import PROGRAM, book_server, ingest
+from tests.support.samples import read, small_book
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 

@@ -28,7 +28,7 @@ from bythebook.providers.testing import (
 )
 from bythebook.server.app import create_app
 from bythebook.server.observability.logging_config import JsonFormatter
-from tests.samples import read
+from tests.support.samples import read
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors

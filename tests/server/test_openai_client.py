@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from openai import BadRequestError, NotFoundError, OpenAI
 
-from tests.samples import small_book
 from tests.server.running_server import Running, book_server, ingest
+from tests.support.samples import small_book
 
 pytestmark = pytest.mark.loopback
 

@@ -7,7 +7,7 @@ import re
 
 from starlette.testclient import TestClient
 
-from tests.samples import ROOT
+from tests.support.samples import ROOT
 
 _CURL = re.compile(r"^curl -s localhost:8000(\S+) .*\\\n\s+-d '(.+)'$", re.MULTILINE)
 

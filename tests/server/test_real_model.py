@@ -19,9 +19,9 @@ from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.server.app import create_app
 from bythebook.types import Evidence, Hit, Passage
 from bythebook.wiring import build_book
-from tests.llama import running_llama
-from tests.samples import small_book
 from tests.server.asgi_client import Event, events_of
+from tests.support.llama import running_llama
+from tests.support.samples import small_book
 
 pytestmark = pytest.mark.real
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from bythebook.answering.generation import AnswerContext
-from bythebook.answering.pipeline import DISCLAIMER, respond
+from bythebook.answering.pipeline import respond
 from bythebook.book import Book
 from bythebook.chunking.read_book import ParsedBook
 from bythebook.components import Components
@@ -33,6 +33,7 @@ from bythebook.providers.testing import (
     MemoryThreads,
     ScriptedWriter,
 )
+from bythebook.refusals import BOOK_DOES_NOT_SAY, DISCLAIMER
 from bythebook.retrieval.search import SearchContext
 from bythebook.server.app import create_app
 from bythebook.server.contracts.chat.answers import ChatResponse
@@ -43,9 +44,9 @@ from bythebook.server.contracts.chat.stream import (
 )
 from bythebook.server.routes import Call
 from bythebook.server.sse import Events, NamedEvent, Streams
-from bythebook.types import BOOK_DOES_NOT_SAY, Evidence, Level, Message, Question
-from tests.samples import read, small_book
+from bythebook.types import Evidence, Level, Message, Question
 from tests.server.asgi_client import Event, events_of, fetch, open_exchange
+from tests.support.samples import read, small_book
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 _ANSWER = "A kettle boils water at 100 degrees Celsius."

@@ -13,9 +13,9 @@ from bythebook.errors import WriterFailed
 from bythebook.interfaces.writer import WriterSearchResult
 from bythebook.server.app import create_app
 from bythebook.types import Usage
-from tests.samples import hit
 from tests.server.asgi_client import events_of
-from tests.writers import Model, small_library
+from tests.support.samples import hit
+from tests.support.writers import Model, small_library
 
 TRUE = "A kettle boils water at 100 degrees Celsius. [1]\n"
 LIE = "A kettle boils water at 70 degrees Fahrenheit. [1]\n"

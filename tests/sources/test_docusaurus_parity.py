@@ -29,10 +29,10 @@ import pytest
 
 from bythebook.chunking.read_book import ParsedBook, ParsedPage, read_book
 from bythebook.language.text import words
-from tests.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
 from tests.sources import docusaurus
 from tests.sources.docusaurus import BuiltPage
 from tests.sources.parity_site import IN_ORDER, ORDERED, PAGES
+from tests.support.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
 
 pytestmark = pytest.mark.real
 

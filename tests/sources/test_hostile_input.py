@@ -14,7 +14,7 @@ from bythebook.chunking.passages import passages_of
 from bythebook.language.text import words
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
 from bythebook.types import Metadata, Passage, Place
-from tests.clock import seconds_of
+from tests.support.clock import seconds_of
 
 PLACE = Place("a.md", "Title", "/docs/a", "M", "C", ())
 FRAGMENTS = [

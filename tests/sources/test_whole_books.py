@@ -16,7 +16,7 @@ import pytest
 
 from bythebook.chunking.read_book import ParsedBook, ParsedPage, SiteOptions, read_book
 from bythebook.language.text import words
-from tests.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
+from tests.support.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
 
 BOOKS = {
     "workshop": WORKSHOP,

@@ -22,7 +22,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from bythebook.chunking.read_book import read_book
-from tests.samples import SAMPLE_BOOK
+from tests.support.samples import SAMPLE_BOOK
 from tests.web.test_page import _FLAGS, _wait_for
 
 Pages = Callable[[str], tuple[str, bytes] | None]  # a path -> what stands there, and its type

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.samples import ROOT, SAMPLE_BOOK
 from tests.sources import docusaurus
+from tests.support.samples import ROOT, SAMPLE_BOOK
 
 PLUGIN = ROOT / "integrations" / "docusaurus"
 ASKED = "ask.physical-ai.example"  # where the site's pages look for the book's server

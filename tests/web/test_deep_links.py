@@ -14,8 +14,8 @@ from bythebook.answering.citations import deep_link
 from bythebook.chunking.read_book import read_book
 from bythebook.chunking.text_fragments import folded
 from bythebook.types import Passage
-from tests.samples import SAMPLE_BOOK
 from tests.sources import docusaurus
+from tests.support.samples import SAMPLE_BOOK
 from tests.web.test_page import _FLAGS
 
 pytestmark = pytest.mark.real

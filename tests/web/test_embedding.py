@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.samples import ROOT
 from tests.server.running_server import PROGRAM, free_port, running
+from tests.support.samples import ROOT
 from tests.web.sample_site import ASKED, BASE, PLUGIN, build_sample, serving
 from tests.web.test_page import _FLAGS
 

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from bythebook.chunking.read_book import read_book
 from bythebook.chunking.text_fragments import folded
 from bythebook.types import Passage, Unit, UnitKind
-from tests.samples import SAMPLE_BOOK
+from tests.support.samples import SAMPLE_BOOK
 
 pytestmark = pytest.mark.real
 

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from bythebook.server.contracts.chat.feedback import ChatFeedbackReason
 from tests.web.browser_fixtures import book_pages, book_server, free_port, open_browser, site
-from tests.web.crooked import TELLINGS, crooked_server
+from tests.web.hostile_server import REPLIES, hostile_server
 
 pytestmark = pytest.mark.real
 
@@ -30,9 +30,9 @@ _ASKS = "How do ROS 2 nodes exchange messages?"
 @dataclass
 class Stage:
     server: str
-    crooked: str
+    hostile: str
     site: str
-    seen: list[dict[str, Any]] = field(default_factory=list)  # by the crooked server
+    seen: list[dict[str, Any]] = field(default_factory=list)  # by the hostile server
 
     def url(self, path: str = _PAGE, **options: str) -> str:
         return f"{self.site}{path}?{urlencode(options)}"
@@ -62,12 +62,12 @@ def stage(sample_home: Path) -> Iterator[Stage]:
     seen: list[dict[str, Any]] = []
     with ExitStack() as opened:
         server = opened.enter_context(book_server(sample_home, origins=address))
-        crooked = opened.enter_context(crooked_server(TELLINGS, seen))
-        policy = f"default-src 'none'; script-src {server}; connect-src {server} {crooked}"
+        hostile = opened.enter_context(hostile_server(REPLIES, seen))
+        policy = f"default-src 'none'; script-src {server}; connect-src {server} {hostile}"
         opened.enter_context(
             site(lambda path: _page(server, path), {"Content-Security-Policy": policy}, port)
         )
-        yield Stage(server, crooked, address, seen)
+        yield Stage(server, hostile, address, seen)
 
 
 @pytest.fixture(scope="module")
@@ -269,7 +269,7 @@ def test_the_shortcut_asks_about_a_selection_and_opens_and_closes(page: Page, st
 
 
 def test_interrupted_stream_shows_an_error_and_a_retry_button(page: Page, stage: Stage) -> None:
-    _open(page, stage.url(server=stage.crooked))
+    _open(page, stage.url(server=stage.hostile))
     turn = _ask(page, "cut it", state="failed")
     expect(turn).to_contain_text("This is only the beginning.")
     expect(turn).to_contain_text("The answer was interrupted.")
@@ -281,7 +281,7 @@ def test_interrupted_stream_shows_an_error_and_a_retry_button(page: Page, stage:
 def test_retry_repeats_the_idempotency_key_and_a_new_question_does_not(
     page: Page, stage: Stage
 ) -> None:
-    _open(page, stage.url(server=stage.crooked))
+    _open(page, stage.url(server=stage.hostile))
     _ask(page, "cut it", state="failed").get_by_role("button", name="Try again").click()
     expect(page.locator("by-the-book .answered.failed")).to_have_count(1)
     _ask(page, "cut it once more", state="failed")
@@ -292,7 +292,7 @@ def test_retry_repeats_the_idempotency_key_and_a_new_question_does_not(
 
 
 def test_an_answer_can_be_stopped(page: Page, stage: Stage) -> None:
-    _open(page, stage.url(server=stage.crooked))
+    _open(page, stage.url(server=stage.hostile))
     turn = _ask(page, "hang on", state="writing")
     expect(turn).to_contain_text("The first sentence.")
     page.get_by_role("button", name="Stop").click()
@@ -301,7 +301,7 @@ def test_an_answer_can_be_stopped(page: Page, stage: Stage) -> None:
 
 
 def test_rate_limited_user_sees_the_waiting_time(page: Page, stage: Stage) -> None:
-    _open(page, stage.url(server=stage.crooked))
+    _open(page, stage.url(server=stage.hostile))
     turn = _ask(page, "busy", state="failed")
     expect(turn).to_contain_text(re.compile(r"You can ask again in [12] s"))
     again = turn.get_by_role("button", name="Try again")
@@ -311,13 +311,13 @@ def test_rate_limited_user_sees_the_waiting_time(page: Page, stage: Stage) -> No
 
 
 def test_key_is_sent_and_a_missing_key_explained(page: Page, stage: Stage) -> None:
-    _open(page, stage.url(server=stage.crooked, key="btp_abc"))
+    _open(page, stage.url(server=stage.hostile, key="btp_abc"))
     expect(_ask(page, "key?", state="failed")).to_contain_text("publishable key for this site")
     assert stage.seen[-1]["key"] == "btp_abc"
 
 
 def test_error_message_of_the_server_is_shown(page: Page, stage: Stage) -> None:
-    _open(page, stage.url(server=stage.crooked))
+    _open(page, stage.url(server=stage.hostile))
     turn = _ask(page, "broken", state="failed")
     expect(turn).to_contain_text("The search service is away. Wait a little.")
     turn = _ask(page, "fallback")

@@ -16,8 +16,9 @@ import numpy as np
 from bythebook.cli.main import app
 from bythebook.config.settings import load_settings
 from bythebook.providers.embeddings.local import LocalEmbedder
+from bythebook.providers.registry import EMBEDDERS
 from bythebook.types import Question
-from bythebook.wiring import EMBEDDERS, build_book, open_catalog
+from bythebook.wiring import build_book, open_catalog
 from peers.protocol import HYBRID, Chunk, Found, Meter, serve
 from peers.rules import NOISE, NOTE
 

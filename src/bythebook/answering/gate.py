@@ -8,9 +8,10 @@ from itertools import combinations
 
 from bythebook.answering.routing import Mode, mode_of
 from bythebook.language.english.question_types import QuestionType, question_type
+from bythebook.refusals import Refusal, RefusalType, Topic
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
 from bythebook.retrieval.search import Findings
-from bythebook.types import Confidence, Evidence, Hit, Level, Question, Refusal, RefusalType, Topic
+from bythebook.types import Confidence, Evidence, Hit, Level, Question
 
 DECISIVE = 0.85  # one passage with this score is enough for "medium"
 _NEARBY_TOPICS = 3

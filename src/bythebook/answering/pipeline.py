@@ -19,6 +19,7 @@ from bythebook.answering.generation import AnswerContext, GenerationRun
 from bythebook.answering.routing import Mode, mode_of
 from bythebook.chunking.passages import passage_of_selection
 from bythebook.conversations.query_rewriting import rewrite_follow_up
+from bythebook.refusals import DISCLAIMER, Refusal
 from bythebook.retrieval.search import Findings, SearchContext, score_selection, search
 from bythebook.types import (
     Answer,
@@ -27,15 +28,12 @@ from bythebook.types import (
     Level,
     Message,
     Question,
-    Refusal,
     Reply,
     Sentence,
     Timings,
 )
 
 _NEIGHBOURS_OF = 2  # best hits whose neighbours in the section are added within the token budget
-
-DISCLAIMER = "The book says little about this; read the cited passages yourself."
 
 
 class State(StrEnum):

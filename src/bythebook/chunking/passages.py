@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bythebook.chunking.chunker import TextChunk, pack
 from bythebook.chunking.render import render
+from bythebook.chunking.section_packing import TextChunk, pack
 from bythebook.chunking.text_fragments import with_fragments
 from bythebook.interfaces.blocks import Block, Box, Document, Heading, Paragraph
 from bythebook.language.sentences import split_units

@@ -9,8 +9,8 @@ from pathlib import Path
 from bythebook.chunking.pages import ParsedPage, split_page
 from bythebook.errors import SourceError
 from bythebook.interfaces.source import Problem, SiteOptions
-from bythebook.sources.base import find_source
 from bythebook.sources.files import FileProbe, Files
+from bythebook.sources.registry import find_source
 from bythebook.types import Passage
 
 __all__ = ["ParsedBook", "ParsedPage", "Problem", "SiteOptions", "read_book"]

@@ -21,7 +21,8 @@ from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
     from bythebook.book import Book
-    from bythebook.types import Answer, Citation, Refusal, Reply
+    from bythebook.refusals import Refusal
+    from bythebook.types import Answer, Citation, Reply
 
 
 def ask(

@@ -20,15 +20,8 @@ from rich.text import Text
 
 from bythebook.answering.pipeline import Event, State
 from bythebook.cli.output import LONGEST_QUOTE, printable, shortened, warnings_of
-from bythebook.types import (
-    Answer,
-    Citation,
-    Evidence,
-    Question,
-    Refusal,
-    Reply,
-    Sentence,
-)
+from bythebook.refusals import Refusal
+from bythebook.types import Answer, Citation, Evidence, Question, Reply, Sentence
 
 if TYPE_CHECKING:
     from rich.status import Status

@@ -19,7 +19,8 @@ from datetime import UTC, datetime
 
 from bythebook.errors import DatabaseFailed
 from bythebook.interfaces.conversations import LoggedQuery, QueryLog
-from bythebook.types import Asker, Hit, Question, Refusal, Reply
+from bythebook.refusals import Refusal
+from bythebook.types import Asker, Hit, Question, Reply
 
 _log = logging.getLogger(__name__)
 

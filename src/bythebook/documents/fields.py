@@ -17,7 +17,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from bythebook.types import Answer, Refusal, Reply, VectorState
+from bythebook.refusals import Refusal
+from bythebook.types import Answer, Reply, VectorState
 
 
 def _without_nul(text: str) -> str:

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from bythebook.documents.fields import Degradable, SentMoment, Text, degraded, now
 from bythebook.documents.fit import by_place, citations_of, shortened
-from bythebook.types import Question, Refusal, Reply
+from bythebook.refusals import Refusal
+from bythebook.types import Question, Reply
 
 TOP_K = 5
 SIMILARITY_THRESHOLD = 0.75

@@ -22,17 +22,8 @@ from bythebook.documents.fields import (
     writing_of,
 )
 from bythebook.documents.fit import citations_of, sources_of
-from bythebook.types import (
-    Answer,
-    Citation,
-    Hit,
-    Level,
-    Place,
-    Question,
-    Refusal,
-    Reply,
-    VectorState,
-)
+from bythebook.refusals import Refusal
+from bythebook.types import Answer, Citation, Hit, Level, Place, Question, Reply, VectorState
 
 if TYPE_CHECKING:
     from bythebook.retrieval.search import Findings

@@ -23,8 +23,8 @@ from bythebook import chunking, language, sources, types
 from bythebook.chunking.read_book import ParsedBook, SiteOptions, read_book
 from bythebook.indexing.indexer import IngestProgress, IngestResult
 from bythebook.interfaces import blocks
-from bythebook.sources.base import registered_sources
 from bythebook.sources.files import FileProbe, ProbeKind
+from bythebook.sources.registry import registered_sources
 
 _FILE = "receipt.json"
 _DETECTED = ("source", None)  # left out: older books have no such option

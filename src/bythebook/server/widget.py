@@ -26,7 +26,7 @@ def widget_script() -> str:
     """Return the script with its styles, English texts and list of languages."""
     parts = {
         "styles": "".join(map(read_static, _STYLES)),
-        "words": json.loads(read_static("words/en.json")),
+        "words": json.loads(read_static("translations/en.json")),
         "languages": languages(),
     }
     script = read_static("widget.js")
@@ -39,7 +39,7 @@ def widget_script() -> str:
 
 def languages() -> list[str]:
     """List the languages of the widget: those with a file in ``words``."""
-    folder = resources.files("bythebook.server").joinpath("static", "words")
+    folder = resources.files("bythebook.server").joinpath("static", "translations")
     return sorted(file.name.removesuffix(".json") for file in folder.iterdir())
 
 

@@ -27,8 +27,8 @@ from bythebook.providers.testing import (
 from bythebook.server.admin.report import percentiles
 from bythebook.server.admin.tables import harmless
 from bythebook.server.app import create_app
-from tests.samples import read
 from tests.server.conftest import FragileEmbedder
+from tests.support.samples import read
 
 _AT_HOME = ("127.0.0.1", 50000)
 

@@ -17,7 +17,7 @@ from bythebook.chunking.text_fragments import folded
 from bythebook.server.reader.blocks import unit_id
 from bythebook.server.reader.page import page_view
 from bythebook.types import Metadata, Passage, UnitKind
-from tests.samples import PAGES, SAMPLE_BOOK, small_book
+from tests.support.samples import PAGES, SAMPLE_BOOK, small_book
 
 _RULE = re.compile(r"(?m)^[ \t]*(?:\$\$|\|[-:| \t]+\|)[ \t]*$")
 _MARKER = re.compile(r"(?m)^[ \t]*(?:[-*•]|[0-9]{1,9}[.)])[ \t]+")
@@ -185,7 +185,7 @@ def test_code_tables_maths_and_notes_have_their_elements() -> None:
 
 
 def _one(text: str) -> str:
-    from tests.samples import passage
+    from tests.support.samples import passage
 
     return page_view([passage(text)]).html
 
@@ -218,7 +218,7 @@ def test_markup_in_the_book_is_escaped(hostile: str) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="ab .|-`$\n#1<>&*_\\", max_size=120))
 def test_any_text_is_shown_completely(text: str) -> None:
-    from tests.samples import passage
+    from tests.support.samples import passage
 
     made = passage(text.strip("\n") or "a")
     shown = "".join(_shown(page_view([made]).html).text)

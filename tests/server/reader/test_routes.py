@@ -12,8 +12,8 @@ from bythebook.server.app import create_app
 from bythebook.server.reader.find import by_title
 from bythebook.server.reader.routes import path_of
 from bythebook.server.reader.suggest import candidates, suggestions
-from tests.samples import read
 from tests.server.conftest import FragileEmbedder
+from tests.support.samples import read
 
 
 def test_contents_are_in_the_order_of_reading(client: TestClient) -> None:

@@ -16,6 +16,7 @@ from bythebook import errors
 from bythebook.answering.pipeline import Event, State
 from bythebook.interfaces.conversations import ThreadSummary
 from bythebook.language.terms import Vocabulary
+from bythebook.refusals import Refusal, RefusalType, Topic
 from bythebook.retrieval.question_analysis import analyze
 from bythebook.retrieval.search import Findings
 from bythebook.server.routes import Call, Fail
@@ -28,12 +29,9 @@ from bythebook.types import (
     Level,
     Passage,
     Question,
-    Refusal,
-    RefusalType,
     Reply,
     Thread,
     Timings,
-    Topic,
 )
 
 Responses = dict[int | str, dict[str, Any]]  # format of FastAPI's ``responses``

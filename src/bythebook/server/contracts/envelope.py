@@ -37,6 +37,7 @@ from bythebook.documents.fields import (
 )
 from bythebook.documents.fit import named, shortened
 from bythebook.errors import BookError, EmbedderFailed, RateLimited, ServiceError, WriterFailed
+from bythebook.refusals import Refusal, RefusalType
 from bythebook.server.api_docs.examples import CALL, reply_responses
 from bythebook.server.contracts.base import Contract, Services, example
 from bythebook.server.contracts.errors import (
@@ -48,7 +49,7 @@ from bythebook.server.contracts.errors import (
     status_of,
 )
 from bythebook.server.routes import Call, Client, call_of
-from bythebook.types import Answer, Citation, Question, Refusal, RefusalType, Reply
+from bythebook.types import Answer, Citation, Question, Reply
 
 LEAST_SCORE = 0.4  # of the best chunk; below it, RefusalType.LOW_RELEVANCE
 _LONGEST_ANSWER = 2000

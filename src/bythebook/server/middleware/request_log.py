@@ -18,11 +18,12 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bythebook.refusals import Refusal
 from bythebook.server.contracts.registry import CONTRACTS
 from bythebook.server.lifecycle import Lifecycle
 from bythebook.server.observability.logging_config import FIELDS
 from bythebook.server.observability.metrics import Metrics
-from bythebook.types import Answer, Refusal, Reply
+from bythebook.types import Answer, Reply
 
 _log = logging.getLogger(__name__)
 

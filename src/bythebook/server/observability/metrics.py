@@ -14,7 +14,8 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from bythebook.indexing.embeddings import QuestionVectors
-from bythebook.types import Refusal, Reply
+from bythebook.refusals import Refusal
+from bythebook.types import Reply
 
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

@@ -12,6 +12,7 @@ from pydantic import UUID4, BaseModel, Field, model_validator
 from bythebook.answering.pipeline import Event
 from bythebook.documents.fields import NearbyTopic, Share, nearby_topics
 from bythebook.errors import BookError, Stopping
+from bythebook.refusals import Refusal, RefusalType
 from bythebook.server.contracts.base import StreamEvent
 from bythebook.server.contracts.chat.answers import (
     ChatError,
@@ -25,18 +26,7 @@ from bythebook.server.contracts.chat.answers import (
 from bythebook.server.html import said_html, to_html
 from bythebook.server.routes import Call
 from bythebook.server.sse import Events, NamedEvent
-from bythebook.types import (
-    Answer,
-    Citation,
-    Confidence,
-    Evidence,
-    Level,
-    Question,
-    Refusal,
-    RefusalType,
-    Reply,
-    Sentence,
-)
+from bythebook.types import Answer, Citation, Confidence, Evidence, Level, Question, Reply, Sentence
 
 
 class ChatSessionEvent(BaseModel):

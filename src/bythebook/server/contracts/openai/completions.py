@@ -21,12 +21,13 @@ from bythebook.documents.fields import Degradable, NearbyTopic, degraded, nearby
 from bythebook.documents.fit import citations_of
 from bythebook.errors import BookError, InvalidInput
 from bythebook.language.tokens import estimate_tokens
+from bythebook.refusals import Refusal
 from bythebook.server.contracts.base import citation_fields
 from bythebook.server.contracts.errors import is_ours, sentence_of, status_of
 from bythebook.server.contracts.openai.requests import MODEL, OpenAICompletionRequest
 from bythebook.server.routes import Call
 from bythebook.server.sse import Events, NamedEvent
-from bythebook.types import Answer, Level, Refusal, Reply, Sentence
+from bythebook.types import Answer, Level, Reply, Sentence
 
 _BOLD = len("**") * 2
 

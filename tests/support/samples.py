@@ -9,7 +9,7 @@ from bythebook.chunking.read_book import ParsedBook, read_book
 from bythebook.language.sentences import split_units
 from bythebook.types import Evidence, Hit, Metadata, Passage, Place
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SAMPLE_BOOK = ROOT / "examples" / "physical-ai-book"
 WORKSHOP = ROOT / "tests" / "sources" / "books" / "workshop" / "docs"  # plain Markdown
 FEATURES = ROOT / "tests" / "sources" / "books" / "features" / "docs"  # what MDX adds

@@ -1,6 +1,6 @@
 """A real language model behind a real OpenAI-compatible server: SmolLM2-135M on llama.cpp.
 
-``python -m tests.llama GGUF PORT`` serves it, in a process of its own, until its input ends.
+``python -m tests.support.llama GGUF PORT`` serves it in its own process until its input ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import free_ports
+from tests.support.servers import free_ports
 
 _CACHE = Path.home() / ".cache" / "bythebook"
 _GGUF = Path(os.environ.get("BYTHEBOOK_SMOLLM2", _CACHE / "smollm2")) / (
@@ -28,7 +28,7 @@ def running_llama(folder: Path) -> Iterator[str]:
     if not _GGUF.is_file():
         pytest.skip("needs the weights of SmolLM2: sh .ci/install")
     (port,) = free_ports(1)
-    command = [sys.executable, "-m", "tests.llama", str(_GGUF), str(port)]
+    command = [sys.executable, "-m", "tests.support.llama", str(_GGUF), str(port)]
     pipe = subprocess.PIPE
     with (
         (folder / "log").open("wb") as log,

@@ -17,7 +17,7 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.types import Evidence, Message, Question
-from tests.samples import small_book
+from tests.support.samples import small_book
 
 
 class Model:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 Event = tuple[str, dict[str, Any]]
-Telling = Callable[[dict[str, Any]], Iterator[Event]]  # a request's body -> what the stream tells
+FakeReply = Callable[[dict[str, Any]], Iterator[Event]]  # a request's body -> what the stream tells
 
 SESSION: Event = (
     "session",
@@ -50,7 +50,7 @@ def _fallback(_: dict[str, Any]) -> Iterator[Event]:
     yield done("<p>Offline.</p>", answered_offline=True, disclaimer="Little.")
 
 
-TELLINGS: dict[str, Telling] = {
+REPLIES: dict[str, FakeReply] = {
     "cut": _cut,
     "hang": _hang,
     "broken": _broken,
@@ -59,7 +59,7 @@ TELLINGS: dict[str, Telling] = {
 
 
 @contextmanager
-def crooked_server(tellings: dict[str, Telling], seen: list[dict[str, Any]]) -> Iterator[str]:
+def hostile_server(replies: dict[str, FakeReply], seen: list[dict[str, Any]]) -> Iterator[str]:
     """Answers a question by the first telling whose name the question begins with."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -78,7 +78,7 @@ def crooked_server(tellings: dict[str, Telling], seen: list[dict[str, Any]]) -> 
                 self._refuse(401)
             else:
                 self._tell(
-                    next((t for name, t in tellings.items() if asked.startswith(name)), _cut)(body)
+                    next((t for name, t in replies.items() if asked.startswith(name)), _cut)(body)
                 )
 
         def _refuse(self, status: int, **headers: str) -> None:

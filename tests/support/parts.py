@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 PARTS = ("default", "rest", "all")
-RELIABILITY = Path(__file__).parents[1] / "reliability"
+RELIABILITY = Path(__file__).parents[2] / "reliability"
 # The first one that a test has says why it is left out of the default run.
 REASONS = {
     "reliability": "rows of the fault, load and attack suite",
