@@ -48,6 +48,6 @@ def widget_routes() -> APIRouter:
     script = StaticFile(widget_script(), "text/javascript", _HEADERS)
     router.add_api_route("/widget.js", script.respond)
     for name in languages():
-        words = StaticFile(read_static(f"words/{name}.json"), "application/json", _HEADERS)
+        words = StaticFile(read_static(f"translations/{name}.json"), "application/json", _HEADERS)
         router.add_api_route(f"/widget/{name}.json", words.respond)
     return router
