@@ -24,7 +24,7 @@ def test_compressed_widget_is_at_most_25_kb(client: TestClient) -> None:
 
 @pytest.mark.parametrize("name", languages())
 def test_compressed_texts_of_a_language_are_at_most_4_kb(name: str) -> None:
-    assert len(gzip.compress(read_static(f"words/{name}.json").encode())) <= 4096
+    assert len(gzip.compress(read_static(f"translations/{name}.json").encode())) <= 4096
 
 
 @pytest.mark.parametrize("path", [*_FILES, "/page.css", "/"])
@@ -75,7 +75,7 @@ def test_script_needs_nothing_that_a_strict_policy_forbids() -> None:
 @pytest.mark.parametrize("name", languages())
 def test_every_language_has_all_texts(name: str) -> None:
     english, words = (
-        json.loads(read_static(f"words/{language}.json")) for language in ("en", name)
+        json.loads(read_static(f"translations/{language}.json")) for language in ("en", name)
     )
     assert list(words) == list(english)
     assert list(words["reasons"]) == list(english["reasons"]) == list(ChatFeedbackReason)
