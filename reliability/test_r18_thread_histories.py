@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 from tests.support.databases import Postgres
 
 from bythebook.conversations.retention import Archiver
+from bythebook.conversations.summary import summarise
 from bythebook.errors import NotFound
 from bythebook.interfaces.conversations import ANYONE
 from bythebook.providers.sql.engine import open_database
@@ -78,12 +79,20 @@ class Threads(RuleBasedStateMachine):
         known = self.model.get(name)
         if known is not None and known.owner != owner:
             with pytest.raises(NotFound):
-                self._run(self.clients[client].append(name, self._exchange("x"), owner=owner))
+                self._run(
+                    self.clients[client].append(
+                        name, self._exchange("x"), owner=owner, summarise=summarise
+                    )
+                )
             return
         known = self.model.setdefault(name, Known(owner, self.now, self.now))
         for _ in range(count):
             content = f"{name} {len(known.said)}"
-            self._run(self.clients[client].append(name, self._exchange(content), owner=owner))
+            self._run(
+                self.clients[client].append(
+                    name, self._exchange(content), owner=owner, summarise=summarise
+                )
+            )
             known.said += [content, content]
         known.updated, known.archived = self.now, False
 
@@ -94,7 +103,10 @@ class Threads(RuleBasedStateMachine):
         async def both() -> None:
             exchange = self._exchange("pair")
             await asyncio.gather(
-                *(client.append(name, exchange, owner=known.owner) for client in self.clients)
+                *(
+                    client.append(name, exchange, owner=known.owner, summarise=summarise)
+                    for client in self.clients
+                )
             )
 
         self._run(both())
@@ -175,6 +187,10 @@ class Threads(RuleBasedStateMachine):
 
     def _open(self) -> SqlThreads:
         return SqlThreads(open_database(self.url, self.home), deadline_s=60)
+
+    def _append(self, client: int, name: str, content: str, owner: str | None) -> None:
+        exchange, store = self._exchange(content), self.clients[client]
+        self._run(store.append(name, exchange, owner=owner, summarise=summarise))
 
     def _exchange(self, content: str) -> list[Message]:
         question = Message(Role.USER, content, self.now)

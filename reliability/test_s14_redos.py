@@ -16,11 +16,10 @@ from pathlib import Path
 import pytest
 
 import bythebook
-from bythebook.answering import answer_span as mark
-from bythebook.grounding import stream_splitter as draft
-from bythebook.grounding import verifier as check
-from bythebook.language.english import question_types as wants
-from bythebook.sources import files as site
+from bythebook.answering import answer_span
+from bythebook.grounding import stream_splitter, verifier
+from bythebook.language.english import question_types
+from bythebook.sources import files
 from bythebook.sources.markdown import mdx
 from reliability.hard_texts import Attack, attacks, blind_attacks
 from reliability.regex_patterns import ANYWHERE, Expression, expressions
@@ -120,17 +119,25 @@ def test_a_pattern_that_cannot_be_seen_is_told(
 
 def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
     """Return patterns that are only known at run time, by the function that makes them."""
-    globs = [site._glob(glob) for glob in ("**/*.test.{js,ts}", "**/_*/**")]
+    kinds = answer_span._answer_kinds()
+    globs = [files._glob(glob) for glob in ("**/*.test.{js,ts}", "**/_*/**")]
     return {
-        "bythebook.grounding.verifier._in_a_row": ("finditer", [check._in_a_row(["a", "b", "a"])]),
+        "bythebook.grounding.verifier._in_a_row": (
+            "finditer",
+            [verifier._in_a_row(["a", "b", "a"])],
+        ),
         "bythebook.grounding.stream_splitter._closing": (
             "search",
-            [draft._closing(sign, 3) for sign in "`~"],
+            [stream_splitter._closing(sign, 3) for sign in "`~"],
         ),
-        "bythebook.answering.answer_span._when": ("search", [kind.asked for kind in mark._KINDS]),
+        "bythebook.answering.answer_span._answer_kinds": ("search", [kind.asked for kind in kinds]),
+        "bythebook.answering.answer_span._answer_kinds.compiled": (
+            "finditer",
+            [kind.answer for kind in kinds],
+        ),
         "bythebook.language.english.question_types._defining": (
             "match",
-            [wants._defining("a b a")],
+            [question_types._defining("a b a")],
         ),
         "bythebook.sources.markdown.mdx._UNWRAPPED": ("match", list(mdx._UNWRAPPED.values())),
         "bythebook.sources.files._glob": ("match", globs),

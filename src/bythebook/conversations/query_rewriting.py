@@ -13,6 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from bythebook.language.english import follow_ups
+from bythebook.language.english.follow_ups import (
+    DEFINITION_QUESTION,
+    EXPLETIVE_IT,
+    FRAGMENT,
+    WHAT_ABOUT,
+)
 from bythebook.language.sentences import split_units
 from bythebook.language.terms import terms_of
 from bythebook.language.tokens import shortened
@@ -94,16 +100,16 @@ def _resolve(text: str, context: str) -> str:
     free = next(_free_pronouns(words, text), None)
     if free is not None:
         return _with_topic(text, free, _topic(context))
-    if follow_ups.FRAGMENT.match(text) or not any(word.names_topic for word in words):
+    if FRAGMENT.match(text) or not any(word.names_topic for word in words):
         return _with_words(text, [word for word in _words(context) if word.is_term])
-    if follow_ups.WHAT_ABOUT.match(text):
+    if WHAT_ABOUT.match(text):
         return _with_words(text, [word for word in _words(context) if word.is_verb])
     return text
 
 
 def _free_pronouns(words: Sequence[_Word], text: str) -> Iterator[_Word]:
     """Yield the pronouns without an antecedent in their own question."""
-    if follow_ups.EXPLETIVE_IT.search(text):
+    if EXPLETIVE_IT.search(text):
         return
     for word in words:
         if word.names_topic:
@@ -131,7 +137,7 @@ def _is_pronoun(word: _Word) -> bool:
 
 def _topic(context: str) -> str:
     """Return the topic of a question: the term it asks to define, or the words that may name it."""
-    defined = follow_ups.DEFINITION_QUESTION.fullmatch(context.rstrip().rstrip("?.!").rstrip())
+    defined = DEFINITION_QUESTION.fullmatch(context.rstrip().rstrip("?.!").rstrip())
     if defined and len(defined["term"].split()) <= _LONGEST_TERM:
         return defined["term"].strip("\"'“”‘’`*")
     return " ".join(word.text for word in _words(context) if word.names_topic)

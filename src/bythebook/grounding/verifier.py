@@ -216,13 +216,17 @@ def _stands(verdict: Supported, before: Supported | Withheld | None) -> bool:
     return isinstance(before, Supported) and before.hit.passage.id == verdict.hit.passage.id
 
 
+def _in_a_row(words: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(r"\s+".join(map(re.escape, words)))
+
+
 def _verbatim(text: str, hit: Hit) -> str | None:
     """Return the passage's own text if whole sentences match; for a fenced block, its content."""
     words = without_line_mark(text).split()
     passage = hit.passage
     if not words or words[0] not in passage.text:
         return None
-    for match in re.finditer(r"\s+".join(map(re.escape, words)), passage.text):
+    for match in _in_a_row(words).finditer(passage.text):
         if _is_whole(hit, match.start(), match.end()):
             return inside_fence(match[0]) or match[0]
     return None
