@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import bythebook
-from bythebook.errors import InvalidInput
+from bythebook.errors import InvalidInput, SourceError
 from bythebook.refusals import BOOK_DOES_NOT_SAY
 
 _QUESTION = "How do ROS 2 nodes exchange messages?"
@@ -67,3 +67,9 @@ async def test_calls_work_where_an_event_loop_runs(sample_home: Path) -> None:
 def test_invalid_query_is_rejected_before_a_book_is_opened(query: object) -> None:
     with pytest.raises(InvalidInput):
         bythebook.respond(query, home=Path("nowhere"))  # type: ignore[arg-type]
+
+
+def test_ingest_of_a_missing_folder_creates_no_home(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no folder 'missing'"):
+        bythebook.ingest(tmp_path / "missing", home=tmp_path / "home")
+    assert not (tmp_path / "home").exists()

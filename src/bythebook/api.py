@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
+from bythebook.chunking.read_book import check_exists
 from bythebook.config.settings import Settings, limits_of, load_settings
 from bythebook.documents.query import Query, Response, read, show
 from bythebook.documents.reply import ResultSet, show_results
@@ -173,6 +174,7 @@ def ingest(
     **options: Unpack[SettingOptions],
 ) -> IngestResult:
     """Read a book's sources and make them searchable in ``home``; only changes are embedded."""
+    check_exists(Path(docs))  # before the home is created
     with open_book(home, settings=settings, new=True, **options) as book:
         return book.ingest(docs, progress=progress)
 

@@ -35,6 +35,16 @@ class ParsedBook:
         return sum(page.covered_words for page in self.pages) / visible if visible else 1.0
 
 
+def check_exists(docs: Path, files: Files | None = None) -> None:
+    """Raise SourceError if there is neither a folder nor a file at this path."""
+    files = files or Files()
+    if not (files.has_folder(docs) or files.has_file(docs)):
+        raise SourceError(
+            f"There is no folder {docs.name!r}.",
+            hint="Name the folder that holds the book's pages.",
+        )
+
+
 def read_book(
     docs: Path,
     options: SiteOptions = _DEFAULTS,
@@ -43,11 +53,7 @@ def read_book(
 ) -> ParsedBook:
     """Read every page. An unreadable file becomes a problem; the others are still read."""
     files = Files()
-    if not (files.has_folder(docs) or files.has_file(docs)):
-        raise SourceError(
-            f"There is no folder {docs.name!r}.",
-            hint="Name the folder that holds the book's pages.",
-        )
+    check_exists(docs, files)
     source = find_source(docs.resolve(), files, options.source)
     pages: list[ParsedPage] = []
     problems: list[Problem] = []
