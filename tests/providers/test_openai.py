@@ -203,6 +203,8 @@ async def test_cancelling_the_reader_ends_the_call_at_once(when: str, provider: 
         reader = asyncio.create_task(read())
         await _until(lambda: provider.requests and (first.is_set() or when.startswith("before")))
         reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
         await _until(lambda: provider.left)
 
 
@@ -235,5 +237,7 @@ async def test_cancelling_a_question_ends_the_call_at_once(
         async with asyncio.timeout(30):
             await shown.wait()
         reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
         await _until(lambda: provider.left)
         await library.close()
