@@ -1,0 +1,1 @@
+"""Training of the reading model. Not installed with the product; see README.md."""

@@ -1,0 +1,271 @@
+"""Train the reading model on a CPU.
+
+    python -m training.train --prepared DIR --tokenizer tokenizer.json --out DIR --steps 6000
+        (--init model.safetensors | --start reader.safetensors)
+
+The learning rate rises for 100 steps, stays, and falls to zero over the last quarter of the steps.
+A checkpoint with everything needed to go on is written every few minutes; the same command then
+goes on where it stopped. The batch of a step depends only on the seed and the step's number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn import functional
+
+from training.metrics import auroc
+from training.model import ReaderNetwork, load_minilm, load_weights
+
+MOST_TOKENS = 224
+BATCH_TOKENS = 3072
+MOST_ROWS = 64
+WARM_UP = 100
+LABELS = {"entail": 0, "neutral": 1, "contradict": 2, "unsupported": 3}
+# Share of the steps that each group of examples gets.
+SHARES = {
+    "twins": 0.36,
+    "retrieved": 0.12,
+    "other": 0.04,
+    "twin statements": 0.12,
+    "statements": 0.08,
+    "edits": 0.08,
+    "passages": 0.10,
+    "sentences": 0.10,
+}
+Row = dict[str, Any]
+Encoded = tuple[list[int], list[int], Any]  # ids, segments, label(s)
+
+
+class Data:
+    """Examples by group, in an order that depends only on the seed."""
+
+    def __init__(self, folder: Path, tokenizer: Tokenizer, seed: int) -> None:
+        self._tokenizer, self._seed = tokenizer, seed
+        self.rows: defaultdict[str, list[Row]] = defaultdict(list)
+        for name in ("pairs.jsonl", "support.jsonl"):
+            with (folder / name).open(encoding="utf-8") as lines:
+                for line in lines:
+                    row = json.loads(line)
+                    self.rows[row["group"]].append(row)
+        for group, rows in sorted(self.rows.items()):
+            random.Random(f"{seed} {group}").shuffle(rows)
+        self._streams = {group: self._batches(group) for group in self.rows}
+
+    def group_of(self, step: int) -> str:
+        chance = random.Random(f"{self._seed} {step}")
+        return chance.choices(list(SHARES), list(SHARES.values()))[0]
+
+    def batch(self, group: str) -> list[Encoded]:
+        return next(self._streams[group])
+
+    def skip_to(self, step: int) -> None:
+        for group, count in Counter(map(self.group_of, range(step))).items():
+            for _ in range(count):
+                next(self._streams[group])
+
+    def _batches(self, group: str) -> Iterator[list[Encoded]]:
+        """Yield batches of similar length, each with a bounded number of tokens."""
+        rows, chance, start, size = (
+            self.rows[group],
+            random.Random(f"{self._seed} {group}"),
+            0,
+            1024,
+        )
+        while True:
+            chunk = [rows[i % len(rows)] for i in range(start, start + size)]
+            start += size
+            units = self.encode(chunk)
+            units.sort(key=lambda unit: max(len(ids) for ids, *_ in unit))
+            batches: list[list[Encoded]] = [[]]
+            for unit in units:
+                longest = max(len(ids) for ids, *_ in unit)
+                count = len(batches[-1]) + len(unit)
+                if batches[-1] and (count * longest > BATCH_TOKENS or count > MOST_ROWS):
+                    batches.append([])
+                batches[-1].extend(unit)
+            chance.shuffle(batches)
+            yield from batches
+
+    def encode(self, rows: Sequence[Row]) -> list[list[Encoded]]:
+        if "claim" in rows[0]:
+            encoded = self._tokenizer.encode_batch([(row["claim"], row["premise"]) for row in rows])
+            return [
+                [(e.ids[:MOST_TOKENS], e.type_ids[:MOST_TOKENS], LABELS[row["label"]])]
+                for row, e in zip(rows, encoded, strict=True)
+            ]
+        both = [reading for row in rows for reading in (row["bad"], row["good"])]
+        encoded = self._tokenizer.encode_batch([(r["question"], r["passage"]) for r in both])
+        readings = [encode_reading(e, r) for e, r in zip(encoded, both, strict=True)]
+        return [readings[i : i + 2] for i in range(0, len(readings), 2)]
+
+
+def encode_reading(encoding: Any, reading: Row) -> Encoded:
+    """Return ids, segments and (answers, first token, last token); -1 for an unknown span."""
+    first = last = 0 if not reading["answers"] else -1
+    if "span" in reading:
+        start, end = reading["span"]
+        inside = [
+            i
+            for i, ((a, b), segment) in enumerate(
+                zip(encoding.offsets, encoding.type_ids, strict=True)
+            )
+            if segment == 1 and b > a and b > start and a < end and i < MOST_TOKENS
+        ]
+        if inside:
+            first, last = inside[0], inside[-1]
+    return (
+        encoding.ids[:MOST_TOKENS],
+        encoding.type_ids[:MOST_TOKENS],
+        (reading["answers"], first, last),
+    )
+
+
+def pad(batch: Sequence[Encoded]) -> tuple[Tensor, Tensor, Tensor]:
+    length = max(len(ids) for ids, *_ in batch)
+    ids = torch.zeros(len(batch), length, dtype=torch.long)
+    segments, mask = torch.zeros_like(ids), torch.zeros(len(batch), length)
+    for i, (row, kinds, _) in enumerate(batch):
+        ids[i, : len(row)] = torch.tensor(row)
+        segments[i, : len(row)] = torch.tensor(kinds)
+        mask[i, : len(row)] = 1
+    return ids, segments, mask
+
+
+def loss_of(network: nn.Module, batch: Sequence[Encoded]) -> Tensor:
+    ids, segments, mask = pad(batch)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        answers, support, span = network(ids, segments, mask)
+    if isinstance(batch[0][2], int):
+        log_odds = support.float().log_softmax(-1)
+        unsupported = torch.logsumexp(log_odds[:, 1:], 1, keepdim=True)  # neutral or contradicted
+        labels = torch.tensor([label for *_, label in batch])
+        return functional.nll_loss(torch.cat([log_odds, unsupported], 1), labels)
+    answers = answers.float()
+    right = torch.tensor([float(label[0]) for *_, label in batch])
+    loss = functional.binary_cross_entropy_with_logits(answers, right)
+    loss = loss + 0.5 * functional.softplus(answers[0::2] - answers[1::2]).mean()  # ranking
+    span = span.float().masked_fill(mask[..., None] == 0, -1e4)
+    for side in (0, 1):
+        target = torch.tensor([label[1 + side] for *_, label in batch])
+        if (target >= 0).any():
+            loss = loss + 0.25 * functional.cross_entropy(span[..., side], target, ignore_index=-1)
+    return loss
+
+
+def rate(step: int, steps: int, peak: float) -> float:
+    return peak * min(1.0, (step + 1) / WARM_UP, (steps - step) / max(1.0, steps / 4))
+
+
+@torch.no_grad()
+def validate(network: ReaderNetwork, tokenizer: Tokenizer, rows: Sequence[Row]) -> float:
+    """Return the AUROC of answerability on held-out articles."""
+    network.eval()
+    encoded = tokenizer.encode_batch([(row["question"], row["passage"]) for row in rows])
+    order = sorted(range(len(rows)), key=lambda i: len(encoded[i].ids))
+    scores = torch.zeros(len(rows))
+    for start in range(0, len(order), 32):
+        some = order[start : start + 32]
+        batch = [(encoded[i].ids[:256], encoded[i].type_ids[:256], None) for i in some]
+        scores[some] = network(*pad(batch))[0]
+    network.train()
+    return auroc(scores.tolist(), [row["answerable"] for row in rows])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--prepared", type=Path, required=True)
+    parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--init", type=Path, help="MiniLM's model.safetensors")
+    parser.add_argument("--start", type=Path, help="weights of an earlier reading model")
+    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=5, help="between two checkpoints")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(options.seed)
+    options.out.mkdir(parents=True, exist_ok=True)
+    tokenizer = Tokenizer.from_file(str(options.tokenizer))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    data = Data(options.prepared, tokenizer, options.seed)
+    held_out = [
+        json.loads(line) for line in (options.prepared / "heldout.jsonl").open(encoding="utf-8")
+    ]
+    held_out = random.Random(1).sample(held_out, min(1000, len(held_out)))
+
+    network = ReaderNetwork()
+    if options.init:
+        load_minilm(network, options.init)
+    if options.start:
+        load_weights(network, options.start)
+    matrices = [p for p in network.parameters() if p.dim() > 1]
+    vectors = [p for p in network.parameters() if p.dim() <= 1]
+    optimizer = torch.optim.AdamW(
+        [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0.0}],
+        lr=options.rate,
+        fused=True,
+    )
+    checkpoint, first = options.out / "checkpoint.pt", 0
+    if checkpoint.exists():
+        state = torch.load(checkpoint, weights_only=True)
+        network.load_state_dict(state["network"])
+        optimizer.load_state_dict(state["optimizer"])
+        first = state["step"]
+        data.skip_to(first)
+    print({group: len(rows) for group, rows in data.rows.items()}, "from step", first, flush=True)
+
+    def keep(step: int) -> None:
+        state = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
+        torch.save(state, checkpoint.with_suffix(".new"))
+        checkpoint.with_suffix(".new").replace(checkpoint)
+        figure = validate(network, tokenizer, held_out)
+        print(f"step {step}: checkpoint, answerability AUROC {figure:.4f}", flush=True)
+
+    began = kept = time.monotonic()
+    losses: dict[str, float] = {}
+    tokens = examples = 0
+    network.train()
+    for step in range(first, options.steps):
+        for parameters in optimizer.param_groups:
+            parameters["lr"] = rate(step, options.steps, options.rate)
+        group = data.group_of(step)
+        batch = data.batch(group)
+        loss = loss_of(network, batch)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        losses[group] = 0.95 * losses.get(group, loss.item()) + 0.05 * loss.item()
+        tokens += sum(len(ids) for ids, *_ in batch)
+        examples += len(batch)
+        if (step + 1) % 100 == 0:
+            seconds = time.monotonic() - began
+            left = seconds / (step + 1 - first) * (options.steps - step - 1) / 60
+            shown = " ".join(f"{name} {value:.3f}" for name, value in sorted(losses.items()))
+            print(
+                f"step {step + 1}/{options.steps}, {examples} examples, "
+                f"{tokens / seconds:.0f} tokens/s, {left:.0f} min left; {shown}",
+                flush=True,
+            )
+        if time.monotonic() - kept > options.minutes * 60:
+            keep(step + 1)
+            kept = time.monotonic()
+    keep(options.steps)
+
+
+if __name__ == "__main__":
+    main()
