@@ -27,7 +27,13 @@ _NO_MODEL = re.compile(
     re.IGNORECASE,
 )
 _NO_SUCH_KEY = re.compile(r"api.?key.{0,20}(?:not valid|invalid)|invalid.{0,5}api", re.IGNORECASE)
-_PARAMETERS = ("max_completion_tokens", "max_tokens", "temperature", "stream_options")
+_PARAMETERS = (
+    "max_completion_tokens",
+    "max_tokens",
+    "temperature",
+    "stream_options",
+    "response_format",
+)
 
 
 def refusal(status: int, headers: Mapping[str, str], message: str) -> ProviderError:

@@ -1,35 +1,22 @@
-"""Writer for OpenAI-compatible endpoints.
-
-A draft is complete only if its stream has a finish reason or ``[DONE]``: one that just ends was cut
-off. A draft that ends at the length limit or at a filter is reported as such.
-"""
+"""Writer for OpenAI-compatible endpoints."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from functools import partial
-from typing import TYPE_CHECKING, Any
-
-import httpx
+from typing import TYPE_CHECKING
 
 from bythebook.errors import Truncated
 from bythebook.interfaces.writer import Prompt
-from bythebook.providers.http.client import Endpoint, ResponseReader, parse_json
-from bythebook.providers.http.error_responses import stream_fault
-from bythebook.providers.http.errors import ErrorCode, ProviderError, translate_errors
-from bythebook.providers.llm.budget import within_budget
+from bythebook.providers.llm.chat import ChatModel
 from bythebook.types import Role
 
 if TYPE_CHECKING:
     from bythebook.interfaces.writer import Compose, DraftPiece
-    from bythebook.providers.llm.draft import Draft
     from bythebook.providers.llm.service import ModelService
     from bythebook.types import Evidence, Message, Question
 
 _PROBE_TOKENS = 16
-_COUNTING_S = 1.0  # wait for the usage after the last text
 
 
 class OpenAIWriter:
@@ -38,14 +25,14 @@ class OpenAIWriter:
     def __init__(self, service: ModelService, *, compose: Compose) -> None:
         self.name = service.account.service.name
         self._service = service
+        self._chat = ChatModel(service)
         self._compose = compose
-        self._rejected: set[str] = set()  # parameters that the endpoint rejected
 
     async def write(
         self, question: Question, evidence: Evidence, history: Sequence[Message]
     ) -> AsyncGenerator[DraftPiece, None]:
         prompt = self._compose(question, evidence, history)
-        async with aclosing(self._generate(prompt, self._service.draft(prompt))) as pieces:
+        async with aclosing(self._chat.generate(prompt, self._service.draft(prompt))) as pieces:
             async for piece in pieces:
                 yield piece
 
@@ -54,120 +41,8 @@ class OpenAIWriter:
         prompt = Prompt("Answer with one word.", ((Role.USER, "Are you there?"),))
         draft = self._service.draft(prompt, max_tokens=_PROBE_TOKENS)
         try:
-            async with aclosing(self._generate(prompt, draft)) as pieces:
+            async with aclosing(self._chat.generate(prompt, draft)) as pieces:
                 async for _ in pieces:
                     pass
         except Truncated:
             return
-
-    async def _generate(self, prompt: Prompt, draft: Draft) -> AsyncGenerator[DraftPiece, None]:
-        """Yield the text of the draft and then its usage, also if it fails midway."""
-        with translate_errors(self._service.account.service):
-            async with within_budget(self._service.budget, draft.most_tokens, draft.cost):
-                try:
-                    async with aclosing(self._stream(prompt, draft)) as texts:
-                        async for text in texts:
-                            if text:
-                                yield text
-                except ProviderError:
-                    if draft.accepted:
-                        yield draft.cost()
-                    raise
-                yield draft.cost()
-
-    async def _stream(self, prompt: Prompt, draft: Draft) -> AsyncGenerator[str, None]:
-        """Stream the draft; retry without a parameter that the endpoint rejects."""
-        account, now = self._service.account, asyncio.get_running_loop().time
-        key, began = account.usable_key(), now()
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        endpoint = Endpoint(
-            self._service.web, account.address, headers=headers, breaker=self._service.breaker
-        )
-        while True:
-            body = self._body(prompt, draft.max_tokens)
-            timeouts = self._service.timeouts.less(now() - began)
-            parse = partial(_parse, draft)
-            call = endpoint.stream("/chat/completions", body, parse, timeouts=timeouts)
-            try:
-                async with aclosing(call) as texts:
-                    async for text in texts:
-                        yield text
-            except ProviderError as fault:
-                if fault.parameter not in body:
-                    raise
-                self._rejected.add(fault.parameter)
-            else:
-                return
-
-    def _body(self, prompt: Prompt, most: int) -> dict[str, Any]:
-        turns = [{"role": str(role), "content": text} for role, text in prompt.turns]
-        body: dict[str, Any] = {
-            "model": self._service.account.model,
-            "messages": [{"role": "system", "content": prompt.system}, *turns],
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "temperature": self._service.settings.temperature,
-            "max_tokens": most,
-        }
-        if "max_tokens" in self._rejected:
-            body["max_completion_tokens"] = most
-        return {name: value for name, value in body.items() if name not in self._rejected}
-
-
-# --- parsing of responses -------------------------------------------------------------------------
-
-
-async def _parse(draft: Draft, response: ResponseReader) -> AsyncGenerator[str, None]:
-    """Yield the texts of a response; an empty one shows progress, as in reasoning."""
-    draft.begin()
-    if response.is_stream:
-        async with aclosing(_events(response, draft)) as events:
-            async for event in events:
-                for text in _texts(parse_json(event), draft):
-                    yield draft.add(text)
-    else:  # some endpoints never stream, whatever the request says
-        whole = await response.json()
-        draft.done = True
-        for text in _texts(whole, draft):
-            yield draft.add(text)
-    draft.check_end()
-
-
-async def _events(response: ResponseReader, draft: Draft) -> AsyncGenerator[str, None]:
-    """Yield events until the end, or until the wait for the usage of a finished draft is over."""
-    async with aclosing(response.data()) as events:
-        while not draft.done:
-            try:
-                async with asyncio.timeout(_COUNTING_S if draft.finish else None):
-                    event = await anext(events, None)
-            except (TimeoutError, httpx.HTTPError):
-                if draft.finish:
-                    return
-                raise
-            if event is None:
-                return
-            draft.done = event.strip() == "[DONE]"
-            if not draft.done:
-                yield event
-
-
-def _texts(chunk: Any, draft: Draft) -> list[str]:
-    """Return the texts that a chunk of the stream adds to the draft."""
-    if not isinstance(chunk, dict):
-        raise ProviderError(ErrorCode.MALFORMED)
-    if chunk.get("error"):
-        raise stream_fault(chunk["error"])
-    if isinstance(chunk.get("usage"), dict):
-        draft.usage = chunk["usage"]
-    choices = chunk.get("choices") or []
-    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
-        raise ProviderError(ErrorCode.MALFORMED)
-    texts = []
-    for choice in choices[:1]:
-        draft.finish = choice.get("finish_reason") or draft.finish
-        delta = choice.get("delta") or choice.get("message") or {}
-        if not isinstance(delta, dict) or not isinstance(delta.get("content") or "", str):
-            raise ProviderError(ErrorCode.MALFORMED)
-        if any(delta.get(name) for name in ("content", "reasoning", "reasoning_content")):
-            texts.append(delta.get("content") or "")
-    return texts

@@ -1,0 +1,170 @@
+"""Calls of language models at ``/chat/completions``, streamed.
+
+A draft is complete only if its stream has a finish reason or ``[DONE]``: one that just ends was cut
+off. A draft that ends at the length limit or at a filter is reported as such.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from bythebook.providers.http.client import Endpoint, ResponseReader, Timeouts, parse_json
+from bythebook.providers.http.error_responses import stream_fault
+from bythebook.providers.http.errors import ErrorCode, ProviderError, translate_errors
+from bythebook.providers.llm.budget import within_budget
+
+if TYPE_CHECKING:
+    from bythebook.interfaces.writer import Prompt
+    from bythebook.providers.llm.draft import Draft
+    from bythebook.providers.llm.service import ModelService
+    from bythebook.types import Usage
+
+_COUNTING_S = 1.0  # wait for the usage after the last text
+_UNNAMED = "response_format"  # some endpoints reject it without naming it
+
+
+class ChatModel:
+    """Language model at ``/chat/completions``, called within its deadlines and budget."""
+
+    def __init__(self, service: ModelService) -> None:
+        self._service = service
+        self._rejected: set[str] = set()  # parameters that the endpoint rejected
+
+    async def generate(
+        self,
+        prompt: Prompt,
+        draft: Draft,
+        *,
+        timeouts: Timeouts | None = None,
+        **parameters: object,
+    ) -> AsyncGenerator[str | Usage, None]:
+        """Yield the text of the draft and then its usage, also if it fails midway."""
+        with translate_errors(self._service.account.service):
+            async with within_budget(self._service.budget, draft.most_tokens, draft.cost):
+                body = {**self._body(prompt, draft.max_tokens), **parameters}
+                stream = self._stream(body, draft, timeouts or self._service.timeouts)
+                try:
+                    async with aclosing(stream) as texts:
+                        async for text in texts:
+                            if text:
+                                yield text
+                except ProviderError:
+                    if draft.accepted:
+                        yield draft.cost()
+                    raise
+                yield draft.cost()
+
+    async def _stream(
+        self, body: dict[str, Any], draft: Draft, timeouts: Timeouts
+    ) -> AsyncGenerator[str, None]:
+        """Stream the draft; retry without a parameter that the endpoint rejects."""
+        account, now = self._service.account, asyncio.get_running_loop().time
+        key, began = account.usable_key(), now()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        endpoint = Endpoint(
+            self._service.web, account.address, headers=headers, breaker=self._service.breaker
+        )
+        rejected = set(self._rejected)
+        while True:
+            sent = _without(body, rejected)
+            parse, left = partial(_parse, draft), timeouts.less(now() - began)
+            call = endpoint.stream("/chat/completions", sent, parse, timeouts=left)
+            try:
+                async with aclosing(call) as texts:
+                    async for text in texts:
+                        yield text
+            except ProviderError as fault:
+                parameter = fault.parameter
+                if fault.code is ErrorCode.REJECTED and parameter not in sent:
+                    parameter = _UNNAMED
+                if parameter not in sent:
+                    raise
+                rejected.add(parameter)
+            else:
+                return
+            finally:
+                if draft.accepted:
+                    self._rejected |= rejected
+
+    def _body(self, prompt: Prompt, most: int) -> dict[str, Any]:
+        turns = [{"role": str(role), "content": text} for role, text in prompt.turns]
+        return {
+            "model": self._service.account.model,
+            "messages": [{"role": "system", "content": prompt.system}, *turns],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": self._service.settings.temperature,
+            "max_tokens": most,
+        }
+
+
+def _without(body: dict[str, Any], rejected: set[str]) -> dict[str, Any]:
+    """Leave out rejected parameters; ``max_completion_tokens`` replaces ``max_tokens``."""
+    if "max_tokens" in rejected:
+        body = {**body, "max_completion_tokens": body["max_tokens"]}
+    return {name: value for name, value in body.items() if name not in rejected}
+
+
+# --- parsing of responses -------------------------------------------------------------------------
+
+
+async def _parse(draft: Draft, response: ResponseReader) -> AsyncGenerator[str, None]:
+    """Yield the texts of a response; an empty one shows progress, as in reasoning."""
+    draft.begin()
+    if response.is_stream:
+        async with aclosing(_events(response, draft)) as events:
+            async for event in events:
+                for text in _texts(parse_json(event), draft):
+                    yield draft.add(text)
+    else:  # some endpoints never stream, whatever the request says
+        whole = await response.json()
+        draft.done = True
+        for text in _texts(whole, draft):
+            yield draft.add(text)
+    draft.check_end()
+
+
+async def _events(response: ResponseReader, draft: Draft) -> AsyncGenerator[str, None]:
+    """Yield events until the end, or until the wait for the usage of a finished draft is over."""
+    async with aclosing(response.data()) as events:
+        while not draft.done:
+            try:
+                async with asyncio.timeout(_COUNTING_S if draft.finish else None):
+                    event = await anext(events, None)
+            except (TimeoutError, httpx.HTTPError):
+                if draft.finish:
+                    return
+                raise
+            if event is None:
+                return
+            draft.done = event.strip() == "[DONE]"
+            if not draft.done:
+                yield event
+
+
+def _texts(chunk: Any, draft: Draft) -> list[str]:
+    """Return the texts that a chunk of the stream adds to the draft."""
+    if not isinstance(chunk, dict):
+        raise ProviderError(ErrorCode.MALFORMED)
+    if chunk.get("error"):
+        raise stream_fault(chunk["error"])
+    if isinstance(chunk.get("usage"), dict):
+        draft.usage = chunk["usage"]
+    choices = chunk.get("choices") or []
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+        raise ProviderError(ErrorCode.MALFORMED)
+    texts = []
+    for choice in choices[:1]:
+        draft.finish = choice.get("finish_reason") or draft.finish
+        delta = choice.get("delta") or choice.get("message") or {}
+        if not isinstance(delta, dict) or not isinstance(delta.get("content") or "", str):
+            raise ProviderError(ErrorCode.MALFORMED)
+        if any(delta.get(name) for name in ("content", "reasoning", "reasoning_content")):
+            texts.append(delta.get("content") or "")
+    return texts
