@@ -77,6 +77,16 @@ class Settings(SettingsSection):
         "openai, openrouter, gemini or ollama; agents:model uses the OpenAI Agents SDK, with "
         "OpenAI or with `model.base_url`.",
     )
+    reader: str = Field(
+        "local:reader-v1",
+        description="Reading model that decides refusals and verifies sentences, as "
+        '"provider:model", or none.',
+    )
+    verifier: Literal["reader", "model", "both"] = Field(
+        "reader",
+        description="What verifies a language model's sentences: reader (the local reading "
+        "model), model (the configured language model), or both (a sentence must pass both).",
+    )
     database_url: str | None = Field(
         None,
         description="SQLite or PostgreSQL database of the catalog and the threads; SQLite in the "
