@@ -1,7 +1,7 @@
 """Tables of the built-in providers, and the lookup of ``"provider:model"`` names.
 
-Other packages add providers by the entry point groups ``bythebook.embedders`` and
-``bythebook.writers``.
+Other packages add providers by the entry point groups ``bythebook.embedders``,
+``bythebook.readers`` and ``bythebook.writers``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from bythebook.errors import UnknownProvider
 
-ProviderKind = Literal["embedders", "writers"]
+ProviderKind = Literal["embedders", "readers", "writers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ EMBEDDERS = {
     "gemini": Provider("bythebook.providers.embeddings.gemini", "gemini_embedder"),
     "ollama": Provider("bythebook.providers.embeddings.openai", "openai_embedder"),
 }
+READERS = {"local": Provider("bythebook.providers.reader.local", "LocalReader")}
 _CHAT = Provider("bythebook.providers.llm.openai", "OpenAIWriter")
 WRITERS = {
     "openai": _CHAT,
@@ -42,7 +43,7 @@ WRITERS = {
         "bythebook.providers.llm.agents", "AgentsWriter", 'pip install "bythebook[agents]"'
     ),
 }
-_BUILT_IN = {"embedders": EMBEDDERS, "writers": WRITERS}
+_BUILT_IN = {"embedders": EMBEDDERS, "readers": READERS, "writers": WRITERS}
 
 
 def choose_provider(kind: ProviderKind, name: str) -> tuple[Any, str, str]:
