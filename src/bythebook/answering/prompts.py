@@ -1,8 +1,9 @@
 """Prompts for language models; no other module builds prompts.
 
-The rules in ``system_prompt.txt`` are the system message. Text of the book or a reader is untrusted
-data: it goes into one user message, between tags that contain a random code per request. The code
-is removed from quoted text, so that it cannot close its tag or open another one.
+The rules in ``system_prompt.txt``, or ``support_prompt.txt`` for verification, are the system
+message. Text of the book, a reader or a draft is untrusted data: it goes into one user message,
+between tags that contain a random code per request. The code is removed from quoted text, so that
+it cannot close its tag or open another one.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
 
-from bythebook.interfaces.writer import Prompt
+from bythebook.interfaces.writer import Prompt, SupportPrompt
 from bythebook.language.text import clean
 from bythebook.language.tokens import estimate_tokens
-from bythebook.types import Evidence, Hit, Message, Question, Role
+from bythebook.types import Evidence, Hit, Message, Passage, Question, Role
 
 NOT_SAID = "The book does not say."
 
@@ -26,12 +28,13 @@ TOKENS = 4000 + OTHER_TOKENS
 _QUESTION_TOKENS = 600
 _SELECTION_TOKENS = 1000
 _HISTORY_TOKENS = 600
+_SENTENCES_TOKENS = 1000
 _LONGEST_TOKEN = 6  # characters, in the token estimate
 
 
 @cache
-def _rules() -> str:
-    return files(__package__).joinpath("system_prompt.txt").read_text("utf-8").rstrip("\n")
+def _rules(name: str = "system_prompt.txt") -> str:
+    return files(__package__).joinpath(name).read_text("utf-8").rstrip("\n")
 
 
 def compose(
@@ -39,6 +42,13 @@ def compose(
 ) -> Prompt:
     """Build the prompt of one request, with a new code."""
     return Quoting(tokens).prompt(question, evidence, history)
+
+
+def compose_support(
+    sentences: Sequence[str], passages: Sequence[Passage], *, tokens: int = TOKENS
+) -> SupportPrompt:
+    """Build the prompt that asks whether passages support sentences, with a new code."""
+    return Quoting(tokens).support(sentences, passages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +74,30 @@ class Quoting:
     def passages(self, hits: Sequence[Hit], *, first: int = 1, tokens: int | None = None) -> str:
         """Quote as many whole passages as fit, at least one, numbered from ``first``."""
         tokens = self.tokens if tokens is None else tokens
+        return "\n\n".join(self._numbered([hit.passage for hit in hits], first, tokens))
+
+    def support(self, sentences: Sequence[str], passages: Sequence[Passage]) -> SupportPrompt:
+        """Build the prompt from the best passages and the first sentences that fit, at least one.
+
+        A sentence is never shortened: the rest of it would not be verified.
+        """
+        system = _rules("support_prompt.txt").format(code=self.code)
+        asked = [
+            self._quote("sentence", sentence, f" number={number}")
+            for number, sentence in enumerate(sentences, 1)
+        ]
+        sizes = [estimate_tokens(sentence) for sentence in asked]
+        room = self.tokens - estimate_tokens(system)
+        quoted = self._numbered(passages, 1, room - max([_SENTENCES_TOKENS, *sizes]))
+        room -= sum(map(estimate_tokens, quoted))
+        fitting = max(1, sum(used <= room for used in accumulate(sizes)))
+        turn = "\n\n".join((*quoted, *asked[:fitting]))
+        return SupportPrompt(Prompt(system, ((Role.USER, turn),)), fitting, len(quoted))
+
+    def _numbered(self, passages: Sequence[Passage], first: int, tokens: int) -> list[str]:
         quoted: list[str] = []
-        for number, hit in enumerate(hits, first):
-            text = f"{hit.passage.place.path}\n{hit.passage.text}"
+        for number, found in enumerate(passages, first):
+            text = f"{found.place.path}\n{found.text}"
             passage = self._quote("passage", text, f" number={number}")
             used = estimate_tokens(passage)
             if used > tokens and quoted:
@@ -76,7 +107,7 @@ class Quoting:
                 passage = self._quote("passage", _shorten(text, room), f" number={number}")
             quoted.append(passage)
             tokens -= used
-        return "\n\n".join(quoted)
+        return quoted
 
     def _earlier(self, history: Sequence[Message]) -> Iterator[str]:
         """Yield the latest earlier messages that fit the token limit, oldest first."""

@@ -23,7 +23,7 @@ class SentenceSupport:
     """Support for one sentence by the evidence."""
 
     probability: float  # that the evidence supports the sentence, 0 to 1
-    passage: int | None  # index of the passage that supports it best; None without evidence
+    passage: int | None  # index of the passage that supports it best, if any
 
 
 class Reader(Protocol):

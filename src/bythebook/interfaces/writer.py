@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bythebook.types import Evidence, Hit, Message, Question, Role, Usage
+from bythebook.types import Evidence, Hit, Message, Passage, Question, Role, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,19 @@ class Prompt:
     turns: tuple[tuple[Role, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SupportPrompt:
+    """Prompt that asks whether passages support sentences; both are numbered from 1."""
+
+    prompt: Prompt
+    sentences: int  # how many of the given ones it asks about, from the first on
+    passages: int  # how many of the given ones it quotes, from the first on
+
+
 Compose = Callable[[Question, Evidence, Sequence[Message]], Prompt]
+
+
+ComposeSupport = Callable[[Sequence[str], Sequence[Passage]], SupportPrompt]
 
 
 DraftEvent = WriterSearchResult | Usage
