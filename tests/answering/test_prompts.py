@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.answering.prompts import NOT_SAID, Quoting, compose
+from bythebook.answering.prompts import NOT_SAID, Quoting, compose, compose_support
 from bythebook.interfaces.writer import Prompt
 from bythebook.language.tokens import estimate_tokens
 from bythebook.types import Evidence, Message, Question, Role
-from tests.support.samples import evidence
+from tests.support.samples import evidence, passage
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _CODE = "0123456789abcdef"
@@ -141,3 +141,45 @@ def test_prompt_never_exceeds_the_token_limit(
     history = [_said(Role.ASSISTANT, text) for text in said]
     prompt = compose(question, found, history, tokens=3000)
     assert estimate_tokens(prompt.system) + estimate_tokens(_user(prompt)) <= 3000
+
+
+# --- prompts for verification ---------------------------------------------------------------------
+
+
+def test_passages_and_sentences_to_verify_are_numbered() -> None:
+    asked = compose_support(["Kettles boil.", "Kites fly."], [passage(_KETTLE), passage(_KITE)])
+    text = _user(asked.prompt)
+    assert re.findall(r"<(\w+)-\w+ number=(\d)>", text) == [
+        ("passage", "1"),
+        ("passage", "2"),
+        ("sentence", "1"),
+        ("sentence", "2"),
+    ]
+    assert (asked.sentences, asked.passages) == (2, 2)
+    assert "Kettles boil." not in asked.prompt.system
+    assert '{"sentences": [{"sentence": 1,' in asked.prompt.system
+
+
+@given(book=st.lists(_HOSTILE, max_size=3), draft=st.lists(_HOSTILE, min_size=1, max_size=3))
+def test_no_text_to_verify_can_close_its_tag(book: list[str], draft: list[str]) -> None:
+    asked = Quoting(code=_CODE).support(draft, [passage(text) for text in book])
+    text = _user(asked.prompt)
+    ours = re.findall(rf"</?(?:passage|sentence)-{_CODE}[^<>\n]*>", text)
+    blocks = len(book) + len(draft)
+    assert len(re.findall(_CODE, text, re.IGNORECASE)) == len(ours) == 2 * blocks
+    assert [tag.startswith("</") for tag in ours] == [False, True] * blocks
+
+
+@given(
+    book=st.lists(st.text(max_size=4000), min_size=1, max_size=4),
+    draft=st.lists(st.text(max_size=1500), min_size=1, max_size=6),
+)
+def test_sentences_to_verify_are_whole_and_within_the_token_limit(
+    book: list[str], draft: list[str]
+) -> None:
+    asked = compose_support(draft, [passage(text) for text in book], tokens=3000)
+    [(_, text)] = asked.prompt.turns
+    assert estimate_tokens(asked.prompt.system) + estimate_tokens(text) <= 3000
+    assert 1 <= asked.sentences <= len(draft)
+    assert text.count("</sentence-") >= asked.sentences
+    assert f" number={asked.passages}>" in text

@@ -1,15 +1,21 @@
-"""Conformance suite of ``Reader``: every implementation is added to ``READERS``."""
+"""Conformance suite of ``Reader``: every implementation is added to ``READERS``.
+
+``support`` by a language model is tested here too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from bythebook.interfaces.reader import Reader
+from bythebook.providers.llm.support import ModelSupport
 from bythebook.providers.testing import FakeReader
 from bythebook.types import Passage
+from tests.providers.hosted import judge_by_terms, support_at
+from tests.providers.loopback import Loopback
 from tests.support.samples import read, small_book
 
 READERS: dict[str, Callable[[], Reader]] = {"fake": FakeReader}
@@ -25,6 +31,16 @@ async def reader(request: pytest.FixtureRequest) -> Reader:
     return reader
 
 
+@pytest.fixture(params=[*READERS, pytest.param("model", marks=pytest.mark.loopback)])
+async def verifier(request: pytest.FixtureRequest) -> AsyncIterator[Reader | ModelSupport]:
+    if request.param in READERS:
+        yield READERS[request.param]()
+        return
+    with Loopback(judge_by_terms) as provider:
+        async with support_at(provider.url) as support:
+            yield support
+
+
 @pytest.fixture
 def passages(tmp_path: Path) -> list[Passage]:
     return list(read(small_book(tmp_path / "docs")).passages)
@@ -34,8 +50,8 @@ def _position(passages: list[Passage], text: str) -> int:
     return next(at for at, passage in enumerate(passages) if text in passage.text)
 
 
-def test_a_reader_names_its_provider_and_model(reader: Reader) -> None:
-    provider, separator, model = reader.name.partition(":")
+def test_a_reader_names_its_provider_and_model(verifier: Reader | ModelSupport) -> None:
+    provider, separator, model = verifier.name.partition(":")
     assert provider
     assert separator
     assert model
@@ -75,15 +91,20 @@ async def test_a_passage_is_read_alike_whatever_stands_beside_it(
 
 
 async def test_support_names_the_passage_that_states_the_sentence(
-    reader: Reader, passages: list[Passage]
+    verifier: Reader | ModelSupport, passages: list[Passage]
 ) -> None:
-    supported, unsupported = await reader.support([_SUPPORTED, _UNSUPPORTED], passages)
+    supported, unsupported = await verifier.support([_SUPPORTED, _UNSUPPORTED], passages)
     assert supported.passage == _position(passages, _SUPPORTED)
     assert 0 <= unsupported.probability < supported.probability <= 1
 
 
-async def test_nothing_to_read_is_no_error(reader: Reader, passages: list[Passage]) -> None:
+async def test_nothing_to_read_is_no_error(reader: Reader) -> None:
     assert await reader.read(_QUESTION, []) == []
-    assert await reader.support([], passages) == []
-    [support] = await reader.support([_SUPPORTED], [])
+
+
+async def test_nothing_to_verify_is_no_error(
+    verifier: Reader | ModelSupport, passages: list[Passage]
+) -> None:
+    assert await verifier.support([], passages) == []
+    [support] = await verifier.support([_SUPPORTED], [])
     assert (support.probability, support.passage) == (0, None)

@@ -1,13 +1,18 @@
-"""Writers and embedders for tests, on a loopback server."""
+"""Writers, verifiers and embedders for tests, on a loopback server."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any
 
+from bythebook.answering.prompts import compose_support
 from bythebook.config.settings import Settings, load_settings
 from bythebook.interfaces.writer import Prompt
+from bythebook.language.terms import terms_of
 from bythebook.providers.embeddings.hosted import HostedEmbedder
 from bythebook.providers.http.circuit_breaker import CircuitBreaker
 from bythebook.providers.http.client import HttpClient
@@ -15,8 +20,10 @@ from bythebook.providers.http.credentials import embedder_account, writer_accoun
 from bythebook.providers.llm.budget import Budget
 from bythebook.providers.llm.openai import OpenAIWriter
 from bythebook.providers.llm.service import ModelService
+from bythebook.providers.llm.support import ModelSupport
 from bythebook.providers.registry import choose_provider
 from bythebook.types import Evidence, Message, Question, Role, Usage
+from tests.providers.loopback import Request, Step, chat
 
 QUESTION, EVIDENCE = Question("What lifts a kite?"), Evidence()
 # Timeouts that no busy machine reaches; and short ones, for tests of timeouts.
@@ -47,20 +54,57 @@ async def writer_at(
     web: HttpClient | None = None,
     **model: Any,
 ) -> AsyncIterator[OpenAIWriter]:
+    parts = {"environ": environ, "breaker": breaker, "budget": budget, "web": web}
+    async with service_at(url, name, **parts, **model) as service:
+        yield OpenAIWriter(service, compose=compose)
+
+
+@asynccontextmanager
+async def service_at(
+    url: str | None,
+    name: str = "openai:test-model",
+    *,
+    environ: dict[str, str] | None = None,
+    breaker: CircuitBreaker | None = None,
+    budget: Budget | None = None,
+    web: HttpClient | None = None,
+    **model: Any,
+) -> AsyncIterator[ModelService]:
     own = None if web else HttpClient()
     settings = settings_for(url, environ, **{**CALM, "api_key": "sk-secret", **model})
     provider, _, what = name.partition(":")
     account = writer_account(provider, what, settings)
     try:
-        service = ModelService(
-            account, settings.model, web or own, budget, breaker or CircuitBreaker()
-        )
-        yield OpenAIWriter(service, compose=compose)
+        yield ModelService(account, settings.model, web or own, budget, breaker or CircuitBreaker())
     finally:
         if own is not None:
             await own.close()
         if budget is not None:
             await budget.close()
+
+
+@asynccontextmanager
+async def support_at(url: str, *, tokens: int = 6000, **parts: Any) -> AsyncIterator[ModelSupport]:
+    async with service_at(url, **parts) as service:
+        yield ModelSupport(service, compose=partial(compose_support, tokens=tokens))
+
+
+def quoted(request: Request, what: str) -> list[str]:
+    """Return the texts that a request quotes between tags of one kind."""
+    tags = rf"<{what}-[0-9a-f]{{16}}[^>]*>\n(.*?)\n</{what}-[0-9a-f]{{16}}>"
+    return re.findall(tags, request.body["messages"][1]["content"], re.DOTALL)
+
+
+def judge_by_terms(request: Request) -> list[Step]:
+    """Answer a request for verification: a sentence is supported if one passage has its terms."""
+    passages = [set(terms_of(text)) for text in quoted(request, "passage")]
+    entries = []
+    for number, sentence in enumerate(quoted(request, "sentence"), 1):
+        stating = [n for n, terms in enumerate(passages, 1) if terms.issuperset(terms_of(sentence))]
+        supported = "yes" if stating else "no"
+        passage = stating[0] if stating else None
+        entries.append({"sentence": number, "supported": supported, "passage": passage})
+    return chat(json.dumps({"sentences": entries}))
 
 
 @asynccontextmanager
