@@ -11,8 +11,8 @@ from bythebook.evaluation.targets import TargetResult
 _ANSWERS = ("answered", "right", "gold", "f1", "page", "section")
 _FINDING = ("hit@1", "hit@5", "hit@10", "mrr@10")
 _REFUSING = ("refused", "auroc")
-_CITING = ("sentences", "quoted", "linked", "supported")
-_KNOWING = ("coverage", "risk", "refusal_precision", "aurc", "ece")
+_CITING = ("sentences", "quoted", "linked", "supported", "verbatim", "withheld")
+_KNOWING = ("coverage", "risk", "refusal_precision", "aurc", "ece", "support_ece")
 
 
 @dataclass(frozen=True, slots=True)
