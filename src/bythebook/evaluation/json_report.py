@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple
 from typing import Any
 
+from bythebook.evaluation.card import BookFacts
 from bythebook.evaluation.failures import Failure
 from bythebook.evaluation.metrics import Evaluation
 from bythebook.evaluation.stats import Bin
@@ -18,6 +19,7 @@ _BIN_FIELDS = ("from", "to", "count", "confidence", "right")
 
 def document(
     evaluation: Evaluation,
+    facts: BookFacts,
     setup: Mapping[str, object],
     results: Sequence[TargetResult],
     failures: Sequence[Failure],
@@ -25,6 +27,7 @@ def document(
     """Return the document; figures have the names that ``--bar`` accepts."""
     figures = evaluation.figures.values()
     return {
+        "book": asdict(facts),
         "setup": dict(setup),
         "questions": dict(sorted(Counter(case.row.kind for case in evaluation.cases).items())),
         "figures": _rounded({figure.name: figure.value for figure in figures}),
