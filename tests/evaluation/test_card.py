@@ -66,7 +66,7 @@ def test_the_card_has_the_book_the_plots_the_errors_and_the_settings() -> None:
     words = " ".join(" ".join(card.itertext()).split())
     assert card.findtext(".//h1") == "Kites"
     assert "indexed on 2026-05-04 · 3 pages · 12 passages · 6 questions asked" in words
-    assert "3 questions that the book answers and 3 that it does not answer" in words
+    assert "3 questions that it answers and 3 that it does not answer" in words
     assert [title.text for title in card.iterfind(".//svg/title")] == [
         "Risk–coverage curve",
         "Reliability diagram",

@@ -29,7 +29,7 @@ _ROWS = (
     ("risk", "Wrong answers", "of the answers shown were wrong"),
     ("supported", "Verified", "of the sentences shown are supported by a cited passage"),
     ("verbatim", "Verbatim", "of the sentences shown are in the book word for word"),
-    ("withheld", "Withheld", "of the sentences written were not shown: the check found no support"),
+    ("withheld", "Withheld", "of the sentences written were withheld by the check"),
 )
 _BADGE = ("answered", "right", "refused", "supported")
 _LONGEST_TITLE = 52  # characters, on the badge
@@ -153,4 +153,4 @@ def _pair(name: str, value: object) -> Markup:
 def _sample(evaluation: Evaluation) -> str:
     answerable = sum(case.row.answerable for case in evaluation.cases)
     without = len(evaluation.cases) - answerable
-    return f"{answerable} questions that the book answers and {without} that it does not answer"
+    return f"{answerable} questions that it answers and {without} that it does not answer"

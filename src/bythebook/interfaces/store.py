@@ -105,7 +105,7 @@ class Generation:
     origin: str = ""  # where the book was read from, to detect later changes
     vectors: VectorState = VectorState.READY
     calibration: str = ""  # fitted to this book, as JSON; empty: the shipped weights apply
-    published_at: datetime | None = field(default=None, compare=False)  # set by the catalog
+    published_at: datetime | None = field(default=None, compare=False)  # if recorded
 
 
 @dataclass(frozen=True, slots=True)
