@@ -15,8 +15,9 @@ _QUESTIONS = str(SAMPLE_BOOK / "questions.jsonl")
 
 
 def test_eval_measures_the_sample_book(sample_home: Path, tmp_path: Path) -> None:
-    page = tmp_path / "report.html"
-    options = ("--limit", "24", "--home", str(sample_home), "--html", str(page))
+    page, card = tmp_path / "report.html", tmp_path / "card.html"
+    written = ("--html", str(page), "--card", str(card))
+    options = ("--limit", "24", "--home", str(sample_home), *written)
     done = run("eval", _QUESTIONS, *options, "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -30,7 +31,16 @@ def test_eval_measures_the_sample_book(sample_home: Path, tmp_path: Path) -> Non
     assert found["risk_coverage"]
     assert found["reliability"]
     tree = ElementTree.fromstring(page.read_text("utf-8").removeprefix("<!doctype html>\n"))
-    assert len(tree.findall(".//svg")) >= 5
+    assert len(tree.findall(".//svg")) >= 6
+    tree = ElementTree.fromstring(card.read_text("utf-8").removeprefix("<!doctype html>\n"))
+    assert tree.findtext(".//h1") == found["book"]["title"]
+    assert len(tree.findall(".//svg")) == 3
+    tiles = {tile.findtext("h3"): tile.findtext("b") for tile in tree.findall(".//li")}
+    assert tiles["Refusals"] == f"{figures['refused']:.1%}"
+    assert tiles["Verbatim"] == "100.0%"
+    assert found["book"]["indexed_at"][:10] in " ".join(tree.itertext())
+    assert found["counts"]["support_ece"] == 60
+    assert found["support_reliability"]
     again = json.loads(run("eval", _QUESTIONS, *options, "--json").stdout)
     timeless = {name: v for name, v in figures.items() if not name.startswith("ms.")}
     assert timeless.items() <= again["figures"].items()
@@ -46,6 +56,16 @@ def test_a_missed_bar_is_exit_code_4_and_is_reported(sample_home: Path) -> None:
     assert "The book answers" in done.stdout
     assert "missed" in done.stdout
     assert all(len(line) <= 100 for line in done.stdout.splitlines())
+
+
+def test_the_suffix_of_the_card_decides_its_format(sample_home: Path, tmp_path: Path) -> None:
+    card = tmp_path / "card.svg"
+    options = ("--limit", "4", "--home", str(sample_home))
+    assert run("eval", _QUESTIONS, *options, "--card", str(card)).returncode == 0
+    assert ElementTree.fromstring(card.read_text("utf-8")).tag.endswith("svg")
+    nowhere = run("eval", _QUESTIONS, *options, "--card", str(tmp_path / "no" / "card.html"))
+    assert nowhere.returncode == 2
+    assert "cannot be written" in nowhere.stderr
 
 
 @pytest.mark.slow
@@ -90,6 +110,7 @@ def test_invalid_input_is_reported_before_any_question_is_asked(
     assert run("eval", str(tmp_path / "absent.jsonl"), *home).returncode == 2
     assert run("eval", _QUESTIONS, "--bar", "beauty=1", *home).returncode == 2
     assert run("eval", _QUESTIONS, "--make", "3", *home).returncode == 2
+    assert run("eval", "--make", "3", "--card", "card.html", *home).returncode == 2
     assert run("eval", _QUESTIONS, "--home", str(tmp_path / "nowhere")).returncode == 2
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
+from bythebook.evaluation.card import BookFacts
 from bythebook.evaluation.grade import Case
 from bythebook.evaluation.questions import Row
 from bythebook.types import Timings
 
+FACTS = BookFacts("Kites", "fake:bag", 3, 12, datetime(2026, 5, 4, tzinfo=UTC))
+# Probability and label of claims.
+CLAIMS = ((0.1, False), (0.8, True), (0.88, False))
 _YES = Row("yes", "How long?", "answerable", True, ("a week",), "a.md", "Plan")
 _NO = Row("no", "Who won?", "off_book", False)
 
@@ -28,6 +33,8 @@ def answered(confidence: float = 0.9, *, right: bool = True, rank: int | None = 
         quoted=(True,),
         linked=(True,),
         supported=(True, True),
+        verbatim=(True, False),
+        withheld=(False, False, True),
         text="It takes a week.",
         cited=("Title › Plan",),
         timings=Timings(5, 10, 15, 30),
@@ -37,7 +44,9 @@ def answered(confidence: float = 0.9, *, right: bool = True, rank: int | None = 
 def withheld(confidence: float = 0.3) -> Case:
     """… and that was refused."""
     kept = replace(answered(confidence), answered=False, gold=None, page=None, section=None)
-    nothing_shown = replace(kept, sentences=0, quoted=(), linked=(), supported=(), cited=())
+    nothing_shown = replace(
+        kept, sentences=0, quoted=(), linked=(), supported=(), verbatim=(), withheld=(), cited=()
+    )
     return replace(nothing_shown, refusal="low_relevance", timings=Timings(5, 10, 0, 15))
 
 

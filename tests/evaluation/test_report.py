@@ -13,14 +13,14 @@ from bythebook.evaluation.json_report import document
 from bythebook.evaluation.metrics import measure
 from bythebook.evaluation.report import report
 from bythebook.evaluation.targets import check_targets, read_target
-from tests.evaluation.cases import answered, of_kind, refused, unfounded, withheld
+from tests.evaluation.cases import CLAIMS, FACTS, answered, of_kind, refused, unfounded, withheld
 
 _SETUP = {"embedder": "fake:bag", "min_score": 0.5}
 _HOSTILE = "</title><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;\x00\u202e]]>"
 
 
 def _page(*cases: Case, bars: tuple[str, ...] = ()) -> str:
-    evaluation = measure(cases)
+    evaluation = measure(cases, CLAIMS)
     results = check_targets([read_target(bar) for bar in bars], evaluation)
     return report(evaluation, _SETUP, results, worst(cases, 20))
 
@@ -33,8 +33,12 @@ def test_the_report_shows_plots_figures_bars_and_failures() -> None:
     page = _page(answered(), withheld(), refused(), unfounded(), bars=("answered=.9",))
     tree = _tree(page)
     titles = [title.text for title in tree.iterfind(".//svg/title")]
-    assert titles[:2] == ["Risk–coverage curve", "Reliability diagram"]
-    assert len(titles) == 4  # and a histogram for each kind
+    assert titles[:3] == [
+        "Risk–coverage curve",
+        "Reliability diagram",
+        "Reliability diagram of support",
+    ]
+    assert len(titles) == 5  # and a histogram for each kind
     words = " ".join(tree.itertext())
     assert "answered what the book does not say" in words
     assert "missed" in words
@@ -83,9 +87,9 @@ def test_markup_is_not_escaped_twice() -> None:
 
 
 def test_the_json_document_uses_the_names_of_figures() -> None:
-    evaluation = measure([answered(), unfounded()])
+    evaluation = measure([answered(), unfounded()], CLAIMS)
     results = check_targets([read_target("refused.off_book=.5")], evaluation)
-    found = document(evaluation, _SETUP, results, worst(evaluation.cases, 20))
+    found = document(evaluation, FACTS, _SETUP, results, worst(evaluation.cases, 20))
     assert found["figures"]["refused.off_book"] == 0
     assert found["counts"]["refused.off_book"] == 1
     assert found["bars"] == [
@@ -93,3 +97,10 @@ def test_the_json_document_uses_the_names_of_figures() -> None:
     ]
     assert found["worst"][0]["fault"] == "answered what the book does not say"
     assert found["questions"] == {"answerable": 1, "off_book": 1}
+    assert found["book"]["title"] == FACTS.title
+    assert [(each["count"], each["right"]) for each in found["support_reliability"]] == [
+        (1, 0),
+        (2, 0.5),
+    ]
+    # |.1 - 0| · 1/3 + |.84 - .5| · 2/3
+    assert found["figures"]["support_ece"] == round(0.1 / 3 + 0.34 * 2 / 3, 4)

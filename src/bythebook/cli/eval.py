@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from bythebook.book import Book
     from bythebook.config.settings import Settings
-    from bythebook.evaluation.grade import Case
+    from bythebook.evaluation.card import BookFacts
     from bythebook.evaluation.metrics import Evaluation
     from bythebook.evaluation.questions import Row
     from bythebook.evaluation.targets import TargetResult
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 # Listed here so that --help does not import the evaluation.
 FIGURES = (
     "hit@1 hit@5 hit@10 mrr@10 answered right gold f1 page section sentences quoted linked "
-    "supported refused refusal_precision coverage risk auroc aurc ece ms.query.p50 ms.query.p95 "
-    "ms.search.p50 ms.search.p95 ms.writing.p50 ms.writing.p95 ms.total.p50 ms.total.p95 "
-    "ms.refusal.p50 ms.refusal.p95"
+    "supported verbatim withheld refused refusal_precision coverage risk auroc aurc ece "
+    "support_ece ms.query.p50 ms.query.p95 ms.search.p50 ms.search.p95 ms.writing.p50 "
+    "ms.writing.p95 ms.total.p50 ms.total.p95 ms.refusal.p50 ms.refusal.p95"
 )
 EPILOG = f"Figures: {FIGURES}. Most exist by kind, as in refused.off_book; auroc only by kind."
 _BAR_MISSED = 4
@@ -65,6 +65,12 @@ def evaluate(
     html: Annotated[
         Path | None, typer.Option("--html", help="Also write a report with plots to this file.")
     ] = None,
+    card: Annotated[
+        Path | None,
+        typer.Option(
+            "--card", help="Also write a trust card: a printable page, or a badge (FILE.svg)."
+        ),
+    ] = None,
     make: Annotated[
         int | None,
         typer.Option("--make", min=1, help="Generate this many questions from the book."),
@@ -76,7 +82,7 @@ def evaluate(
     chosen = {"home": home, "preset": preset, "embedder": embedder, "writer": writer}
     settings = options.load(**chosen, limits={"min_score": min_score, "floor": floor})
     if make is not None:
-        if files or bar or html:
+        if files or bar or html or card:
             raise InvalidInput("--make only generates questions.", hint="Evaluate them afterwards.")
         _make(settings, make, seed, out)
         return
@@ -89,9 +95,14 @@ def evaluate(
 
     bars = [read_target(text) for text in bar or ()]
     rows = _read(files, limit)
-    evaluation = _run(rows, settings, quiet=as_json)
+    evaluation, facts = _run(rows, settings, quiet=as_json)
     results = check_targets(bars, evaluation)
-    _show(evaluation, results, settings, as_json=as_json, html=html)
+    if card is not None:
+        from bythebook.evaluation.card import badge, trust_card
+
+        write_card = badge if card.suffix.lower() == ".svg" else trust_card
+        _write(card, write_card(evaluation, facts, _setup(settings)))
+    _show(evaluation, facts, results, settings, as_json=as_json, html=html)
     missed = [result for result in results if not result.met]
     for result in missed:
         value = "not measured" if result.value is None else f"{result.value:.4g}"
@@ -117,25 +128,30 @@ def _read(files: Sequence[Path], limit: int | None) -> list[Row]:
     return rows if limit is None else sample(rows, limit)
 
 
-def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> Evaluation:
+def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> tuple[Evaluation, BookFacts]:
     from bythebook.api import use_book
+    from bythebook.evaluation.card import book_facts
     from bythebook.evaluation.metrics import measure
-    from bythebook.evaluation.run import ask_all
+    from bythebook.evaluation.run import ask_all, judge_support
     from bythebook.offload import offload
     from bythebook.wiring import open_catalog
 
     asked = [(row, _question(row, settings)) for row in rows]
 
-    async def ask(book: Book) -> Sequence[Case]:
-        return await ask_all(
+    async def ask(book: Book) -> tuple[Evaluation, BookFacts]:
+        catalog = await offload(lambda: open_catalog(settings))
+        passages, generation = await offload(lambda: (catalog.passages(), catalog.current()))
+        cases = await ask_all(
             asked,
             book,
-            await offload(lambda: open_catalog(settings).passages()),
+            passages,
             on_progress=lambda done, total: progress.show("Asking questions", done, total),
         )
+        evaluation = measure(cases, await judge_support(book, passages.values()))
+        return evaluation, book_facts(passages.values(), generation)
 
     with Progress(quiet=quiet) as progress:
-        return measure(use_book(settings, ask))
+        return use_book(settings, ask)
 
 
 def _question(row: Row, settings: Settings) -> Question:
@@ -149,6 +165,7 @@ def _question(row: Row, settings: Settings) -> Question:
 
 def _show(
     evaluation: Evaluation,
+    facts: BookFacts,
     results: Sequence[TargetResult],
     settings: Settings,
     *,
@@ -166,7 +183,7 @@ def _show(
     if as_json:
         from bythebook.evaluation.json_report import document
 
-        print_json(document(evaluation, setup, results, failures))
+        print_json(document(evaluation, facts, setup, results, failures))
         return
     from rich.console import Console
 

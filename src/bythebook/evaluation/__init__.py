@@ -2,5 +2,6 @@
 
 ``questions`` and ``make_questions`` provide rows, ``run`` asks them, ``grade`` turns each reply
 into a case, ``metrics`` turns cases into figures, ``targets`` compares them with limits, and
-``terminal_table``, ``json_report`` and ``report`` show them.
+``terminal_table``, ``json_report``, ``report`` and ``card`` show them. ``support_calibration``
+measures the verifier on claims made from the book.
 """

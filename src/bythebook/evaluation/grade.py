@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from bythebook.evaluation.gold_locations import Places, Whereabouts
 from bythebook.evaluation.questions import Row
 from bythebook.evaluation.text_metrics import holds
+from bythebook.grounding.stream_splitter import inside_fence, without_line_mark
 from bythebook.types import Answer, Citation, Hit, Reply, Timings
 
 DEEPEST_RANK = 10
@@ -43,6 +44,8 @@ class Case:
     quoted: tuple[bool, ...] = ()  # for each citation
     linked: tuple[bool, ...] = ()
     supported: tuple[bool, ...] = ()  # for each sentence
+    verbatim: tuple[bool, ...] = ()
+    withheld: tuple[bool, ...] = ()  # for each sentence written, shown or not
     refusal: str | None = None
     text: str = ""  # the answer, shown or withheld
     cited: tuple[str, ...] = ()
@@ -71,6 +74,8 @@ def grade(asked: Asked, book: Places) -> Case:
         quoted=tuple(_is_quoted(c, row, book) for c in shown.citations) if shown else (),
         linked=_links(shown, row, book) if shown else (),
         supported=asked.supported,
+        verbatim=_verbatim(shown, row, book) if shown else (),
+        withheld=tuple(not verdict.holds for verdict in reply.verdicts),
         refusal=None if isinstance(outcome, Answer) else str(outcome.type),
         text=_words(written) if isinstance(written, Answer) else "",
         cited=tuple(c.place.path for c in shown.citations) if shown else (),
@@ -132,6 +137,18 @@ def _is_linked(citation: Citation, book: Places) -> bool:
     source = book.passages.get(citation.passage_id)
     address = citation.url.partition(":~:")[0].removesuffix("#")  # without the text fragment
     return source is not None and address == source.place.url
+
+
+def _verbatim(answer: Answer, row: Row, book: Places) -> tuple[bool, ...]:
+    """Return for each sentence whether a passage that the answer cites has the same words."""
+    sources = [book.source(citation, row) for citation in answer.citations]
+    texts = [_flat(source.text) for source in sources if source is not None]
+    shown = [_flat(_bare(sentence.text)) for sentence in answer.sentences]
+    return tuple(any(sentence in text for text in texts) for sentence in shown)
+
+
+def _bare(sentence: str) -> str:
+    return inside_fence(sentence) or without_line_mark(sentence)
 
 
 def _flat(text: str) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple
 from typing import Any
 
+from bythebook.evaluation.card import BookFacts
 from bythebook.evaluation.failures import Failure
 from bythebook.evaluation.metrics import Evaluation
+from bythebook.evaluation.stats import Bin
 from bythebook.evaluation.targets import TargetResult
 
 _DIGITS = 4
@@ -17,14 +19,15 @@ _BIN_FIELDS = ("from", "to", "count", "confidence", "right")
 
 def document(
     evaluation: Evaluation,
+    facts: BookFacts,
     setup: Mapping[str, object],
     results: Sequence[TargetResult],
     failures: Sequence[Failure],
 ) -> dict[str, Any]:
     """Return the document; figures have the names that ``--bar`` accepts."""
     figures = evaluation.figures.values()
-    bins = [dict(zip(_BIN_FIELDS, astuple(each), strict=True)) for each in evaluation.bins]
     return {
+        "book": asdict(facts),
         "setup": dict(setup),
         "questions": dict(sorted(Counter(case.row.kind for case in evaluation.cases).items())),
         "figures": _rounded({figure.name: figure.value for figure in figures}),
@@ -32,9 +35,14 @@ def document(
         "intervals": _rounded({one.name: one.interval for one in figures if one.interval}),
         "bars": [_result(result) for result in results],
         "risk_coverage": _rounded([asdict(point) for point in evaluation.curve]),
-        "reliability": _rounded(bins),
+        "reliability": _rounded(_bins(evaluation.bins)),
+        "support_reliability": _rounded(_bins(evaluation.support_bins)),
         "worst": _rounded([_failure(failure) for failure in failures]),
     }
+
+
+def _bins(bins: Sequence[Bin]) -> list[dict[str, float]]:
+    return [dict(zip(_BIN_FIELDS, astuple(each), strict=True)) for each in bins]
 
 
 def _rounded(value: Any) -> Any:

@@ -95,12 +95,12 @@ def _candidates(book: Sequence[Passage]) -> Iterator[MadeQuestion]:
             yield from _from_heading(passage)
         for unit in passage.units:
             sentence = passage.unit_text(unit)
-            if unit.kind is UnitKind.SENTENCE and _stands_alone(sentence):
+            if unit.kind is UnitKind.SENTENCE and stands_alone(sentence):
                 yield from _from_definition(sentence, passage)
                 yield from _from_gap(sentence, passage)
 
 
-def _stands_alone(sentence: str) -> bool:
+def stands_alone(sentence: str) -> bool:
     words = sentence.split()
     return (
         _FEWEST_WORDS <= len(words) <= _MOST_WORDS
@@ -129,7 +129,7 @@ def _from_heading(passage: Passage) -> Iterator[MadeQuestion]:
     if heading.endswith(("?", "؟", "？")) or passage.metadata.language != "en":
         question = heading
     else:
-        question = f"{_ABOUT}{_as_object(heading)}?"
+        question = f"{_ABOUT}{as_object(heading)}?"
     yield MadeQuestion("heading", question, answers, None, passage)
 
 
@@ -144,13 +144,13 @@ def _from_definition(sentence: str, passage: Passage) -> Iterator[MadeQuestion]:
         return
     if len(predicate.split()) < 3:
         return
-    question = f"What {found['verb']} {_as_object(subject)}?"
+    question = f"What {found['verb']} {as_object(subject)}?"
     yield MadeQuestion("definition", question, (predicate,), sentence, passage)
 
 
 def _from_gap(sentence: str, passage: Passage) -> Iterator[MadeQuestion]:
     """Replace a number, year or name in the sentence by question words."""
-    for start, end, asking, answer in _gaps(sentence):
+    for start, end, asking, answer in find_gaps(sentence):
         english = passage.metadata.language == "en"
         gap = asking if english else "…"
         question = f"{sentence[:start]}{gap}{sentence[end:]}".rstrip(".") + "?"
@@ -158,7 +158,7 @@ def _from_gap(sentence: str, passage: Passage) -> Iterator[MadeQuestion]:
         return
 
 
-def _gaps(sentence: str) -> Iterator[tuple[int, int, str, str]]:
+def find_gaps(sentence: str) -> Iterator[tuple[int, int, str, str]]:
     """Yield (start, end, question words, answer), the most reliable first."""
     for found in _NUMBER.finditer(sentence):
         if terms_of(found["noun"]):
@@ -178,7 +178,7 @@ def _predicate(text: str) -> str:
     return " ".join(words)
 
 
-def _as_object(text: str) -> str:
+def as_object(text: str) -> str:
     """Adapt the case for use inside a sentence: "The" and "How" become lower case, not "ROS"."""
     first, _, rest = text.partition(" ")
     return text if terms_of(first) else f"{first.lower()} {rest}"

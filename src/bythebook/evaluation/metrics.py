@@ -52,13 +52,15 @@ class Evaluation:
     figures: dict[str, Figure]
     curve: tuple[stats.CurvePoint, ...]
     bins: tuple[stats.Bin, ...]
+    support_bins: tuple[stats.Bin, ...] = ()  # of claims, by the verifier's probability
 
     def value(self, name: str) -> float | None:
         figure = self.figures.get(name)
         return None if figure is None else figure.value
 
 
-def measure(cases: Sequence[Case]) -> Evaluation:
+def measure(cases: Sequence[Case], support: Sequence[tuple[float, bool]] = ()) -> Evaluation:
+    """Compute the figures; ``support`` has the verifier's probability and label of each claim."""
     graded = [(case.confidence, case.right) for case in cases if case.right is not None]
     unknown = sum(case.right is None and bool(case.text) for case in cases)
     curve = stats.risk_coverage(graded, total=len(cases) - unknown) if graded else ()
@@ -67,7 +69,12 @@ def measure(cases: Sequence[Case]) -> Evaluation:
     if graded:
         figures.append(Figure("aurc", stats.area_under(curve), len(graded)))
         figures.append(Figure("ece", stats.calibration_error(bins), len(graded)))
-    return Evaluation(tuple(cases), {figure.name: figure for figure in figures}, curve, bins)
+    support_bins = stats.reliability(support)
+    if support:
+        error = stats.calibration_error(support_bins)
+        figures.append(Figure("support_ece", error, len(support)))
+    named = {figure.name: figure for figure in figures}
+    return Evaluation(tuple(cases), named, curve, bins, support_bins)
 
 
 # --- means ---------------------------------------------------------------------------------------
@@ -115,6 +122,8 @@ _MEANS: Mapping[str, Values] = {
     "quoted": lambda case: tuple(map(float, case.quoted)),
     "linked": lambda case: tuple(map(float, case.linked)),
     "supported": lambda case: tuple(map(float, case.supported)),
+    "verbatim": lambda case: tuple(map(float, case.verbatim)),
+    "withheld": lambda case: tuple(map(float, case.withheld)),
     "refused": lambda case: () if case.row.answerable else (float(not case.answered),),
     "refusal_precision": lambda case: () if case.answered else (float(not case.row.answerable),),
     "coverage": lambda case: (float(case.answered),),

@@ -54,12 +54,14 @@ def risk_coverage(
     return picture(axes, "Risk–coverage curve", parts)
 
 
-def reliability(bins: Sequence[Bin]) -> Markup:
-    """Plot accuracy against confidence; a larger dot means more questions."""
+def reliability(
+    bins: Sequence[Bin], title: str, *, across: str, upwards: str, counted: str
+) -> Markup:
+    """Plot the share that is right against the predicted one; a dot shows its number of cases."""
     axes = Axes()
     most = max((each.count for each in bins), default=1)
     parts = [
-        *frame(axes, "confidence", "share of answers right"),
+        *frame(axes, across, upwards),
         element("line", x1=axes.x(0), y1=axes.y(0), x2=axes.x(1), y2=axes.y(1), class_="ideal"),
         label("ideal", axes.x(0.3) - 6, axes.y(0.3) - 8, anchor="end"),
     ]
@@ -68,14 +70,21 @@ def reliability(bins: Sequence[Bin]) -> Markup:
         ends = (axes.y(each.confidence), axes.y(each.right))
         radius = 3 + 7 * (each.count / most) ** 0.5
         about = (
-            f"{each.low:.1f} to {each.high:.1f}: confidence {each.confidence:.2f}, "
-            f"right {each.right:.2f}, {each.count} questions"
+            f"{each.low:.1f} to {each.high:.1f}: {across} {each.confidence:.2f}, "
+            f"right {each.right:.2f}, {each.count} {counted}"
         )
         parts += [
             element("line", x1=x, y1=ends[0], x2=x, y2=ends[1], class_="gap"),
             element("circle", element("title", about), cx=x, cy=ends[1], r=radius, class_="dot"),
+            label(str(each.count), x, _beside(ends[1], radius), anchor="middle"),
         ]
-    return picture(axes, "Reliability diagram", parts)
+    return picture(axes, title, parts)
+
+
+def _beside(y: float, radius: float) -> float:
+    """Return the baseline of a label above a dot, or below it at the upper edge."""
+    above = y - radius - 4
+    return above if above > TOP else y + radius + 13
 
 
 def histogram(confidences: Sequence[float], *, min_score: float, answerable: bool) -> Markup:

@@ -23,6 +23,7 @@ _TILES = (
     ("supported", "sentences supported"),
     ("ms.total.p95", "ms, 95th percentile of replies"),
 )
+_NOT_MEASURED = element("p", "not measured", class_="quiet")
 
 
 def report(
@@ -40,7 +41,7 @@ def report(
         headline=text(headline(evaluation, setup)),
         tiles=joined(*tiles),
         bars=_bars(results),
-        curves=joined(*_curves(evaluation, min_score)) if evaluation.curve else "",
+        curves=joined(*confidence_figures(evaluation, min_score)),
         histograms=joined(*_histograms(evaluation.cases, min_score)),
         tables=joined(*(_card(_table(grid)) for grid in grids(evaluation))),
         worst=_worst(failures),
@@ -67,22 +68,60 @@ def _bars(results: Sequence[TargetResult]) -> Markup:
 # --- confidence ----------------------------------------------------------------------------------
 
 
-def _curves(evaluation: Evaluation, min_score: float) -> Iterator[Markup]:
+def confidence_figures(
+    evaluation: Evaluation, min_score: float, *, numbers: bool = True
+) -> Iterator[Markup]:
+    """Yield the risk–coverage curve and the two reliability diagrams, with tables of ``numbers``.
+
+    What was not measured has no plot, but its caption.
+    """
     coverage, risk = evaluation.value("coverage"), evaluation.value("risk")
     here = None if coverage is None or risk is None else (coverage, risk)
+    curve, bins, support = evaluation.curve, evaluation.bins, evaluation.support_bins
     yield _figure(
         "Risk and coverage",
         "Error rate by coverage, if the answers with the highest confidence are given first.",
-        plots.risk_coverage(evaluation.curve, here, min_score=min_score),
-        _curve_numbers(evaluation.curve),
+        plots.risk_coverage(curve, here, min_score=min_score) if curve else _NOT_MEASURED,
+        *((_curve_numbers(curve),) if curve and numbers else ()),
     )
     yield _figure(
-        "Reliability",
+        "Reliability of confidence",
         "Share of right answers by confidence. Above the line the confidence is too low, below it "
-        "too high; a larger dot means more questions.",
-        plots.reliability(evaluation.bins),
-        _bin_numbers(evaluation.bins),
+        f"too high. Each dot has its number of questions. {_error(evaluation, 'ece')}",
+        plots.reliability(
+            bins,
+            "Reliability diagram",
+            across="confidence",
+            upwards="share of answers right",
+            counted="questions",
+        )
+        if bins
+        else _NOT_MEASURED,
+        *((_bin_numbers(bins, "questions"),) if bins and numbers else ()),
     )
+    yield _figure(
+        "Reliability of the check of sentences",
+        "Share of claims that are true by the probability of support that the check gives. The "
+        f"claims are reworded and falsified sentences of the book. "
+        f"{_error(evaluation, 'support_ece')}",
+        plots.reliability(
+            support,
+            "Reliability diagram of support",
+            across="probability of support",
+            upwards="share of claims true",
+            counted="claims",
+        )
+        if support
+        else _NOT_MEASURED,
+        *((_bin_numbers(support, "claims"),) if support and numbers else ()),
+    )
+
+
+def _error(evaluation: Evaluation, name: str) -> str:
+    figure = evaluation.figures.get(name)
+    if figure is None:
+        return ""
+    return f"Expected calibration error {figure.value:.3f} (n = {figure.count})."
 
 
 def _histograms(cases: Sequence[Case], min_score: float) -> list[Markup]:
@@ -115,9 +154,9 @@ def _curve_numbers(curve: Sequence[CurvePoint]) -> Markup:
     return _numbers(("answered", "wrong", "confidence"), rows)
 
 
-def _bin_numbers(bins: Sequence[Bin]) -> Markup:
+def _bin_numbers(bins: Sequence[Bin], counted: str) -> Markup:
     rows = [(f"{each.confidence:.3f}", f"{each.right:.3f}", str(each.count)) for each in bins]
-    return _numbers(("confidence", "right", "questions"), rows)
+    return _numbers(("predicted", "right", counted), rows)
 
 
 def _numbers(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,10 @@ from bythebook.answering.pipeline import respond
 from bythebook.evaluation.gold_locations import Places
 from bythebook.evaluation.grade import DEEPEST_RANK, Asked, Case, grade
 from bythebook.evaluation.questions import Row
-from bythebook.grounding.verifier import Supported, check
+from bythebook.evaluation.support_calibration import make_claims, measure_support
+from bythebook.grounding.entailment import WordSimilarity
+from bythebook.grounding.stream_splitter import claim_of
+from bythebook.grounding.verifier import Supported, check, judge
 from bythebook.interfaces.embedding import Embedder
 from bythebook.interfaces.store import Candidate, Filters, IndexedPassage, PassageStore
 from bythebook.retrieval.search import search
@@ -71,6 +74,17 @@ async def recheck(
     hits = [Hit(source, 1, 0.0, 0.0) for source in sources.values() if source is not None]
     verdicts = check(_redraft(answer), Evidence(hits=tuple(hits)), embedder)
     return tuple([isinstance(verdict, Supported) async for verdict in verdicts])
+
+
+async def judge_support(library: Book, passages: Iterable[Passage]) -> list[tuple[float, bool]]:
+    """Let the verifier judge claims made from the book: the probability and label of each."""
+    similarity = WordSimilarity((await library.context()).index.embedder)
+
+    async def judge_claim(text: str, evidence: Evidence) -> float:
+        claim = claim_of(text, known=evidence.hits[0].passage.text)
+        return (await judge(claim, evidence, similarity)).finding.odds
+
+    return await measure_support(make_claims(passages), judge_claim)
 
 
 async def _redraft(answer: Answer) -> AsyncIterator[str]:

@@ -12,6 +12,7 @@ _ANSWERS = ("answered", "right", "gold", "f1", "page", "section")
 _FINDING = ("hit@1", "hit@5", "hit@10", "mrr@10")
 _REFUSING = ("refused", "auroc")
 _CITING = ("sentences", "quoted", "linked", "supported")
+_CHECKING = ("verbatim", "withheld", "support_ece")
 _KNOWING = ("coverage", "risk", "refusal_precision", "aurc", "ece")
 
 
@@ -31,7 +32,11 @@ def grids(evaluation: Evaluation) -> Iterator[Grid]:
     yield from _by_kind("Its section is found", placed, _FINDING, evaluation)
     unanswerable = _kinds(evaluation, answerable=False)
     yield from _by_kind("The book does not answer", unanswerable, _REFUSING, evaluation)
-    for title, names in (("Answers and citations", _CITING), ("Knowing when to answer", _KNOWING)):
+    for title, names in (
+        ("Answers and citations", _CITING),
+        ("Check of sentences", _CHECKING),
+        ("Knowing when to answer", _KNOWING),
+    ):
         measured = [name for name in names if name in evaluation.figures]
         if measured:
             yield Grid(title, tuple(measured), (("all", *_cells(measured, evaluation)),))

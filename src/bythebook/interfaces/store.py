@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from bythebook.types import FilterValue, Passage, VectorState
@@ -104,6 +105,7 @@ class Generation:
     origin: str = ""  # where the book was read from, to detect later changes
     vectors: VectorState = VectorState.READY
     calibration: str = ""  # fitted to this book, as JSON; empty: the shipped weights apply
+    published_at: datetime | None = field(default=None, compare=False)  # if recorded
 
 
 @dataclass(frozen=True, slots=True)

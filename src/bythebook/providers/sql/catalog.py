@@ -15,7 +15,7 @@ from bythebook.errors import ConfigurationError, IngestRunning
 from bythebook.indexing.passage_records import from_record, to_record
 from bythebook.interfaces.store import Generation, StoredVectors
 from bythebook.providers.sql import schema as tables
-from bythebook.providers.sql.engine import damaged, translated
+from bythebook.providers.sql.engine import aware, damaged, translated
 from bythebook.types import Passage, VectorState
 
 try:
@@ -143,7 +143,8 @@ class SqlCatalog:
         if row is None:
             return None
         same = {name: getattr(row, name) for name in _GENERATION}
-        return Generation(name=row.generation, vectors=VectorState(row.vectors), **same)
+        state, at = VectorState(row.vectors), aware(row.published_at)
+        return Generation(name=row.generation, vectors=state, published_at=at, **same)
 
     @translated
     def served(self) -> str | None:
