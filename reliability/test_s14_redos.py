@@ -119,7 +119,6 @@ def test_a_pattern_that_cannot_be_seen_is_told(
 
 def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
     """Return patterns that are only known at run time, by the function that makes them."""
-    kinds = answer_span._answer_kinds()
     globs = [files._glob(glob) for glob in ("**/*.test.{js,ts}", "**/_*/**")]
     return {
         "bythebook.grounding.verifier._in_a_row": (
@@ -130,10 +129,9 @@ def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
             "search",
             [stream_splitter._closing(sign, 3) for sign in "`~"],
         ),
-        "bythebook.answering.answer_span._answer_kinds": ("search", [kind.asked for kind in kinds]),
-        "bythebook.answering.answer_span._answer_kinds.compiled": (
-            "finditer",
-            [kind.answer for kind in kinds],
+        "bythebook.answering.answer_span._in_a_row": (
+            "search",
+            [answer_span._in_a_row(["a", "b"])],
         ),
         "bythebook.language.english.question_types._defining": (
             "match",

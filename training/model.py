@@ -22,12 +22,13 @@ class Layer(nn.Module):
         self.f2 = nn.Linear(INNER, WIDTH)
         self.ln2 = nn.LayerNorm(WIDTH, eps=1e-12)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         rows, length, _ = x.shape
         split = self.qkv(x).view(rows, length, 3, ATTENTION_HEADS, WIDTH // ATTENTION_HEADS)
-        # The backward pass of attention is much faster in float32 than in bfloat16 on a CPU.
-        query, key, value = split.permute(2, 0, 3, 1, 4).float()
-        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        # Attention is faster in float32 than in bfloat16 on a CPU, above all its backward pass.
+        with torch.autocast("cpu", enabled=False):
+            query, key, value = split.permute(2, 0, 3, 1, 4).float()
+            attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         x = self.ln1(x + self.o(attended.transpose(1, 2).reshape(rows, length, WIDTH)))
         return self.ln2(x + self.f2(functional.gelu(self.f1(x))))
 
@@ -41,9 +42,13 @@ class Encoder(nn.Module):
         self.ln = nn.LayerNorm(WIDTH, eps=1e-12)
         self.layers = nn.ModuleList(Layer() for _ in range(layers))
 
-    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
+    def embed(self, ids: Tensor, segments: Tensor) -> Tensor:
         positions = torch.arange(ids.shape[1], device=ids.device)
-        x = self.ln(self.w(ids) + self.pos(positions)[None] + self.t(segments))
+        embedded: Tensor = self.ln(self.w(ids) + self.pos(positions)[None] + self.t(segments))
+        return embedded
+
+    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
+        x = self.embed(ids, segments)
         attend = mask[:, None, None, :].bool()
         for layer in self.layers:
             x = layer(x, attend)

@@ -3,8 +3,8 @@
     python -m training.train --prepared DIR --tokenizer tokenizer.json --out DIR --steps 6000
         (--init model.safetensors | --start reader.safetensors)
 
-The learning rate rises for 100 steps, stays, and falls to zero over the last quarter of the steps.
-A checkpoint with everything needed to go on is written every few minutes; the same command then
+The learning rate rises for 100 steps and then falls linearly to zero at the last one. A
+checkpoint with everything needed to go on is written every few minutes; the same command then
 goes on where it stopped. The batch of a step depends only on the seed and the step's number.
 """
 
@@ -164,7 +164,7 @@ def loss_of(network: nn.Module, batch: Sequence[Encoded]) -> Tensor:
 
 
 def rate(step: int, steps: int, peak: float) -> float:
-    return peak * min(1.0, (step + 1) / WARM_UP, (steps - step) / max(1.0, steps / 4))
+    return peak * min((step + 1) / WARM_UP, (steps - step) / steps)
 
 
 @torch.no_grad()

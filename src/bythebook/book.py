@@ -273,8 +273,14 @@ class Book:
     # --- operation ------------------------------------------------------------------------------
 
     async def health(self) -> dict[str, str]:
-        """Return the state of each service, "ok" or an error message; never raises."""
-        return {**await self.stores(), "embedder": await _state(self._embed_something)}
+        """Return the state of each service, "ok" or an error message; never raises.
+
+        Without its reader, the book goes on answering by the retrieval signals.
+        """
+        states = {**await self.stores(), "embedder": await _state(self._embed_something)}
+        if (reader := self._components.reader) is not None:
+            states["reader"] = await _state(reader.prepare)
+        return states
 
     async def stores(self) -> dict[str, str]:
         """Return the states of database and index, without the embedder; never raises."""

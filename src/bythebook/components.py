@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from bythebook.answering.answer_cache import AnswerCache
     from bythebook.conversations.query_log import LogQueue
     from bythebook.conversations.retention import Archiver
+    from bythebook.grounding.verifier import SupportModel
     from bythebook.interfaces.conversations import FeedbackStore, ThreadStore
     from bythebook.interfaces.embedding import Embedder
+    from bythebook.interfaces.reader import Reader
     from bythebook.interfaces.store import Catalog, GenerationStore, PassageStore
     from bythebook.interfaces.writer import Writer
     from bythebook.language.terms import Vocabulary
@@ -42,9 +44,12 @@ class Components:
     log: LogQueue | None = None
     archiver: Archiver | None = None
     feedback: FeedbackStore | None = None
+    reader: Reader | None = None  # None: the retrieval signals decide what is answered
     # Writing
     make_writer: MakeWriter = extractive
     make_fallback: MakeWriter | None = None  # None: a failing writer is an error
+    support_model: SupportModel | None = None  # language model that verifies sentences
+    model_only: bool = False  # … instead of the reader, not as well
     context_tokens: int = 4000
     answer_cache: AnswerCache | None = None
     # Another embedder by name, with its store. None: a book made with another one is an error.

@@ -18,6 +18,7 @@
     ├── IndexDamaged                   3      catalog and index are inconsistent
     └── ServiceError                   3      a required service failed or timed out
         ├── EmbedderFailed             3
+        ├── ReaderFailed               3
         ├── StoreFailed                3
         ├── WriterFailed               3
         │   └── Truncated              3      the draft reached the output limit
@@ -140,6 +141,10 @@ class ServiceError(BookError):
 
 class EmbedderFailed(ServiceError):
     """The embedder returned no usable vectors."""
+
+
+class ReaderFailed(ServiceError):
+    """The reading model could not be loaded or returned no usable numbers."""
 
 
 class StoreFailed(ServiceError):

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from bythebook.errors import (
     StoreFailed,
     damaged_catalog,
 )
+from bythebook.grounding.verifier import SentenceVerifier
 from bythebook.indexing.calibration import calibration_of
 from bythebook.indexing.embeddings import QuestionVectors
 from bythebook.indexing.indexer import Indexer
@@ -185,6 +186,7 @@ class Generations:
             vectors=generation.vectors,
             question_vectors=self.question_vectors,
             open_keyword_store=keyword_store if may_fall_back else None,
+            reader=self._components.reader,
         )
         if failure is None:
             return OpenGeneration(self._answer_context(index))
@@ -194,9 +196,14 @@ class Generations:
     async def _open_passages(self, generation: Generation) -> PassageStore:
         """Open the passage store; meanwhile load the model that questions will need."""
         opening = asyncio.create_task(self._store.open(generation.name))
+        reader = self._components.reader
+        models = [reader.prepare()] if reader else []
         if generation.vectors is VectorState.READY:
-            with suppress(BookError):  # the question will report it; a book opens without
-                await self.embedder.prepare()
+            models.append(self.embedder.prepare())
+        for failure in await asyncio.gather(*models, return_exceptions=True):
+            # The question will report it, or be answered without; the book opens.
+            if failure is not None and not isinstance(failure, BookError):
+                raise failure
         store = await opening
         if await store.count() != generation.passages:
             raise index_differs()
@@ -205,7 +212,13 @@ class Generations:
     def _answer_context(self, index: SearchContext) -> AnswerContext:
         parts = self._components
         fallback = parts.make_fallback(index) if parts.make_fallback else None
-        return AnswerContext(index, parts.make_writer(index), parts.context_tokens, fallback)
+        return AnswerContext(
+            index,
+            parts.make_writer(index),
+            parts.context_tokens,
+            fallback,
+            SentenceVerifier(index.embedder, parts.reader, parts.support_model, parts.model_only),
+        )
 
     async def _make_keyword_store(self, generation: str, vocabulary: Vocabulary) -> PassageStore:
         """Return the keyword store; built on first use, because it reads the whole catalog."""

@@ -64,12 +64,17 @@ def store_checks(settings: Settings) -> dict[str, HealthCheck]:
 
 
 def provider_checks(settings: Settings) -> dict[str, HealthCheck]:
-    """Return a health check of the embedder and the writer, by role and name."""
+    """Return a health check of embedder, reader and writer, by role and name."""
 
     async def check_embedder() -> None:
         async with _hosted(settings) as hosted:
             embedder = open_embedder(name, settings, hosted)
             await embed(["Is the book open?"], embedder, role="query")
+
+    async def check_reader() -> None:
+        async with _hosted(settings) as hosted:
+            if (reader := hosted.reader()) is not None:
+                await reader.prepare()
 
     async def check_writer() -> None:
         async with _hosted(settings) as hosted:
@@ -80,6 +85,8 @@ def provider_checks(settings: Settings) -> dict[str, HealthCheck]:
     if name == AUTO:
         name = embedder_name(settings, open_catalog(settings))
     checks: dict[str, HealthCheck] = {f"embedder {name}": check_embedder}
+    if settings.reader != "none":
+        checks[f"reader {settings.reader}"] = check_reader
     if settings.writer != "extractive":
         checks[f"writer {settings.writer}"] = check_writer
     return checks

@@ -190,6 +190,15 @@ class Ranks:
 
 
 @dataclass(frozen=True, slots=True)
+class PassageReading:
+    """What a reading model finds in one passage. The span lies within the sentence."""
+
+    probability: float  # that the passage answers the question, 0 to 1
+    span: tuple[int, int] | None  # best short answer, ``passage.text[start:end]``
+    sentence: int | None  # index of the best sentence in ``passage.units``; None without units
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     passage: Passage
     rank: int  # 1 is best
@@ -199,6 +208,7 @@ class Hit:
     ranks: Ranks = field(default_factory=Ranks)
     unit_cosines: tuple[float, ...] = ()  # one for each unit of the passage
     unit_informative: tuple[bool, ...] = ()  # whether each unit adds information to the question
+    reading: PassageReading | None = None  # None: not read by a reading model
     vector: Vectors | None = field(default=None, compare=False, repr=False)
 
 

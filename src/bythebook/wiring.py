@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bythebook.interfaces.access import KeyStore, RateCounter, ReplyStore
     from bythebook.interfaces.conversations import ThreadStore
     from bythebook.interfaces.embedding import Embedder
+    from bythebook.interfaces.reader import Reader
     from bythebook.interfaces.store import Catalog, GenerationStore
     from bythebook.interfaces.writer import Writer
     from bythebook.providers.http.client import HttpClient
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from bythebook.providers.llm.budget import Budget
     from bythebook.providers.llm.openai import OpenAIWriter
     from bythebook.providers.llm.service import ModelService
+    from bythebook.providers.llm.support import ModelSupport
     from bythebook.providers.qdrant.foreign import ForeignCollection
     from bythebook.providers.qdrant.nodes import Server
     from bythebook.providers.sql.catalog import SqlCatalog
@@ -80,7 +82,10 @@ def build_book(settings: Settings | None = None, *, new: bool = False) -> Book:
         log=log,
         archiver=archiver,
         feedback=feedback,
-        make_writer=_writer(settings, hosted),
+        reader=(reader := hosted.reader()),
+        make_writer=_writer(settings, hosted, reader),
+        support_model=_support_model(settings, hosted),
+        model_only=settings.verifier == "model",
         make_fallback=extractive if stands_in else None,
         context_tokens=settings.limits.context_tokens,
         answer_cache=AnswerCache() if settings.model.cache else None,
@@ -103,6 +108,7 @@ class Hosted:
         self._settings = settings
         self._web: HttpClient | None = None
         self._budget: Budget | None = None
+        self._service: ModelService | None = None
         self._closes: list[Callable[[], Awaitable[None]]] = []
 
     def embedder(self, name: str) -> Embedder:
@@ -115,6 +121,13 @@ class Hosted:
         account = embedder_account(provider, model, self._settings)
         embedder: Embedder = make(account, self._settings.embedding, web=self._connections())
         return embedder
+
+    def reader(self) -> Reader | None:
+        """Return the configured reading model; it loads on first use."""
+        if self._settings.reader == "none":
+            return None
+        make, _, model = choose_provider("readers", self._settings.reader)
+        return cast("Reader", self._close_later(make(model)))
 
     def added_writer(self) -> Writer | None:
         """Return the writer if another package provides it."""
@@ -134,19 +147,33 @@ class Hosted:
         tokens = self._settings.limits.context_tokens + OTHER_TOKENS
         return OpenAIWriter(self._model_service(), compose=partial(compose, tokens=tokens))
 
-    def agents(self) -> MakeWriter:
+    def support_model(self) -> ModelSupport:
+        """Return the configured model as a verifier of sentences."""
+        from bythebook.answering.prompts import OTHER_TOKENS, compose_support
+        from bythebook.providers.llm.support import ModelSupport
+
+        tokens = self._settings.limits.context_tokens + OTHER_TOKENS
+        compose = partial(compose_support, tokens=tokens)
+        return ModelSupport(self._model_service(), compose=compose)
+
+    def agents(self, reader: Reader | None) -> MakeWriter:
         """Return a factory of agents: one per generation, as they search it, on a shared client."""
         make, _, _ = choose_provider("writers", self._settings.writer)
         tokens, service = self._settings.limits.context_tokens, self._model_service()
 
         def make_writer(index: SearchContext) -> Writer:
-            writer: Writer = make(service, tools=_agent_tools(index, tokens))
+            writer: Writer = make(service, tools=_agent_tools(index, tokens, reader))
             return writer
 
         return make_writer
 
     def _model_service(self) -> ModelService:
-        """Return the language model. Agents use OpenAI's account, or ``model.base_url``."""
+        """Return the language model: one for writer and verifier, which share its state.
+
+        Agents use OpenAI's account, or ``model.base_url``.
+        """
+        if self._service is not None:
+            return self._service
         from bythebook.providers.http.credentials import writer_account
         from bythebook.providers.llm.service import ModelService
 
@@ -154,7 +181,9 @@ class Hosted:
         _, provider, model = choose_provider("writers", settings.writer)
         account = writer_account("openai" if provider == "agents" else provider, model, settings)
         account = replace(account, service=replace(account.service, name=settings.writer))
-        return ModelService(account, settings.model, self._connections(), self._allowance())
+        service = ModelService(account, settings.model, self._connections(), self._allowance())
+        self._service = service
+        return service
 
     def _allowance(self) -> Budget | None:
         daily = self._settings.model.daily_tokens
@@ -364,18 +393,32 @@ def qdrant_server(settings: Settings) -> Server:
     )
 
 
-def _writer(settings: Settings, hosted: Hosted) -> MakeWriter:
+def _support_model(settings: Settings, hosted: Hosted) -> ModelSupport | None:
+    """Return the language model as a verifier, if the settings want one."""
+    if settings.verifier == "reader" or settings.writer == "extractive":
+        return None  # the extractive writer's sentences are verbatim
+    _, provider, _ = choose_provider("writers", settings.writer)
+    if provider not in WRITERS:
+        raise ConfigurationError(
+            f"The writer {settings.writer} cannot verify sentences.",
+            hint="Set verifier to reader.",
+        )
+    return hosted.support_model()
+
+
+def _writer(settings: Settings, hosted: Hosted, reader: Reader | None) -> MakeWriter:
     if settings.writer == "extractive":
         return extractive
     if settings.writer.startswith("agents:"):
-        return hosted.agents()
+        return hosted.agents(reader)
     writer = hosted.added_writer() or hosted.writer()
     return lambda index: writer
 
 
-def _agent_tools(index: SearchContext, context_tokens: int) -> AgentTools:
+def _agent_tools(index: SearchContext, context_tokens: int, reader: Reader | None) -> AgentTools:
     from bythebook.answering.gate import gather
     from bythebook.answering.prompts import OTHER_TOKENS, Quoting
+    from bythebook.grounding.verifier import SentenceVerifier
     from bythebook.providers.llm.agents import AgentTools
     from bythebook.retrieval.search import search
 
@@ -383,4 +426,5 @@ def _agent_tools(index: SearchContext, context_tokens: int) -> AgentTools:
         findings = await search(question, index)
         return gather(findings, context_tokens=context_tokens).hits
 
-    return AgentTools(lambda: Quoting(context_tokens + OTHER_TOKENS), search_again, index.embedder)
+    verifier = SentenceVerifier(index.embedder, reader)
+    return AgentTools(lambda: Quoting(context_tokens + OTHER_TOKENS), search_again, verifier)

@@ -14,6 +14,7 @@ from bythebook.book import Book
 from bythebook.chunking.read_book import read_book
 from bythebook.components import Components
 from bythebook.language.tokens import estimate_tokens
+from bythebook.providers.reader import LocalReader
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
@@ -54,7 +55,12 @@ class Dictating:
             yield text
 
 
-async def library_of(folder: Path, *dictated: str, writer: Dictating | None = None) -> Book:
+async def library_of(
+    folder: Path,
+    *dictated: str,
+    writer: Dictating | None = None,
+    reader: LocalReader | None = None,
+) -> Book:
     writer = Dictating(*dictated) if dictated else writer
     more = {"make_writer": lambda _: writer} if writer else {}
     library = Book(
@@ -63,6 +69,7 @@ async def library_of(folder: Path, *dictated: str, writer: Dictating | None = No
             store=MemoryGenerationStore(),
             catalog=MemoryCatalog(),
             threads=MemoryThreads(),
+            reader=reader,
             **more,  # type: ignore[arg-type]
         )
     )
@@ -125,12 +132,25 @@ async def test_reply_contains_the_whole_huge_question(
     assert estimate_tokens(text) <= QUESTION_TOKENS
 
 
-async def test_answer_span_is_marked(library: Book) -> None:
+async def test_answer_span_is_marked(tmp_path: Path) -> None:
+    library = await library_of(small_book(tmp_path / "docs"), reader=LocalReader())
     answer = (await library.reply(KETTLE)).outcome
     assert isinstance(answer, Answer)
-    assert answer.span == "100 degrees"
-    assert "**100 degrees** Celsius" in answer.markdown
+    assert answer.span is not None
+    assert answer.span.startswith("100")
+    assert f"**{answer.span}**" in answer.markdown
     assert answer.markdown.replace("**", "") == answer.text
+
+
+async def test_a_damaged_reading_model_is_reported_and_the_book_still_answers(
+    tmp_path: Path,
+) -> None:
+    reader = LocalReader(folder=tmp_path)  # has no weights
+    library = await library_of(small_book(tmp_path / "docs"), reader=reader)
+    assert isinstance((await library.reply(KETTLE)).outcome, Answer)
+    health = await library.health()
+    assert health["reader"] == "The weights file reader-v1.onnx is missing or damaged."
+    assert health["embedder"] == "ok"
 
 
 async def test_refusal_names_nearby_topics_without_generating(library: Book) -> None:

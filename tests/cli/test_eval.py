@@ -48,7 +48,7 @@ def test_eval_measures_the_sample_book(sample_home: Path, tmp_path: Path) -> Non
 
 def test_a_missed_bar_is_exit_code_4_and_is_reported(sample_home: Path) -> None:
     bars = ("--bar", "supported=1", "--bar", "hit@1=1.01", "--bar", "refused.nobody=.5")
-    done = run("eval", _QUESTIONS, "--limit", "4", "--home", str(sample_home), *bars)
+    done = run("eval", _QUESTIONS, "--limit", "12", "--home", str(sample_home), *bars)
     assert done.returncode == 4
     assert "hit@1 ≥ 1.01 was missed: " in done.stderr
     assert "refused.nobody ≥ 0.5 was missed: not measured" in done.stderr

@@ -13,8 +13,9 @@ import pytest
 
 from bythebook.answering.citations import Citations
 from bythebook.chunking.read_book import read_book
-from bythebook.grounding.verifier import Supported, Withheld, check
+from bythebook.grounding.verifier import SentenceVerifier, Supported, Withheld, check
 from bythebook.providers.embeddings.local import LocalEmbedder
+from bythebook.providers.reader import LocalReader
 from bythebook.types import Evidence, Hit, Passage
 from tests.grounding.claim_mutations import Case, cases
 from tests.grounding.handwritten import handwritten
@@ -39,8 +40,8 @@ def _evidence(passages: Sequence[Passage]) -> Evidence:
 
 
 @lru_cache(maxsize=1)
-def _embedder() -> LocalEmbedder:
-    return LocalEmbedder("minilm")
+def _verifier() -> SentenceVerifier:
+    return SentenceVerifier(LocalEmbedder("minilm"), LocalReader())
 
 
 async def _verdicts(text: str, found: Evidence) -> list[Supported | Withheld]:
@@ -48,7 +49,7 @@ async def _verdicts(text: str, found: Evidence) -> list[Supported | Withheld]:
         for start in range(0, len(text), 7):
             yield text[start : start + 7]
 
-    return [verdict async for verdict in check(draft(), found, _embedder())]
+    return [verdict async for verdict in check(draft(), found, _verifier())]
 
 
 async def _held(told: Sequence[Case], marker: str = " [1]") -> dict[Case, bool]:

@@ -12,13 +12,14 @@ import pytest
 
 from bythebook.interfaces.reader import Reader
 from bythebook.providers.llm.support import ModelSupport
+from bythebook.providers.reader import LocalReader
 from bythebook.providers.testing import FakeReader
 from bythebook.types import Passage
 from tests.providers.hosted import judge_by_terms, support_at
 from tests.providers.loopback import Loopback
 from tests.support.samples import read, small_book
 
-READERS: dict[str, Callable[[], Reader]] = {"fake": FakeReader}
+READERS: dict[str, Callable[[], Reader]] = {"fake": FakeReader, "local": LocalReader}
 _QUESTION = "At how many degrees does a kettle boil water?"
 _SUPPORTED = "A kettle boils water at 100 degrees Celsius."
 _UNSUPPORTED = "Penguins inhabit Antarctica."

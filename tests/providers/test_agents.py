@@ -16,6 +16,7 @@ from agents import trace
 
 from bythebook.answering.prompts import Quoting
 from bythebook.errors import Truncated, WriterFailed
+from bythebook.grounding.verifier import SentenceVerifier
 from bythebook.interfaces.writer import DraftPiece, WriterSearchResult
 from bythebook.providers.http.circuit_breaker import FAILURES, CircuitBreaker
 from bythebook.providers.http.client import HttpClient
@@ -74,7 +75,7 @@ async def writer_at(
 ) -> AsyncIterator[AgentsWriter]:
     settings = settings_for(f"{provider.url}/v1", **{**CALM, "api_key": "sk-secret", **model})
     account = writer_account("openai", "test-model", settings)
-    tools = AgentTools(Quoting, search or BookSearch(DRAGON), FakeEmbedder())
+    tools = AgentTools(Quoting, search or BookSearch(DRAGON), SentenceVerifier(FakeEmbedder()))
     web = HttpClient()
     try:
         service = ModelService(account, settings.model, web, budget, breaker or CircuitBreaker())

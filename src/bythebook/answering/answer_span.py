@@ -1,103 +1,39 @@
-"""Find the answer span: the few words of the answer's sentences that answer the question.
+"""Find the answer span: the few words of the answer that the reading model points to.
 
-If the question asks for a date, a number, a person or an identifier, a match of that kind near
-the question's words is marked. Rules for English. A wrong span is worse than none: questions that
-match no rule, and ambiguous names, get no span.
+A wrong span is worse than none: only a short span of a passage that probably answers is marked, and
+only where the answer shows it.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from collections.abc import Sequence
 
-from bythebook.language.english.lexicon import either
-from bythebook.language.stopwords import FUNCTION_WORDS
-from bythebook.language.terms import term_ids
-from bythebook.retrieval.question_analysis import AnalyzedQuestion
-from bythebook.types import AnswerSpan
+from bythebook.types import AnswerSpan, Citation, Hit, Sentence
 
-_NEAR = 4.0  # words: at this distance, a word of the question counts half
+_MOST_WORDS = 8
+_LEAST_PROBABILITY = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class _AnswerKind:
-    name: str
-    asked: re.Pattern[str]
-    answer: re.Pattern[str]
-    min_share: float
+def find_answer_span(
+    hits: Sequence[Hit], sentences: Sequence[Sentence], citations: Sequence[Citation]
+) -> AnswerSpan | None:
+    """Return the span of the best hit that the answer cites, or None."""
+    passages = {citation.number: citation.passage_id for citation in citations}
+    for hit in sorted(hits, key=lambda hit: -hit.score):
+        reading = hit.reading
+        if reading is None or reading.span is None or reading.probability < _LEAST_PROBABILITY:
+            continue
+        words = hit.passage.text[slice(*reading.span)].split()
+        if not 0 < len(words) <= _MOST_WORDS:
+            continue
+        pattern = _in_a_row(words)
+        for number, sentence in enumerate(sentences):
+            cited = {passages[citation] for citation in sentence.citations}
+            if hit.passage.id in cited and (match := pattern.search(sentence.text)):
+                return AnswerSpan(number, match.start(), match.end())
+    return None
 
 
-@cache
-def _answer_kinds() -> tuple[_AnswerKind, ...]:
-    text = files("bythebook.language.english").joinpath("answer_kinds.toml").read_text("utf-8")
-    rules = tomllib.loads(text)
-    fragments = {**rules["fragments"], "NUMBER_WORD": either("numbers", "tens", "counts")}
-
-    def compiled(parts: Sequence[str]) -> re.Pattern[str]:
-        pattern = "".join(parts)
-        for name, fragment in fragments.items():
-            pattern = pattern.replace(f"<{name}>", fragment)
-        return re.compile(pattern)
-
-    return tuple(
-        _AnswerKind(
-            kind["name"],
-            re.compile(kind["asked"], re.IGNORECASE),
-            compiled(kind["answer"]),
-            kind["min_share"],
-        )
-        for kind in rules["kinds"]
-    )
-
-
-def find_answer_span(question: AnalyzedQuestion, sentences: Sequence[str]) -> AnswerSpan | None:
-    """Return the best answer span, or None."""
-    terms, text = question.terms, question.question.text
-    kind = next((kind for kind in _answer_kinds() if kind.asked.search(text)), None)
-    if kind is None or not terms:
-        return None
-    candidates = [
-        (_weight(sentence, start, end, terms), -number, AnswerSpan(number, start, end))
-        for number, sentence in enumerate(sentences)
-        if "\n" not in sentence
-        for start, end in _candidates(kind, sentence, terms)
-    ]
-    weight, _, best = max(candidates, default=(0.0, 0, None), key=lambda candidate: candidate[:2])
-    return best if weight > kind.min_share * sum(terms.values()) else None
-
-
-def _candidates(
-    kind: _AnswerKind, sentence: str, asked: Mapping[int, float]
-) -> Iterator[tuple[int, int]]:
-    """Yield the matches of this kind; except for numbers, only those not in the question."""
-    for match in kind.answer.finditer(sentence):
-        start, end = match.span()
-        if kind.name == "person":
-            first, _, others = match[0].partition(" ")
-            if not others:
-                continue  # a single word may just be the start of a sentence, a month or a people
-            if first.lower() in FUNCTION_WORDS["en"]:
-                start += len(first) + 1
-        terms = term_ids(sentence[start:end])
-        # The first term of an identifier is the whole; its parts may be words of the question.
-        own = terms[:1] if kind.name == "identifier" else terms
-        if kind.name == "number" or (own and not any(term in asked for term in own)):
-            yield start, end
-
-
-def _weight(sentence: str, start: int, end: int, asked: Mapping[int, float]) -> float:
-    """Sum the IDF of the question's words in the sentence, decreasing with distance."""
-    words = [match.span() for match in re.finditer(r"\S+", sentence)]
-    first = sum(1 for _, stop in words if stop <= start)
-    last = sum(1 for begin, _ in words if begin < end) - 1
-    nearest: dict[int, float] = {}
-    for index, (begin, stop) in enumerate(words):
-        distance = max(first - index, index - last, 0)
-        for term in term_ids(sentence[begin:stop]):
-            if term in asked and distance:
-                nearest[term] = min(distance, nearest.get(term, distance))
-    return sum(asked[term] / (1 + distance / _NEAR) for term, distance in nearest.items())
+def _in_a_row(words: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(r"(?<!\w)" + r"\s+".join(map(re.escape, words)) + r"(?!\w)")

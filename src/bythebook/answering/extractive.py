@@ -28,6 +28,7 @@ _SCORE = 0.5  # score of the passage that contains the unit
 _UNLIKELY = -0.5  # labels, table headers, code that was not asked for, exercises
 _DEFINES = 0.6  # it defines the term that was asked for
 _COUNTS = 0.15  # it has a number and one was asked for
+_READ = 0.5  # the reading model takes it for the answer; times its probability
 _MARGIN = 0.4  # maximum difference in score to the best unit
 
 _EXERCISES = re.compile(r"\b(exercises?|quiz(zes)?|self-check|self-assessment|practice)\b", re.I)
@@ -118,6 +119,8 @@ class ExtractiveWriter:
                 score += _OWN_WORDS * own + _PLACED_WORDS * placed
                 defines = unit.kind is not UnitKind.CODE and question.type.is_defined_by(text)
                 score += _DEFINES * defines + _COUNTS * question.type.is_counted_by(text)
+                if hit.reading is not None and hit.reading.sentence == unit_index:
+                    score += _READ * hit.reading.probability
                 unasked = unit.kind is UnitKind.CODE and not question.type.code
                 if unasked or is_exercise or _is_label(hit, unit_index):
                     score += _UNLIKELY

@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bythebook.answering.extractive import ExtractiveWriter
 from bythebook.answering.prompts import NOT_SAID
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.grounding.verifier import (
+    SentenceVerifier,
     Supported,
     Withheld,
     check,
@@ -42,6 +43,7 @@ class AnswerContext:
     writer: AnswerWriter
     context_tokens: int
     fallback: AnswerWriter | None = None  # None: a failing writer raises an error
+    verifier: SentenceVerifier = field(default_factory=SentenceVerifier)
 
 
 class GenerationRun:
@@ -120,7 +122,7 @@ class GenerationRun:
         if isinstance(writer, ExtractiveWriter):
             return check_quotes(writer.extract(self._question, self.evidence), shown=shown)
         draft = writer.write(self._question.question, self.evidence, self._history)
-        return check(draft, self.evidence, self._context.index.embedder, shown=shown)
+        return check(draft, self.evidence, self._context.verifier, shown=shown)
 
 
 def _declines(sentence: Withheld) -> bool:

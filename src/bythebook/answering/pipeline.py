@@ -84,7 +84,7 @@ async def respond(
 
     outcome: Answer | Refusal
     if sentences:
-        span = find_answer_span(findings.question, [sentence.text for sentence in sentences])
+        span = find_answer_span(evidence.hits, sentences, citations.numbered)
         outcome = Answer(tuple(sentences), citations.numbered, run.writer, run.disclaimer, span)
     else:
         outcome = refusal or ungrounded(question, evidence)

@@ -196,6 +196,7 @@ def _setup(settings: Settings) -> dict[str, Any]:
     limits = settings.limits
     return {
         "embedder": settings.embedder,
+        "reader": settings.reader,
         "writer": settings.writer,
         "preset": settings.preset,
         "min_score": limits.min_score,

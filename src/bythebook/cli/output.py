@@ -76,19 +76,21 @@ def keyword_notice(vectors: VectorState) -> str:
 
 
 def explain_hit(hit: Hit) -> str:
-    signals, ranks = hit.signals, hit.ranks
+    signals, ranks, reading = hit.signals, hit.ranks, hit.reading
+    read = "" if reading is None else f"; reading model {reading.probability:.2f}"
     return (
         f"similarity of the passage {signals.passage_cosine:.2f} (#{ranks.passage}), "
         f"of its best sentence {signals.unit_cosine:.2f} (#{ranks.unit}); "
         f"keywords {signals.term_weight:.2f} (#{ranks.words}), "
         f"{signals.coverage:.0%} of the question's; {ranks.among} candidates"
-        f"{'; only repeats the question' if signals.echo else ''}"
+        f"{'; only repeats the question' if signals.echo else ''}{read}"
     )
 
 
 def hit_record(hit: Hit) -> dict[str, Any]:
     signals = {_JSON_NAMES.get(name, name): value for name, value in asdict(hit.signals).items()}
-    return {**signals, "ranks": asdict(hit.ranks)}
+    reading = None if hit.reading is None else hit.reading.probability
+    return {**signals, "reading": reading, "ranks": asdict(hit.ranks)}
 
 
 def explain_reply(reply: Reply) -> Iterator[str]:

@@ -12,10 +12,8 @@ from bythebook.evaluation.gold_locations import Places
 from bythebook.evaluation.grade import DEEPEST_RANK, Asked, Case, grade
 from bythebook.evaluation.questions import Row
 from bythebook.evaluation.support_calibration import make_claims, measure_support
-from bythebook.grounding.entailment import WordSimilarity
 from bythebook.grounding.stream_splitter import claim_of
-from bythebook.grounding.verifier import Supported, check, judge
-from bythebook.interfaces.embedding import Embedder
+from bythebook.grounding.verifier import SentenceVerifier, Supported, check, judge
 from bythebook.interfaces.store import Candidate, Filters, IndexedPassage, PassageStore
 from bythebook.retrieval.search import search
 from bythebook.types import Answer, Evidence, Hit, Level, Passage, Question, Reply
@@ -62,27 +60,27 @@ async def _case(row: Row, question: Question, context: AnswerContext, book: Plac
         found = (await search(replace(question, top_k=DEEPEST_RANK), context.index)).hits
     supported: tuple[bool, ...] = ()
     if isinstance(reply.outcome, Answer):
-        supported = await recheck(reply.outcome, row, book, context.index.embedder)
+        supported = await recheck(reply.outcome, row, book, context.verifier)
     return grade(Asked(row, reply, pressed, found, supported), book)
 
 
 async def recheck(
-    answer: Answer, row: Row, book: Places, embedder: Embedder | None = None
+    answer: Answer, row: Row, book: Places, verifier: SentenceVerifier | None = None
 ) -> tuple[bool, ...]:
     """Verify each sentence again, against the catalog's text of the cited passages."""
     sources = {citation.passage_id: book.source(citation, row) for citation in answer.citations}
     hits = [Hit(source, 1, 0.0, 0.0) for source in sources.values() if source is not None]
-    verdicts = check(_redraft(answer), Evidence(hits=tuple(hits)), embedder)
+    verdicts = check(_redraft(answer), Evidence(hits=tuple(hits)), verifier)
     return tuple([isinstance(verdict, Supported) async for verdict in verdicts])
 
 
 async def judge_support(library: Book, passages: Iterable[Passage]) -> list[tuple[float, bool]]:
     """Let the verifier judge claims made from the book: the probability and label of each."""
-    similarity = WordSimilarity((await library.context()).index.embedder)
+    verifier = (await library.context()).verifier
 
     async def judge_claim(text: str, evidence: Evidence) -> float:
         claim = claim_of(text, known=evidence.hits[0].passage.text)
-        return (await judge(claim, evidence, similarity)).finding.odds
+        return (await judge(claim, evidence, verifier)).finding.odds
 
     return await measure_support(make_claims(passages), judge_claim)
 

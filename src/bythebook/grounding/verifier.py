@@ -1,20 +1,30 @@
 """Verify each sentence of a draft against the evidence.
 
 A marker such as ``[2]`` only decides which passage is tried first. A sentence is supported if it
-is in a passage verbatim, or if the entailment model finds it probable enough. Each sentence is
-held back until it is complete and verified, so that nothing shown is ever retracted.
+is in a passage verbatim, or if the reading model and a comparison of its words with the passage
+together find it probable enough. Each sentence is held back until it is complete and verified, so
+that nothing shown is ever retracted. The configured language model can verify instead, or as well:
+it is asked once, about the whole draft.
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
 
+from bythebook.errors import ReaderFailed, WriterFailed
 from bythebook.grounding.claim_parser import ParsedClaim, TermKind, parse_claim
-from bythebook.grounding.entailment import Comparison, Window, WordSimilarity, compare_claim
+from bythebook.grounding.entailment import (
+    Comparison,
+    Window,
+    WordSimilarity,
+    compare_claim,
+    windows,
+)
 from bythebook.grounding.stream_splitter import (
     DraftClaim,
     claim_of,
@@ -22,13 +32,18 @@ from bythebook.grounding.stream_splitter import (
     inside_fence,
     without_line_mark,
 )
+from bythebook.interfaces.reader import SentenceSupport
 from bythebook.interfaces.writer import WriterSearchResult
 from bythebook.language.sentences import split_sentences
-from bythebook.types import Evidence, Hit, UnitKind, Verdict
+from bythebook.language.terms import language_of_passage
+from bythebook.types import Evidence, Hit, Passage, UnitKind, Usage, Verdict
 
 if TYPE_CHECKING:
     from bythebook.interfaces.embedding import Embedder
+    from bythebook.interfaces.reader import Reader
     from bythebook.interfaces.writer import DraftEvent, DraftPiece
+
+_log = logging.getLogger(__name__)
 
 ENOUGH = 0.5  # minimum probability
 _FEWEST_TERMS = 2  # of a sentence that is not verbatim; fewer cannot be verified
@@ -56,6 +71,7 @@ class Supported:
     quote: str
     lead: str = " "  # whitespace before it in the draft: a space, a newline, an empty line
     finding: Finding = Finding()
+    is_verbatim: bool = True
 
     @property
     def verdict(self) -> Verdict:
@@ -68,26 +84,56 @@ class Withheld:
 
     text: str
     finding: Finding = Finding(odds=0.0)
+    is_claim: bool = False  # it could be true; otherwise it is code or says too little
 
     @property
     def verdict(self) -> Verdict:
         return self.finding.on(self.text, holds=False)
 
 
+class SupportModel(Protocol):
+    """Language model that judges the sentences of a whole draft at once."""
+
+    async def support(
+        self,
+        sentences: Sequence[str],
+        evidence: Sequence[Passage],
+        *,
+        on_usage: Callable[[Usage], None],
+    ) -> list[SentenceSupport]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceVerifier:
+    """What sentences are verified with. All parts are optional; words are always compared."""
+
+    embedder: Embedder | None = None  # compares single words
+    reader: Reader | None = None
+    model: SupportModel | None = None
+    model_only: bool = False  # reader and words do not decide, except for numbers
+    similarity: WordSimilarity = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "similarity", WordSimilarity(self.embedder))
+
+
 async def check(
     draft: AsyncIterator[DraftPiece],
     evidence: Evidence,
-    embedder: Embedder | None = None,
+    verifier: SentenceVerifier | None = None,
     *,
     shown: Sequence[Supported] = (),
 ) -> AsyncGenerator[Supported | Withheld | DraftEvent, None]:
     """Yield the verdict on each sentence as soon as it is complete and verified.
 
-    Passages that the writer found are added to the evidence; its events are passed through. A
-    fallback draft skips sentences that an earlier draft has already ``shown``.
+    With a language model as verifier, that is when the draft is complete. Passages that the writer
+    found are added to the evidence; its events are passed through. A fallback draft skips sentences
+    that an earlier draft has already ``shown``.
     """
-    text_of_evidence, similarity = _text_of(evidence), WordSimilarity(embedder)
+    verifier = verifier or SentenceVerifier()
+    text_of_evidence = _text_of(evidence)
     before: Supported | Withheld | None = shown[-1] if shown else None
+    pending: list[tuple[DraftClaim, Supported | Withheld]] = []
     async with aclosing(claims(draft)) as pieces:
         async for piece in pieces:
             if not isinstance(piece, tuple):
@@ -98,10 +144,89 @@ async def check(
                 continue
             lead, text = piece
             claim = claim_of(text, lead=lead, known=text_of_evidence)
-            verdict = await judge(claim, evidence, similarity)
-            if not _is_shown(verdict, shown):
+            verdict = await judge(claim, evidence, verifier)
+            if verifier.model is not None:
+                pending.append((claim, verdict))
+            elif not _is_shown(verdict, shown):
                 before = _in_context(verdict, before)
                 yield before
+    async for judged in _ask_model(pending, evidence, verifier):
+        if isinstance(judged, Usage):
+            yield judged
+        elif not _is_shown(judged, shown):
+            before = _in_context(judged, before)
+            yield before
+
+
+async def _ask_model(
+    pending: Sequence[tuple[DraftClaim, Supported | Withheld]],
+    evidence: Evidence,
+    verifier: SentenceVerifier,
+) -> AsyncGenerator[Supported | Withheld | Usage, None]:
+    """Yield the verdicts after the language model's judgement; without it if it fails."""
+    asked = [claim for claim, verdict in pending if _is_in_doubt(verdict, verifier)]
+    usage: list[Usage] = []
+    supports: dict[str, SentenceSupport] = {}
+    if asked and verifier.model is not None:
+        texts = [claim.text for claim in asked]
+        passages = [hit.passage for hit in evidence.hits]
+        try:
+            found = await verifier.model.support(texts, passages, on_usage=usage.append)
+            supports = dict(zip(texts, found, strict=True))
+        except WriterFailed as error:
+            _log.warning("the language model does not verify: %s", error)
+    for used in usage:
+        yield used
+    for claim, verdict in pending:
+        support = supports.get(claim.text)
+        if support is None or not _is_in_doubt(verdict, verifier):
+            yield verdict
+        else:
+            yield _by_model(claim, verdict, support, evidence, verifier)
+
+
+def _is_in_doubt(verdict: Supported | Withheld, verifier: SentenceVerifier) -> bool:
+    """Return whether the language model's judgement can change this verdict."""
+    if isinstance(verdict, Supported):
+        return not verdict.is_verbatim
+    return verifier.model_only and verdict.is_claim
+
+
+def _by_model(
+    claim: DraftClaim,
+    verdict: Supported | Withheld,
+    support: SentenceSupport,
+    evidence: Evidence,
+    verifier: SentenceVerifier,
+) -> Supported | Withheld:
+    finding = verdict.finding
+    if support.passage is None or support.probability <= ENOUGH:
+        reason = "the language model does not find it in the passages"
+        finding = replace(finding, odds=support.probability, reasons=(reason,))
+        return Withheld(claim.text, finding)
+    if isinstance(verdict, Supported) and not verifier.model_only:
+        odds = min(finding.odds, support.probability)
+        return replace(verdict, finding=replace(finding, odds=odds))
+    reading = parse_claim(without_line_mark(claim.text))
+    missing = _missing_numbers(reading, evidence.hits)
+    if missing:
+        reason = f"the passages have no such number: {', '.join(missing)}"
+        return Withheld(claim.text, replace(finding, odds=0.0, reasons=(reason,)))
+    hit = evidence.hits[support.passage]
+    best = next(iter(windows(reading, [hit])), None)
+    quote = best.quote if best else hit.passage.text
+    finding = replace(finding, odds=support.probability, reasons=())
+    return Supported(claim.text, hit, quote, claim.lead, finding, is_verbatim=False)
+
+
+def _missing_numbers(claim: ParsedClaim, hits: Sequence[Hit]) -> list[str]:
+    known = {
+        key
+        for hit in hits
+        for text in (hit.passage.text, hit.passage.place.path)
+        for key in parse_claim(text).keys
+    }
+    return [t.text for t in claim.terms if t.kind is TermKind.NUMBER and t.key not in known]
 
 
 async def check_quotes(
@@ -147,9 +272,9 @@ def _in_context(
 
 
 async def judge(
-    claim: DraftClaim, evidence: Evidence, similarity: WordSimilarity
+    claim: DraftClaim, evidence: Evidence, verifier: SentenceVerifier
 ) -> Supported | Withheld:
-    """Look for the claim verbatim in the evidence first, then apply the entailment model."""
+    """Look for the claim verbatim in the evidence first, then compare words and meaning."""
     named = [evidence.hits[n - 1] for n in claim.cited if 1 <= n <= len(evidence.hits)]
     hits = [*named, *(hit for hit in evidence.hits if hit not in named)]
     for text in claim.wordings():
@@ -160,11 +285,11 @@ async def judge(
                 cited = claim_of(claim.raw.removeprefix(text)).cited
                 finding = Finding(foreign_markers=_count_foreign(cited, evidence))
                 return Supported(text, hit, quote, claim.lead, finding)
-    return await _in_own_words(claim, evidence, hits, similarity)
+    return await _in_own_words(claim, evidence, hits, verifier)
 
 
 async def _in_own_words(
-    claim: DraftClaim, evidence: Evidence, hits: Sequence[Hit], similarity: WordSimilarity
+    claim: DraftClaim, evidence: Evidence, hits: Sequence[Hit], verifier: SentenceVerifier
 ) -> Supported | Withheld:
     foreign = claim.strange_markers + _count_foreign(claim.cited, evidence)
     dropped = Finding(0.0, foreign_markers=foreign, addresses=claim.addresses)
@@ -174,17 +299,33 @@ async def _in_own_words(
     if inside_fence(claim.text) is not None:
         reason = "code is shown only as it stands in the book"
         return Withheld(claim.text, replace(dropped, reasons=(reason,)))
-    weighed = await compare_claim(reading, hits, similarity)
+    support = await _read(claim.text, hits, verifier)
+    weighed = await compare_claim(reading, hits, verifier.similarity, support)
     if weighed is None:
-        return Withheld(claim.text, replace(dropped, reasons=("no passage has its words",)))
+        reason = "no passage has its words"
+        return Withheld(claim.text, replace(dropped, reasons=(reason,)), is_claim=True)
     best, odds = weighed
     finding = replace(dropped, odds=odds, reasons=tuple(_reasons(best)))
     if odds < ENOUGH:
-        return Withheld(claim.text, finding)
+        return Withheld(claim.text, finding, is_claim=True)
     unsaid = _unsaid(reading, best.window)
     if unsaid:
         return Withheld(claim.text, replace(finding, odds=0.0, reasons=(unsaid,)))
-    return Supported(claim.text, best.window.hit, best.window.quote, claim.lead, finding)
+    quote = best.window.quote
+    return Supported(claim.text, best.window.hit, quote, claim.lead, finding, is_verbatim=False)
+
+
+async def _read(text: str, hits: Sequence[Hit], verifier: SentenceVerifier) -> float | None:
+    """Return the reading model's probability of support; None if it has no say."""
+    english = [hit.passage for hit in hits if language_of_passage(hit.passage) == "en"]
+    if verifier.reader is None or not english:
+        return None
+    try:
+        (support,) = await verifier.reader.support([text], english)
+    except ReaderFailed as error:
+        _log.warning("verifying without the reading model: %s", error)
+        return None
+    return support.probability
 
 
 def _unsaid(claim: ParsedClaim, window: Window) -> str | None:

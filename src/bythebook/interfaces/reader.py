@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bythebook.types import Passage
-
-
-@dataclass(frozen=True, slots=True)
-class PassageReading:
-    """What a reader finds in one passage. The span lies within the sentence."""
-
-    probability: float  # that the passage answers the question, 0 to 1
-    span: tuple[int, int] | None  # best short answer, ``passage.text[start:end]``
-    sentence: int | None  # index of the best sentence in ``passage.units``; None without units
+from bythebook.types import Passage, PassageReading
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,12 @@ from bythebook.interfaces.conversations import (
     ThreadSummary,
     Unanswered,
 )
-from bythebook.interfaces.reader import PassageReading, SentenceSupport
+from bythebook.interfaces.reader import SentenceSupport
 from bythebook.interfaces.store import Candidate, Filters, Generation, IndexedPassage, StoredVectors
 from bythebook.interfaces.thread_rules import LIVE_MESSAGES, before, in_turn, no_such_thread
 from bythebook.language.terms import terms_of
 from bythebook.providers.qdrant.payload import matches
-from bythebook.types import Evidence, Message, Passage, Question, Thread
+from bythebook.types import Evidence, Message, Passage, PassageReading, Question, Thread
 
 if TYPE_CHECKING:
     from bythebook.interfaces.embedding import TextRole

@@ -16,6 +16,7 @@ from bythebook.errors import EmbedderFailed, IndexDamaged, ServiceError, StoreFa
 from bythebook.indexing.calibration import WORDS_ALONE, Calibration
 from bythebook.indexing.embeddings import QuestionVectors, embed
 from bythebook.interfaces.embedding import Embedder
+from bythebook.interfaces.reader import Reader
 from bythebook.interfaces.store import Candidate, IndexedPassage, PassageStore
 from bythebook.language.terms import Vocabulary, term_evidence
 from bythebook.language.tokens import estimate_most, shortened
@@ -31,6 +32,7 @@ from bythebook.retrieval.diversity import (
 )
 from bythebook.retrieval.echo_filter import adds_information
 from bythebook.retrieval.question_analysis import QUESTION_TOKENS, AnalyzedQuestion, analyze
+from bythebook.retrieval.reranking import rerank
 from bythebook.types import Hit, Passage, Question, Ranks, Signals, VectorState
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class SearchContext:
     question_vectors: QuestionVectors = field(default_factory=QuestionVectors)
     open_keyword_store: OpenKeywordStore | None = None
     failure: ServiceError | None = None  # why the search is limited to keywords
+    reader: Reader | None = None  # reads the best hits; None: the retrieval signals decide
 
     def keywords_only(self, store: PassageStore, failure: ServiceError) -> SearchContext:
         """Return the same book, searched by keywords alone because of ``failure``."""
@@ -158,7 +161,7 @@ async def _search(analyzed: AnalyzedQuestion, index: SearchContext, neighbours_o
     best = _best_fusion_score(examined, index.calibration)
     scored = _score(examined, index.calibration, best=best)
     kept = limit_per_file(scored, limit=question.top_k, likely=max(question.min_score, LIKELY))
-    hits = page_first(_ranked(kept), question)
+    hits = page_first(await rerank(analyzed.text, _ranked(kept), index.reader), question)
     shown = {hit.passage.id for hit in hits}
     neighbours = await _neighbours(hits[:neighbours_of], query, candidates, best=best)
     beside = (hit for hit in neighbours if hit.passage.id not in shown)
@@ -175,7 +178,7 @@ async def _score_selection(
     examined = _examine([entry], query, candidates)
     best = _best_fusion_score(examined, index.calibration)
     hits = _score(examined, index.calibration, best=best, selected=True)
-    return query.findings(hits, embedded)
+    return query.findings(await rerank(analyzed.text, hits, index.reader), embedded)
 
 
 async def _embed_question(analyzed: AnalyzedQuestion, index: SearchContext) -> _Query:

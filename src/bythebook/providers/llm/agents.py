@@ -26,7 +26,7 @@ import openai
 from agents.exceptions import AgentsException
 from openai.types.responses import ResponseCompletedEvent, ResponseTextDeltaEvent
 
-from bythebook.grounding.verifier import Supported, check
+from bythebook.grounding.verifier import SentenceVerifier, Supported, check
 from bythebook.interfaces.writer import WriterSearchResult
 from bythebook.providers.http.client import Deadline, raise_for_status, translate_http_errors
 from bythebook.providers.http.error_responses import stream_fault
@@ -37,7 +37,6 @@ from bythebook.types import Evidence, Hit, Question, Usage
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem, TResponseStreamEvent
 
-    from bythebook.interfaces.embedding import Embedder
     from bythebook.interfaces.writer import DraftPiece, Prompt
     from bythebook.providers.http.transport import Transport
     from bythebook.providers.llm.draft import Draft
@@ -71,11 +70,11 @@ class PromptBuilder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AgentTools:
-    """What the agent needs of the book: prompts, search, and an embedder to check answers."""
+    """What the agent needs of the book: prompts, search, and a verifier of its answers."""
 
     prompts: Callable[[], PromptBuilder]
     search: Callable[[Question], Awaitable[Sequence[Hit]]]
-    embedder: Embedder
+    verifier: SentenceVerifier
 
 
 @dataclass(slots=True)
@@ -154,7 +153,7 @@ async def _is_supported(
         yield str(answer)
 
     run = context.context
-    verdicts = [verdict async for verdict in check(draft(), run.evidence, run.tools.embedder)]
+    verdicts = [verdict async for verdict in check(draft(), run.evidence, run.tools.verifier)]
     supported = any(isinstance(verdict, Supported) for verdict in verdicts)
     return sdk.GuardrailFunctionOutput(None, tripwire_triggered=not supported)
 

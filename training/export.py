@@ -1,0 +1,102 @@
+"""Export a checkpoint to one int8 ONNX file and print its SHA-256.
+
+    python -m training.export --weights checkpoint.pt --out reader-v1.onnx [--float32]
+
+The graph reads one window at a time: ``ids`` and ``segments`` of shape (1, length), no padding.
+Linear layers are quantised per channel to 7 bits, which cannot overflow on processors without
+VNNI; word vectors are quantised per row. ``--float32`` exports the same graph unquantised.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import tempfile
+from pathlib import Path
+
+import onnx
+import torch
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from torch import Tensor, nn
+
+from training.model import ReaderNetwork, load_weights
+
+
+class WordVectors(nn.Module):
+    """Embedding table of int8 with a scale for each row."""
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        scale = weight.abs().amax(1, keepdim=True).clamp(min=1e-9) / 127
+        self.register_buffer("integers", (weight / scale).round().to(torch.int8))
+        self.register_buffer("scale", scale)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.integers[ids].float() * self.scale[ids]
+
+
+class OneWindow(nn.Module):
+    """The network for a single window without padding."""
+
+    def __init__(self, network: ReaderNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, ids: Tensor, segments: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        network = self.network
+        x = network.b.embed(ids, segments)
+        for layer in network.b.layers:
+            x = layer(x, None)
+        pooled = network.pool(torch.cat([x[:, 0], x.mean(1)], -1))
+        return network.ans(pooled)[:, 0], network.nli(pooled), network.span(x)
+
+
+def export(network: ReaderNetwork, path: Path, *, quantised: bool) -> None:
+    network.eval()
+    if quantised:
+        network.b.w = WordVectors(network.b.w.weight.detach())  # type: ignore[assignment]
+    example = torch.randint(0, 1000, (1, 16))
+    with tempfile.TemporaryDirectory() as folder:
+        plain = Path(folder) / "float32.onnx"
+        torch.onnx.export(
+            OneWindow(network),
+            (example, torch.zeros_like(example)),
+            str(plain),
+            input_names=["ids", "segments"],
+            output_names=["answers", "support", "span"],
+            dynamic_axes={"ids": {1: "length"}, "segments": {1: "length"}, "span": {1: "length"}},
+            opset_version=17,
+            dynamo=False,
+        )
+        if quantised:
+            quantize_dynamic(
+                plain,
+                path,
+                op_types_to_quantize=["MatMul"],
+                per_channel=True,
+                reduce_range=True,
+                weight_type=QuantType.QInt8,
+                extra_options={"MatMulConstBOnly": True},
+            )
+        else:
+            path.write_bytes(plain.read_bytes())
+    onnx.checker.check_model(onnx.load(path))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--float32", action="store_true")
+    options = parser.parse_args()
+    network = ReaderNetwork()
+    load_weights(network, options.weights)
+    export(network, options.out, quantised=not options.float32)
+    content = options.out.read_bytes()
+    print(
+        f"{options.out}: {len(content) / 1e6:.1f} MB, sha256 {hashlib.sha256(content).hexdigest()}"
+    )
+
+
+if __name__ == "__main__":
+    main()
