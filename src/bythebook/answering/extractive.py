@@ -42,6 +42,7 @@ class _Pick:
     score: float
     defines: bool = False
     is_informative: bool = True  # adds information to the question
+    read: float = 0.0  # part of the score that the reading model gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +120,22 @@ class ExtractiveWriter:
                 score += _OWN_WORDS * own + _PLACED_WORDS * placed
                 defines = unit.kind is not UnitKind.CODE and question.type.is_defined_by(text)
                 score += _DEFINES * defines + _COUNTS * question.type.is_counted_by(text)
-                if hit.reading is not None and hit.reading.sentence == unit_index:
-                    score += _READ * hit.reading.probability
+                reading = hit.reading
+                is_read = reading is not None and reading.sentence == unit_index
+                read = _READ * reading.probability if reading and is_read else 0.0
                 unasked = unit.kind is UnitKind.CODE and not question.type.code
                 if unasked or is_exercise or _is_label(hit, unit_index):
                     score += _UNLIKELY
-                picks.append(_Pick(index, unit_index, score, defines, is_informative))
+                pick = _Pick(index, unit_index, score + read, defines, is_informative, read)
+                picks.append(pick)
         picks = [pick for pick in picks if pick.is_informative] or picks
         return sorted(picks, key=lambda pick: (-pick.score, pick.hit, pick.unit))
 
 
 def _few(picks: Sequence[_Pick]) -> list[_Pick]:
     """Return the best units, at least one of the top hit unless the best is a definition."""
-    few = [pick for pick in picks[:_MOST_UNITS] if pick.score >= picks[0].score - _MARGIN]
+    margin = _MARGIN + (picks[0].read if picks else 0.0)
+    few = [pick for pick in picks[:_MOST_UNITS] if pick.score >= picks[0].score - margin]
     first = next((pick for pick in picks if pick.hit == 0), None)
     if few and first and not few[0].defines and all(pick.hit for pick in few):
         few[_MOST_UNITS - 1 :] = [first]

@@ -39,7 +39,7 @@ def risk_coverage(
     ]
     if here:
         x, y = axes.x(here[0]), axes.y(here[1])
-        left = here[0] > 0.6
+        left = here[0] > 0.5
         parts += [
             element("line", x1=x, y1=axes.y(0), x2=x, y2=y, class_="drop"),
             element("circle", cx=x, cy=y, r=5.0, class_="here"),
