@@ -14,8 +14,9 @@ from starlette.testclient import TestClient
 
 from bythebook.chunking.read_book import read_book
 from bythebook.config.settings import Settings, load_settings
-from bythebook.grounding.verifier import Supported, check
+from bythebook.grounding.verifier import SentenceVerifier, Supported, check
 from bythebook.providers.embeddings.local import LocalEmbedder
+from bythebook.providers.reader import LocalReader
 from bythebook.server.app import create_app
 from bythebook.types import Evidence, Hit, Passage
 from bythebook.wiring import build_book
@@ -78,7 +79,8 @@ async def _all_stand(told: list[Event], home: Path) -> None:
         async def draft(said: str = text) -> Any:
             yield re.sub(r"\s*\[\d\]$", "", said).strip()
 
-        verdicts = [each async for each in check(draft(), everything, LocalEmbedder("minilm"))]
+        verifier = SentenceVerifier(LocalEmbedder("minilm"), LocalReader())
+        verdicts = [each async for each in check(draft(), everything, verifier)]
         assert verdicts
         assert all(isinstance(each, Supported) for each in verdicts), text
 

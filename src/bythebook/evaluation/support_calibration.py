@@ -95,15 +95,38 @@ def _pairs(
 # --- rewording -----------------------------------------------------------------------------------
 
 _SYNONYMS: dict[str, str] = dict(
-    re.findall(
-        r"(\w+)=(\w+)",
-        "contains=includes provides=offers requires=needs begins=starts creates=produces "
-        "occurs=happens checks=verifies called=named often=frequently usually=normally "
-        "approximately=about mainly=primarily quickly=rapidly large=big entire=whole "
-        "additional=extra separate=distinct necessary=needed method=technique result=outcome "
-        "object=item objects=items device=instrument location=place answer=reply image=picture "
-        "images=pictures task=job goal=target",
-    )
+    pair.split("=")
+    for pair in [
+        "contains=includes",
+        "provides=offers",
+        "requires=needs",
+        "begins=starts",
+        "creates=produces",
+        "occurs=happens",
+        "checks=verifies",
+        "called=named",
+        "often=frequently",
+        "usually=normally",
+        "approximately=about",
+        "mainly=primarily",
+        "quickly=rapidly",
+        "large=big",
+        "entire=whole",
+        "additional=extra",
+        "separate=distinct",
+        "necessary=needed",
+        "method=technique",
+        "result=outcome",
+        "object=item",
+        "objects=items",
+        "device=instrument",
+        "location=place",
+        "answer=reply",
+        "image=picture",
+        "images=pictures",
+        "task=job",
+        "goal=target",
+    ]
 )
 _SYNONYM = re.compile(rf"\b({'|'.join(_SYNONYMS)})\b")
 _ASIDE = re.compile(r" \([^()]*\)")
