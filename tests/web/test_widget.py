@@ -448,7 +448,7 @@ def test_everything_can_be_done_by_keyboard(page: Page, stage: Stage) -> None:
     page.keyboard.type(_ASKS)
     page.keyboard.press("Enter")
     expect(page.locator("by-the-book .answered")).to_have_class(re.compile("done"))
-    expect(page.locator("by-the-book [role=status]")).to_contain_text("over topics")
+    expect(page.locator("by-the-book [role=status]")).to_contain_text("stream of messages")
     stops = []
     for _ in range(12):
         page.keyboard.press("Tab")
