@@ -39,7 +39,7 @@ class ReaderCalibration:
         return 1 / (1 + math.exp(-odds))
 
 
-# Fitted on 1,300 questions about two books, with a bias that favours answering: refusing what the
+# Chosen near the fit of bench/fit_reader.py, with a bias that favours answering: refusing what the
 # book says is worse than showing a passage that only comes close.
 CALIBRATION = ReaderCalibration(bias=0.4, retrieval=0.48, reading=0.5)
 
