@@ -14,7 +14,7 @@ _QUESTION = "How do ROS 2 nodes exchange messages?"
 
 def test_respond_follows_the_query_contract(sample_home: Path) -> None:
     response = bythebook.respond(bythebook.Query(text=_QUESTION), home=sample_home)
-    assert response.answer.startswith("ROS 2 nodes exchange messages over topics. [1]")
+    assert response.answer.startswith("ROS 2 nodes exchange messages over topics.")
     assert response.sources[0].section == "Topics, publishers & subscribers"
     assert response.is_refusal is False
     refused = bythebook.respond("How do I train GPT-4?", home=sample_home)
@@ -24,7 +24,7 @@ def test_respond_follows_the_query_contract(sample_home: Path) -> None:
 
 def test_ask_and_semantic_search_follow_the_ask_contract(sample_home: Path) -> None:
     reply = bythebook.ask(_QUESTION, home=sample_home)
-    assert reply.outcome.text.startswith("ROS 2 nodes exchange messages over topics. [1]")
+    assert reply.outcome.text.startswith("ROS 2 nodes exchange messages over topics.")
     found = bythebook.semantic_search(_QUESTION, top_k=2, home=sample_home)
     assert found.total_count == len(found.results) == 2
     assert found.results[0].score >= found.results[1].score

@@ -10,18 +10,18 @@ from collections.abc import (
     Awaitable,
     Callable,
     Generator,
-    Mapping,
     Sequence,
 )
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from bythebook.answering.pipeline import Event, respond
 from bythebook.answering.routing import mode_of
-from bythebook.chunking.outline import OutlineEntry, outline, page_key
+from bythebook.chunking.outline import Contents, list_contents
 from bythebook.chunking.read_book import ParsedBook
 from bythebook.conversations.query_log import LoggedRequest
 from bythebook.conversations.session import open_conversation
@@ -44,15 +44,6 @@ if TYPE_CHECKING:
     from bythebook.components import Components
 
 Observer = Callable[[Reply, str], None]  # a reply, and the generation it came from
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """Table of contents of one generation, in reading order."""
-
-    generation: str
-    pages: tuple[OutlineEntry, ...]
-    passages: Mapping[str, Sequence[str]]  # passage ids by the url of a section or page
 
 
 class ReplyStream(AsyncGenerator[Event, None]):
@@ -164,7 +155,8 @@ class Book:
     async def reading(self) -> AsyncIterator[AnswerContext]:
         """Yield the newest generation, which stays open for as long as this request uses it."""
         async with self._generations.reading() as context:
-            yield context
+            contents = partial(self._contents_of, context.index.generation)
+            yield replace(context, index=replace(context.index, contents=contents))
 
     # --- contents -------------------------------------------------------------------------------
 
@@ -191,7 +183,7 @@ class Book:
         async with self._listing:
             if self._contents is None or self._contents.generation != generation:
                 passages = list((await self._generations.passages()).values())
-                self._contents = await offload(lambda: _list_contents(generation, passages))
+                self._contents = await offload(lambda: list_contents(generation, passages))
             return self._contents
 
     # --- ingest ---------------------------------------------------------------------------------
@@ -331,14 +323,6 @@ class Book:
 
     async def _embed_something(self) -> None:
         await self._generations.embedder.embed(["Is the book open?"], role="query")
-
-
-def _list_contents(generation: str, passages: Sequence[Passage]) -> Contents:
-    ids: dict[str, list[str]] = {}
-    for passage in sorted(passages, key=lambda passage: passage.position):
-        for url in {passage.place.url, page_key(passage)}:
-            ids.setdefault(url, []).append(passage.id)
-    return Contents(generation, outline(passages), ids)
 
 
 async def _state(probe: Callable[[], Awaitable[None]]) -> str:

@@ -154,7 +154,8 @@ class Question:
     selection_only: bool = True  # answer from the selection only; otherwise it guides the search
     thread: str | None = None
     top_k: int = 5
-    min_score: float = 0.5  # of a hit to be used as evidence
+    min_score: float = 0.5  # of the best hit, to answer at all
+    min_evidence: float = 0.0  # of any hit, to be used as evidence
     min_confidence: Level = Level.INSUFFICIENT  # to answer; ``min_score`` applies first
     filters: Mapping[str, FilterValue] = field(default_factory=dict)
     current_page: str | None = None  # URL of the page being read: preferred among similar hits
@@ -258,12 +259,23 @@ class Sentence:
     text: str
     citations: tuple[int, ...]
     lead: str = " "  # separator before it, unless it is the first
+    closes: bool = True  # its markers are shown; False: a later sentence of its run shows them
+
+    @property
+    def markers(self) -> tuple[int, ...]:
+        """Return the citations whose markers follow the sentence."""
+        return self.citations if self.closes else ()
+
+    @property
+    def gap(self) -> str:
+        """Return the separator before the markers: code needs its closing line for itself."""
+        return "\n" if self.text.rstrip().endswith(("```", "~~~", "$$")) else " "
 
     @property
     def cited(self) -> str:
         """Return the sentence with its citation markers."""
-        gap = "\n" if "\n" in self.text else " "
-        return self.text + gap + "".join(f"[{number}]" for number in self.citations)
+        markers = "".join(f"[{number}]" for number in self.markers)
+        return self.text + self.gap + markers if markers else self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -423,8 +423,8 @@ def _agent_tools(index: SearchContext, context_tokens: int, reader: Reader | Non
     from bythebook.retrieval.search import search
 
     async def search_again(question: Question) -> Sequence[Hit]:
-        findings = await search(question, index)
-        return gather(findings, context_tokens=context_tokens).hits
+        evidence, _ = gather([await search(question, index)], context_tokens=context_tokens)
+        return evidence.hits
 
     verifier = SentenceVerifier(index.embedder, reader)
     return AgentTools(lambda: Quoting(context_tokens + OTHER_TOKENS), search_again, verifier)

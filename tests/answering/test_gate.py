@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.answering.gate import gate, gather, measure
+from bythebook.answering.gate import gate, gather, measure, name_unanswered
 from bythebook.language.terms import Vocabulary
 from bythebook.refusals import BOOK_DOES_NOT_SAY, SELECTION_DOES_NOT_SAY, Refusal, RefusalType
 from bythebook.retrieval.question_analysis import analyze
 from bythebook.retrieval.search import Findings
-from bythebook.types import Hit, Level, Question
+from bythebook.types import Evidence, Hit, Level, Question
 from tests.support.samples import hit
 
 _scores = st.lists(st.floats(0, 1), min_size=1, max_size=10)
@@ -28,7 +28,11 @@ def _findings(question: Question, *hits: Hit, neighbours: tuple[Hit, ...] = ()) 
 
 def _decide(question: Question, *hits: Hit) -> Refusal | None:
     findings = _findings(question, *hits)
-    return gate(findings.question, gather(findings, context_tokens=4000))
+    return gate(findings.question, _gather(findings, 4000))
+
+
+def _gather(findings: Findings, context_tokens: int) -> Evidence:
+    return gather([findings], context_tokens=context_tokens)[0]
 
 
 def test_refuses_with_empty_retrieval_without_hits() -> None:
@@ -90,7 +94,7 @@ def test_average_is_between_minimum_and_maximum(scores: list[float]) -> None:
 def test_drops_the_weakest_hits_over_the_token_budget() -> None:
     hits = [hit("word " * 100, score=0.9 - n / 10, section=f"S{n}") for n in range(4)]
     budget = hits[0].passage.tokens * 2
-    evidence = gather(_findings(Question("q", min_score=0.1), *hits), context_tokens=budget)
+    evidence = _gather(_findings(Question("q", min_score=0.1), *hits), budget)
     assert evidence.hits == tuple(hits[:2])
     assert evidence.tokens <= budget
 
@@ -99,13 +103,13 @@ def test_neighbours_come_last_and_do_not_affect_confidence() -> None:
     beside, stranger = hit("The next paragraph.", score=0.2), hit("Another section.", score=0.2)
     found = hit("A kettle boils water.", score=0.9)
     found = replace(found, passage=replace(found.passage, neighbours=(beside.passage.id,)))
-    alone = gather(_findings(Question("Why?"), found), context_tokens=1000)
+    alone = _gather(_findings(Question("Why?"), found), 1000)
     findings = _findings(Question("Why?"), found, neighbours=(beside, stranger))
-    evidence = gather(findings, context_tokens=1000)
+    evidence = _gather(findings, 1000)
     assert evidence.hits == (found, beside)
     assert evidence.confidence == alone.confidence
     assert evidence.tokens == found.passage.tokens + beside.passage.tokens
-    narrow = gather(findings, context_tokens=evidence.tokens - 1)
+    narrow = _gather(findings, evidence.tokens - 1)
     assert narrow.hits == (found,)
 
 
@@ -113,3 +117,31 @@ def test_refuses_how_many_if_the_selection_has_no_number() -> None:
     question = Question("How many views do I need?", selection="Calibration needs views.")
     for text, answers in (("Calibration needs views.", False), ("It needs ten views.", True)):
         assert (_decide(question, hit(text)) is None) is answers
+
+
+def test_minimum_score_does_not_hide_weaker_hits_from_the_writer() -> None:
+    strong, weak, poor = _hits(0.8, 0.4, 0.1)
+    evidence = _gather(_findings(Question("q", min_score=0.5), strong, weak, poor), 4000)
+    assert evidence.hits == (strong, weak)
+    assert evidence.confidence.count == 1
+    assert evidence.considered == (strong, weak, poor)
+
+
+def test_minimum_of_the_evidence_bounds_what_the_writer_gets() -> None:
+    strong, weak = _hits(0.8, 0.4)
+    question = Question("q", min_score=0.5, min_evidence=0.5)
+    assert _gather(_findings(question, strong, weak), 4000).hits == (strong,)
+
+
+def test_part_without_a_hit_of_the_minimum_score_has_no_evidence() -> None:
+    whole = _findings(Question("What is a kite, and what does a balloon cost?"), *_hits(0.8))
+    kite = _findings(Question("What is a kite?"), hit("A kite flies.", score=0.9))
+    cost = _findings(Question("what does a balloon cost?"), hit("A balloon rises.", score=0.2))
+    vocabulary = Vocabulary.of([each.passage for each in (*kite.hits, *cost.hits)])
+    cost = replace(cost, question=analyze(Question("what does a balloon cost?"), vocabulary))
+    evidence, parts = gather([whole, kite, cost], context_tokens=4000)
+    assert [bool(part.hits) for part in parts] == [True, True, False]
+    assert {each.passage.text for each in evidence.hits} == {"text 1", "A kite flies."}
+    missing = name_unanswered(parts)
+    assert missing == "The book does not answer this part: “what does a balloon cost?”."
+    assert name_unanswered(parts[:2]) is None

@@ -36,7 +36,7 @@ class Citations:
                 position=passage.position,
             )
         citation = self._citations[key]
-        sentence = Sentence(supported.text, (citation.number,), supported.lead)
+        sentence = Sentence(supported.text, (citation.number,), supported.lead, supported.closes)
         return sentence, citation, new
 
 

@@ -1,253 +1,303 @@
-"""Extractive writer: answers with the book's own sentences and needs no model service.
+"""Extractive writer: answers with runs of the book's own text and needs no model service.
 
-It picks the few units (sentences, list items, table rows, code) that answer, adds the context
-they depend on, and quotes them in reading order.
+It takes the best passages, trims each to the blocks around the unit that answers, and quotes them
+best first. A question of several parts is answered part by part.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+from statistics import median
 
-from bythebook.grounding.stream_splitter import has_words, inside_fence, split_line
+from bythebook.answering.gate import QuestionPart
+from bythebook.answering.runs import (
+    Block,
+    blocks_of,
+    count_words,
+    is_diagram,
+    is_header,
+    is_label,
+    leans_back,
+    quote_run,
+)
 from bythebook.grounding.verifier import Supported
-from bythebook.language.english.lexicon import LEANS_BACK
 from bythebook.language.terms import covered, language_of_passage, term_ids
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
-from bythebook.types import Evidence, Hit, UnitKind
+from bythebook.types import Hit, UnitKind
 
-_MOST_CHARACTERS = 2000  # envelope: GroundedAnswer.text
-_MOST_UNITS = 3
-_LONGEST_LABEL = 2  # words
-# Weights of a unit's score, in addition to its cosine with the question; a wide, flat optimum on
-# both question sets of bench/RESULTS.md.
+_MOST_CHARACTERS = 1900  # of the text; envelope: GroundedAnswer.text has 2000 with its markers
+_MOST_RUNS = 3  # for each part of the question
+_MOST_WORDS = 190  # of all runs for a part, where blocks allow it
+_FIRST_WORDS = 140  # of the first run if there is a second one
+_SECTION_WORDS = 80  # of a section in the overview of its page
+_MOST_WORDS_OF_PARTS = 230  # of all runs for a question of several parts
+_LONGEST_BLOCK = 200  # words: a longer list, table or paragraph is not shown whole
+_LEAST_WORDS = 25  # that must be left for another run
+_LEAST_SCORE = 0.5  # of a further hit, as a share of the best one
+_FEWEST_ITEMS = 4  # of a list of independent items
+_STANDS_OUT = 0.4  # by this much the score of the item that answers exceeds the median
+_ASIDE = 0.4  # factor for passages that only prepare, repeat or test
+# Weights of a unit's score, in addition to its cosine with the question.
 _OWN_WORDS = 0.5  # share of the question's words in the unit
 _PLACED_WORDS = 0.3  # … in the unit or the headings above it
-_SCORE = 0.5  # score of the passage that contains the unit
-_UNLIKELY = -0.5  # labels, table headers, code that was not asked for, exercises
 _DEFINES = 0.6  # it defines the term that was asked for
 _COUNTS = 0.15  # it has a number and one was asked for
 _READ = 0.5  # the reading model takes it for the answer; times its probability
-_MARGIN = 0.4  # maximum difference in score to the best unit
+_REPEATS = -0.5  # it adds nothing to the question
 
-_EXERCISES = re.compile(r"\b(exercises?|quiz(zes)?|self-check|self-assessment|practice)\b", re.I)
-_LIST_MARKER = re.compile(r"(?:-|\d{1,3}\.) ")
+_ASIDES = re.compile(
+    r"\b(exercises?|quiz(?:zes)?|self-(?:check|assessment)|practice|challenges?|review questions|"
+    r"learning (?:objectives|outcomes|goals)|you(?:'ll| will) learn|prerequisites|next steps|"
+    r"what['’]?s next|further reading|references|bibliography)\b",
+    re.IGNORECASE,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class _Pick:
-    hit: int  # index into the evidence
-    unit: int  # index into the passage's units
-    score: float
-    defines: bool = False
-    is_informative: bool = True  # adds information to the question
-    read: float = 0.0  # part of the score that the reading model gives
+_Key = tuple[str, str]  # file and text of a unit
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One unit of the answer, quoted from a hit."""
-
     hit: Hit
-    unit: int  # index into the passage's units
-    marker: str = ""  # of a list item that is shown with its list: "- " or "1. "
-    lead: str = ""  # separator before it: a space, a newline or an empty line
+    units: Sequence[int]  # indices into the passage's units, in order
 
     @property
-    def text(self) -> str:
-        return self.marker + _text(self.hit, self.unit)
+    def words(self) -> int:
+        return count_words(self.hit.passage, self.units)
 
     @property
-    def kind(self) -> UnitKind:
-        return self.hit.passage.units[self.unit].kind
-
-    def sentences(self) -> Iterator[Supported]:
-        text, marker, lead = _text(self.hit, self.unit), self.marker, self.lead
-        is_prose = self.kind in (UnitKind.SENTENCE, UnitKind.ITEM)
-        for sentence in split_line(text) if is_prose else [text]:
-            if has_words(sentence):
-                quote = inside_fence(sentence) or sentence
-                yield Supported(marker + sentence, self.hit, quote, lead)
-            marker, lead = "", " "
+    def characters(self) -> int:
+        units = self.hit.passage.units
+        return sum(units[unit].end - units[unit].start + 1 for unit in self.units)
 
 
 class ExtractiveWriter:
     name = "extractive"
 
-    def extract(self, question: AnalyzedQuestion, evidence: Evidence) -> Iterator[Supported]:
-        """Yield the sentences that answer the question, with their hits, in reading order."""
-        shown: set[str] = set()
-        length = 0
-        before: _Run | None = None
-        chosen = self._choose(question, evidence)
-        for index, unit in sorted(chosen):
-            hit = evidence.hits[index]
-            items = [other for at, other in chosen if at == index and _is_item(hit, other)]
-            run = _Run(hit, unit, _list_marker(hit, unit) if len(items) > 1 else "")
-            if run.text in shown:
-                continue
-            if length and length + len(run.text) > _MOST_CHARACTERS:
-                return
-            length += len(run.text)
-            shown.add(run.text)
-            yield from replace(run, lead=_lead(before, run)).sentences()
-            before = run
+    def extract(self, parts: Sequence[QuestionPart]) -> Iterator[Supported]:
+        """Yield the sentences that answer the question, with their hits, in reading order.
 
-    def _choose(self, question: AnalyzedQuestion, evidence: Evidence) -> set[tuple[int, int]]:
-        """Return the best units with their context, as indices of the hit and of the unit."""
-        chosen: set[tuple[int, int]] = set()
-        for pick in _few(self._rank(question, evidence)):
-            hit = evidence.hits[pick.hit]
-            if pick.hit == 0 and question.type.steps and (steps := _steps(hit, pick.unit)):
-                return {(0, unit) for unit in steps}  # the steps are the answer
-            chosen.update((pick.hit, unit) for unit in _company(hit, pick.unit))
-        return chosen
-
-    def _rank(self, question: AnalyzedQuestion, evidence: Evidence) -> list[_Pick]:
-        picks: list[_Pick] = []
-        for index, hit in enumerate(evidence.hits):
-            is_exercise = bool(_EXERCISES.search(hit.passage.place.heading))
-            language = language_of_passage(hit.passage)
-            headings = set(term_ids(hit.passage.place.path, language))
-            scored = zip(hit.passage.units, hit.unit_cosines, hit.unit_informative, strict=False)
-            for unit_index, (unit, cosine, is_informative) in enumerate(scored):
-                text = hit.passage.unit_text(unit)
-                words = set(term_ids(text, language))
-                score = cosine + _SCORE * hit.score
-                own = covered(question.terms, words)
-                placed = covered(question.terms, words | headings)
-                score += _OWN_WORDS * own + _PLACED_WORDS * placed
-                defines = unit.kind is not UnitKind.CODE and question.type.is_defined_by(text)
-                score += _DEFINES * defines + _COUNTS * question.type.is_counted_by(text)
-                reading = hit.reading
-                is_read = reading is not None and reading.sentence == unit_index
-                read = _READ * reading.probability if reading and is_read else 0.0
-                unasked = unit.kind is UnitKind.CODE and not question.type.code
-                if unasked or is_exercise or _is_label(hit, unit_index):
-                    score += _UNLIKELY
-                pick = _Pick(index, unit_index, score + read, defines, is_informative, read)
-                picks.append(pick)
-        picks = [pick for pick in picks if pick.is_informative] or picks
-        return sorted(picks, key=lambda pick: (-pick.score, pick.hit, pick.unit))
+        The whole question comes first, then its parts.
+        """
+        shown: set[_Key] = set()
+        characters, words = 0, _MOST_WORDS if len(parts) == 1 else _MOST_WORDS_OF_PARTS
+        for number, part in enumerate(parts):
+            share = words // (len(parts) - number)
+            if number and share < _LEAST_WORDS:
+                break
+            runs = choose_runs(
+                part, share, most_runs=_MOST_RUNS if len(parts) == 1 else 1, shown=shown
+            )
+            for run in _in_book_order(runs):
+                if characters and characters + run.characters > _MOST_CHARACTERS:
+                    continue
+                yield from quote_run(run.hit, run.units, lead="\n\n" if characters else "")
+                characters += run.characters
+                words -= run.words
+                shown.update(_keys(run))
 
 
-def _few(picks: Sequence[_Pick]) -> list[_Pick]:
-    """Return the best units, at least one of the top hit unless the best is a definition."""
-    margin = _MARGIN + (picks[0].read if picks else 0.0)
-    few = [pick for pick in picks[:_MOST_UNITS] if pick.score >= picks[0].score - margin]
-    first = next((pick for pick in picks if pick.hit == 0), None)
-    if few and first and not few[0].defines and all(pick.hit for pick in few):
-        few[_MOST_UNITS - 1 :] = [first]
-    return few
-
-
-def _company(hit: Hit, chosen: int) -> set[int]:
-    """Return the unit and the neighbours that it cannot be understood without."""
-    units = hit.passage.units
-    company = {chosen}
-    text = _text(hit, chosen)
-    if chosen and units[chosen].kind is UnitKind.SENTENCE and LEANS_BACK.match(text):
-        company.add(chosen - 1)
-    if text.rstrip().endswith(":"):
-        company |= _announced(hit, chosen + 1)
-    if units[chosen].kind is UnitKind.CODE and chosen and not _is_label(hit, chosen - 1):
-        company.add(chosen - 1)
-    if units[chosen].kind is UnitKind.ROW:
-        company.add(_header(hit, chosen))
-    return company
-
-
-def _header(hit: Hit, row: int) -> int:
-    """Return the header row of the table that contains this row."""
-    first = row
-    while first and hit.passage.units[first - 1].kind is UnitKind.ROW:
-        if _is_header(hit, first):
+def choose_runs(
+    part: QuestionPart, words: int, *, most_runs: int = _MOST_RUNS, shown: Set[_Key] = frozenset()
+) -> list[_Run]:
+    """Return the runs of the best hits that together have about as many words, best first."""
+    if part.is_overview:
+        return list(_overview(part.hits, words))
+    question = part.question
+    ranked = sorted(part.hits, key=lambda hit: -_rank(question, hit))
+    likely = [hit for hit in ranked if hit.score >= _LEAST_SCORE * ranked[0].score]
+    runs: list[_Run] = []
+    left, known = words, set(shown)
+    for hit in likely:
+        most = min(left, _FIRST_WORDS) if not runs and len(likely) > 1 else left
+        if runs and most < _LEAST_WORDS:
             break
-        first -= 1
-    return first
+        run = _without(known, _Run(hit, _trim(question, hit, most)))
+        if not run.units or (runs and run.words > most):
+            continue
+        runs.append(run)
+        known.update(_keys(run))
+        left -= run.words
+        if len(runs) == most_runs:
+            break
+    return runs
 
 
-def _is_header(hit: Hit, unit: int) -> bool:
-    following = hit.passage.text[hit.passage.units[unit].end :].split("\n", 2)
-    return len(following) > 1 and following[1].startswith("|--")
+def _rank(question: AnalyzedQuestion, hit: Hit) -> float:
+    is_aside = _ASIDES.search(hit.passage.place.path) and not _ASIDES.search(question.text)
+    return hit.score * (_ASIDE if is_aside else 1)
 
 
-def _announced(hit: Hit, start: int) -> set[int]:
-    """Return the units that a colon introduces: a list, or the block below its label."""
-    units = hit.passage.units
-    after = start
-    while after < len(units) and _is_label(hit, after):
-        after += 1
-    if after == len(units):
-        return set()
-    if _is_item(hit, after):
-        return _steps(hit, after)
-    return {after}
+def _trim(question: AnalyzedQuestion, hit: Hit, most: int) -> Sequence[int]:
+    """Return the units of the passage, or of the blocks around its best unit, up to ``most`` words.
+
+    The block that answers is shown whole if its length allows it.
+    """
+    passage = hit.passage
+    everything = range(len(passage.units))
+    if not everything:
+        return ()
+    scores = _unit_scores(question, hit)
+    blocks = blocks_of(passage)
+    best = max(range(len(blocks)), key=lambda at: max(scores[unit] for unit in blocks[at]))
+    if item := _single_item(hit, blocks[best], scores):
+        return item
+    words = count_words(passage, [u for u in everything if not is_diagram(passage, u)])
+    if words <= most and len(passage.text) <= _MOST_CHARACTERS:
+        return _whole(hit, everything)
+    if _is_long(hit, blocks[best]):
+        return _part(hit, blocks[best], scores, most)
+    first, last, words = best, best, count_words(passage, blocks[best])
+    while True:
+        beside = [at for at in (first - 1, last + 1) if 0 <= at < len(blocks)]
+        sizes = {at: count_words(passage, blocks[at]) for at in beside}
+        fitting = [at for at in beside if words + sizes[at] <= most]
+        if not fitting:
+            break
+        nearest = max(fitting, key=lambda at: max(scores[unit] for unit in blocks[at]))
+        first, last, words = min(first, nearest), max(last, nearest), words + sizes[nearest]
+    return _whole(hit, range(blocks[first].start, blocks[last].stop))
 
 
-def _steps(hit: Hit, inside: int) -> set[int]:
-    """Return the whole list around an item, with the code between its steps."""
-    units = hit.passage.units
-    if not _is_item(hit, inside):
-        return set()
-    first = last = inside
-    while first > 0 and _belongs_to_list(hit, first - 1):
-        first -= 1
-    while last + 1 < len(units) and _belongs_to_list(hit, last + 1):
-        last += 1
-    steps = [unit for unit in range(first, last + 1) if not _is_label(hit, unit)]
-    while not _is_item(hit, steps[0]):
-        steps.pop(0)
-    return set(steps)
+def _overview(hits: Sequence[Hit], words: int) -> Iterator[_Run]:
+    """Yield the beginnings of the passages: introductions as far as possible, others shortly."""
+    for hit in hits:
+        is_introduction = hit.score >= hits[0].score
+        most = words if is_introduction else min(words, _SECTION_WORDS)
+        run = _Run(hit, _beginning(hit, most) if hit.passage.units else ())
+        if run.units and run.words <= most:
+            yield run
+            words -= run.words
 
 
-def _belongs_to_list(hit: Hit, unit: int) -> bool:
-    kind = hit.passage.units[unit].kind
-    return kind in (UnitKind.ITEM, UnitKind.CODE) or _is_label(hit, unit)
+def _beginning(hit: Hit, most: int) -> Sequence[int]:
+    """Return the units of the first blocks that have at most as many words; at least one block."""
+    blocks = blocks_of(hit.passage)
+    end = blocks[0].stop
+    for block in blocks[1:]:
+        if count_words(hit.passage, range(block.stop)) > most:
+            break
+        end = block.stop
+    return _whole(hit, range(end))
 
 
-def _is_item(hit: Hit, unit: int) -> bool:
-    return hit.passage.units[unit].kind is UnitKind.ITEM
+def _single_item(hit: Hit, block: Block, scores: Sequence[float]) -> Sequence[int]:
+    """Return the item that answers, if the block is a list of independent items; else nothing.
+
+    The items of a glossary are independent: no sentence introduces them, and one of them stands
+    out.
+    """
+    passage = hit.passage
+    items = [
+        unit for unit in block if passage.text[: passage.units[unit].start].endswith(("- ", "* "))
+    ]
+    if len(items) < _FEWEST_ITEMS or items[0] != block[0]:
+        return ()
+    best = max(block, key=lambda unit: scores[unit])
+    if scores[best] - median(scores[unit] for unit in block) < _STANDS_OUT:
+        return ()
+    first = max(unit for unit in items if unit <= best)
+    after = min((unit for unit in items if unit > best), default=block.stop)
+    return range(first, after)
 
 
-def _is_label(hit: Hit, unit: int) -> bool:
-    """Return whether the unit is the title of a tab or listing, or a table header."""
-    kind = hit.passage.units[unit].kind
-    if kind is UnitKind.ROW:
-        return _is_header(hit, unit)
-    return kind is UnitKind.SENTENCE and len(_text(hit, unit).split()) <= _LONGEST_LABEL
+def _is_long(hit: Hit, block: Block) -> bool:
+    run = _Run(hit, block)
+    return run.words > _LONGEST_BLOCK or run.characters > _MOST_CHARACTERS
 
 
-def _list_marker(hit: Hit, unit: int) -> str:
-    """Return the marker before a list item, such as "- " or "1. "; empty for other units."""
-    if not _is_item(hit, unit):
-        return ""
-    text, end = hit.passage.text, hit.passage.units[unit].start
-    marker = text[text.rfind("\n", 0, end) + 1 : end].strip()
-    is_marker = marker == "-" or (marker.endswith(".") and marker[:-1].isdigit())
-    return f"{marker} " if is_marker else ""
+def _part(hit: Hit, block: Block, scores: Sequence[float], most: int) -> Sequence[int]:
+    """Return the best rows of a long table, or the units around the best one, with their lead-in.
+
+    A unit that is too long by itself is returned alone.
+    """
+    passage = hit.passage
+    best = max(block, key=lambda unit: scores[unit])
+    kind = passage.units[best].kind
+    head = list(block[: next(i for i, u in enumerate(block) if passage.units[u].kind is kind)])
+    if kind is UnitKind.ROW and is_header(passage, block[len(head)]):
+        head.append(block[len(head)])
+    if count_words(passage, head) > most // 2:
+        head = head[-1:]
+    chosen, words = {best}, count_words(passage, [*head, best])
+    candidates = sorted(block, key=lambda unit: -scores[unit])
+    if kind is not UnitKind.ROW:
+        candidates = sorted(block, key=lambda unit: (abs(unit - best), -unit))
+    for unit in candidates:
+        size = count_words(passage, [unit])
+        if unit in chosen or unit in head:
+            continue
+        if words + size > most or passage.units[unit].kind is not kind:
+            if kind is UnitKind.ROW:
+                continue
+            break
+        chosen.add(unit)
+        words += size
+    return _whole(hit, sorted({*head, *chosen}))
 
 
-def _text(hit: Hit, unit: int) -> str:
-    return hit.passage.unit_text(hit.passage.units[unit])
+def _whole(hit: Hit, units: Sequence[int]) -> Sequence[int]:
+    """Return the units with the antecedent of the first, without labels and lead-ins at the end."""
+    passage = hit.passage
+    if units and leans_back(passage, units[0]):
+        units = [units[0] - 1, *units]
+    last = len(units)
+    while last > 1 and _announces(hit, units[last - 1]):
+        last -= 1
+    return [unit for unit in units[:last] if not is_diagram(passage, unit)]
 
 
-def _lead(before: _Run | None, run: _Run) -> str:
-    """Return the separator: a space in prose, a newline before items, an empty line for blocks."""
-    if before is None:
-        return ""
-    if "\n" in before.text or "\n" in run.text:
-        return "\n\n"
-    if _LIST_MARKER.match(run.text):
-        return "\n" if before.kind is UnitKind.ITEM else "\n\n"
-    if run.kind is UnitKind.ROW:
-        return "\n"
-    return "\n\n" if _LIST_MARKER.match(before.text) and not _same_line(before, run) else " "
+def _announces(hit: Hit, unit: int) -> bool:
+    passage = hit.passage
+    is_lead_in = passage.unit_text(passage.units[unit]).rstrip().endswith(":")
+    return is_lead_in or is_label(passage, unit) or is_header(passage, unit)
 
 
-def _same_line(before: _Run, run: _Run) -> bool:
-    if before.hit is not run.hit:
-        return False
-    units = before.hit.passage.units
-    return "\n" not in before.hit.passage.text[units[before.unit].end : units[run.unit].start]
+def _unit_scores(question: AnalyzedQuestion, hit: Hit) -> list[float]:
+    """Return for each unit how likely it answers the question."""
+    language = language_of_passage(hit.passage)
+    headings = set(term_ids(hit.passage.place.path, language))
+    scores = []
+    for index, unit in enumerate(hit.passage.units):
+        text = hit.passage.unit_text(unit)
+        words = set(term_ids(text, language))
+        score = hit.unit_cosines[index] if index < len(hit.unit_cosines) else 0.0
+        score += _OWN_WORDS * covered(question.terms, words)
+        score += _PLACED_WORDS * covered(question.terms, words | headings)
+        if unit.kind is not UnitKind.CODE:
+            score += _DEFINES * question.type.is_defined_by(text)
+        score += _COUNTS * question.type.is_counted_by(text)
+        if hit.reading is not None and hit.reading.sentence == index:
+            score += _READ * hit.reading.probability
+        if index < len(hit.unit_informative) and not hit.unit_informative[index]:
+            score += _REPEATS
+        scores.append(score)
+    return scores
+
+
+def _in_book_order(runs: Sequence[_Run]) -> Iterator[_Run]:
+    """Yield the runs best first, but those of one section in their order there."""
+    left = list(runs)
+    while left:
+        place = left[0].hit.passage.place
+        together = [run for run in left if run.hit.passage.place == place]
+        yield from sorted(together, key=lambda run: run.hit.passage.position)
+        left = [run for run in left if run.hit.passage.place != place]
+
+
+def _without(shown: Set[_Key], run: _Run) -> _Run:
+    """Return the run without the units that are shown already."""
+    passage = run.hit.passage
+    units = [
+        unit
+        for unit in run.units
+        if (passage.place.file, passage.unit_text(passage.units[unit])) not in shown
+    ]
+    return _Run(run.hit, units)
+
+
+def _keys(run: _Run) -> Iterator[_Key]:
+    passage = run.hit.passage
+    for unit in run.units:
+        yield passage.place.file, passage.unit_text(passage.units[unit])

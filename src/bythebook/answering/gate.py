@@ -1,19 +1,26 @@
-"""Answerability gate: select evidence, measure its confidence, refuse if it is insufficient."""
+"""Answerability gate: select evidence, measure its confidence, refuse if it is insufficient.
+
+The minimum score decides whether there is an answer at all. It does not hide the passages below it
+from the writer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations
 
 from bythebook.answering.routing import Mode, mode_of
 from bythebook.language.english.question_types import QuestionType, question_type
+from bythebook.language.terms import covered, term_ids
 from bythebook.refusals import Refusal, RefusalType, Topic
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
 from bythebook.retrieval.search import Findings
 from bythebook.types import Confidence, Evidence, Hit, Level, Question
 
 DECISIVE = 0.85  # one passage with this score is enough for "medium"
+_BESIDE = 0.3  # of the best score, of a hit that the writer may use
+_COVERED = 0.6  # share of a part's words in the passages, for it to count as answered
 _NEARBY_TOPICS = 3
 _NEARBY_COSINE = 0.25  # a nearby topic has this cosine or this share of words
 _NEARBY_WORDS = 0.5
@@ -23,28 +30,76 @@ _BANDS = ((0.85, 5, Level.HIGH), (0.75, 3, Level.MEDIUM), (0.60, 2, Level.LOW))
 _ORDER = (Level.INSUFFICIENT, Level.LOW, Level.MEDIUM, Level.HIGH)
 
 
-def gather(findings: Findings, *, context_tokens: int) -> Evidence:
-    """Return the hits with the minimum score that fit the token budget, dropping the weakest first.
+@dataclass(frozen=True, slots=True)
+class QuestionPart:
+    """Question, or one part of it, with the hits that the writer may use, best first."""
 
-    Their neighbours fill the remaining budget and do not affect the confidence.
+    question: AnalyzedQuestion
+    hits: tuple[Hit, ...] = ()  # empty: the book does not answer this part
+    is_overview: bool = False  # the hits are an introduction, to be shown in their order
+
+
+def gather(
+    found: Sequence[Findings], *, context_tokens: int
+) -> tuple[Evidence, tuple[QuestionPart, ...]]:
+    """Return the evidence for the whole question, and what of it each part may use.
+
+    The first findings are those of the whole question. A part without a hit of the minimum score
+    has no evidence. Hits with the minimum score come first; they alone count for the confidence.
+    Weaker hits and neighbours in the section follow, within the token budget.
     """
-    question = findings.question.question
-    kept: list[Hit] = []
+    question = found[0].question.question
+    parts = [QuestionPart(each.question, _usable(each), each.is_overview) for each in found]
+    counted = _merge(
+        [hit for hit in part.hits if hit.score >= question.min_score] for part in parts
+    )
+    kept: dict[str, Hit] = {}
     tokens = 0
-    for hit in findings.hits:
-        if hit.score < question.min_score:
-            break
-        if kept and tokens + hit.passage.tokens > context_tokens:
-            break
-        kept.append(hit)
-        tokens += hit.passage.tokens
-    confidence = measure(kept, top_k=question.top_k)
-    wanted = {neighbour for hit in kept for neighbour in hit.passage.neighbours}
-    for hit in findings.neighbours:
-        if hit.passage.id in wanted and tokens + hit.passage.tokens <= context_tokens:
-            kept.append(hit)
-            tokens += hit.passage.tokens
-    return Evidence(tuple(kept), tokens, confidence, findings.hits)
+    beside = _merge([*part.hits, *each.neighbours] for part, each in zip(parts, found, strict=True))
+    wanted = {name for hit in counted for name in hit.passage.neighbours}
+    usable = {hit.passage.id for part in parts for hit in part.hits}
+    for hit in (*counted, *beside):
+        size = hit.passage.tokens
+        is_wanted = hit.passage.id in usable or hit.passage.id in wanted
+        if hit.passage.id in kept or not is_wanted or (kept and tokens + size > context_tokens):
+            continue
+        kept[hit.passage.id] = hit
+        tokens += size
+    counted = [hit for hit in counted if hit.passage.id in kept]
+    evidence = Evidence(
+        tuple(kept.values()),
+        tokens,
+        measure(counted, top_k=question.top_k),
+        tuple(_merge(each.hits for each in found)),
+    )
+    return evidence, tuple(_with_neighbours(part, kept) for part in parts)
+
+
+def _usable(findings: Findings) -> tuple[Hit, ...]:
+    """Return the hits for the writer: none unless the best has the minimum score."""
+    question = findings.question.question
+    best = max((hit.score for hit in findings.hits), default=0.0)
+    if best < question.min_score:
+        return ()
+    least = max(question.min_evidence, _BESIDE * best)
+    return tuple(hit for hit in findings.hits if hit.score >= least)
+
+
+def _merge(found: Iterable[Iterable[Hit]]) -> list[Hit]:
+    """Return all hits, each passage once with its best score, best first."""
+    best: dict[str, Hit] = {}
+    for hit in chain.from_iterable(found):
+        known = best.setdefault(hit.passage.id, hit)
+        if hit.score > known.score:
+            best[hit.passage.id] = hit
+    return sorted(best.values(), key=lambda hit: -hit.score)
+
+
+def _with_neighbours(part: QuestionPart, kept: Mapping[str, Hit]) -> QuestionPart:
+    own = {hit.passage.id for hit in part.hits}
+    names = {name for hit in part.hits for name in hit.passage.neighbours} - own
+    hits = [hit for hit in part.hits if hit.passage.id in kept]
+    return replace(part, hits=(*hits, *(kept[name] for name in names if name in kept)))
 
 
 def measure(hits: Sequence[Hit], *, top_k: int) -> Confidence:
@@ -81,6 +136,21 @@ def gate(question: AnalyzedQuestion, evidence: Evidence) -> Refusal | None:
         return None
     kind = RefusalType.LOW_RELEVANCE if evidence.considered else RefusalType.EMPTY_RETRIEVAL
     return Refusal(kind, nearby_topics(evidence))
+
+
+def name_unanswered(parts: Sequence[QuestionPart]) -> str | None:
+    """Return a sentence that names the parts of the question that the book does not answer.
+
+    A part counts as answered if the passages for the whole question have its words.
+    """
+    whole, *others = parts
+    words = {term for hit in whole.hits for term in term_ids(hit.passage.embedded_text)}
+    missing = [
+        f"“{part.question.text.strip()}”"
+        for part in others
+        if not part.hits and covered(part.question.terms, words) < _COVERED
+    ]
+    return f"The book does not answer this part: {', '.join(missing)}." if missing else None
 
 
 def reasons(question: Question, evidence: Evidence) -> Iterator[str]:

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from bythebook.answering.extractive import ExtractiveWriter
+from bythebook.answering.gate import QuestionPart
 from bythebook.answering.prompts import NOT_SAID
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.grounding.verifier import (
@@ -24,7 +25,6 @@ from bythebook.grounding.verifier import (
     with_search_result,
 )
 from bythebook.interfaces.writer import DraftEvent, Writer, WriterSearchResult
-from bythebook.retrieval.question_analysis import AnalyzedQuestion
 from bythebook.retrieval.search import SearchContext
 from bythebook.types import Evidence, Message, Usage, Verdict
 
@@ -52,7 +52,7 @@ class GenerationRun:
     def __init__(
         self,
         context: AnswerContext,
-        question: AnalyzedQuestion,
+        parts: Sequence[QuestionPart],
         evidence: Evidence,
         history: Sequence[Message],
     ) -> None:
@@ -62,7 +62,7 @@ class GenerationRun:
         self.writer = context.writer.name  # name of the writer of the shown sentences
         self.fallback: str | None = None
         self._context = context
-        self._question = question
+        self._parts = parts  # the whole question first
         self._history = history
         self._shown: list[Supported] = []
         self._declined = False
@@ -120,8 +120,9 @@ class GenerationRun:
         self, writer: AnswerWriter, shown: tuple[Supported, ...]
     ) -> AsyncGenerator[Supported | Withheld | DraftEvent, None]:
         if isinstance(writer, ExtractiveWriter):
-            return check_quotes(writer.extract(self._question, self.evidence), shown=shown)
-        draft = writer.write(self._question.question, self.evidence, self._history)
+            return check_quotes(writer.extract(self._parts), shown=shown)
+        question = self._parts[0].question.question
+        draft = writer.write(question, self.evidence, self._history)
         return check(draft, self.evidence, self._context.verifier, shown=shown)
 
 

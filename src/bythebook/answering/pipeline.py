@@ -14,13 +14,19 @@ from enum import StrEnum
 
 from bythebook.answering.answer_span import find_answer_span
 from bythebook.answering.citations import Citations
-from bythebook.answering.gate import gate, gather, settle, ungrounded
+from bythebook.answering.gate import gate, gather, name_unanswered, settle, ungrounded
 from bythebook.answering.generation import AnswerContext, GenerationRun
 from bythebook.answering.routing import Mode, mode_of
 from bythebook.chunking.passages import passage_of_selection
-from bythebook.conversations.query_rewriting import rewrite_follow_up
+from bythebook.conversations.query_rewriting import parts_of, rewrite_follow_up
 from bythebook.refusals import DISCLAIMER, Refusal
-from bythebook.retrieval.search import Findings, SearchContext, score_selection, search
+from bythebook.retrieval.search import (
+    Findings,
+    SearchContext,
+    score_selection,
+    search,
+    search_contents,
+)
 from bythebook.types import (
     Answer,
     Citation,
@@ -60,8 +66,9 @@ async def respond(
     standalone = rewrite_follow_up(question, history)
 
     yield State.RETRIEVING
-    findings = await _retrieve(standalone, context.index)
-    evidence = gather(findings, context_tokens=context.context_tokens)
+    found = await _retrieve(standalone, context.index)
+    findings = found[0]
+    evidence, parts = gather(found, context_tokens=context.context_tokens)
     refusal = gate(findings.question, evidence)
     if refusal is not None and findings.failure is not None:
         # Too few hits by keywords alone do not justify a refusal: report the failure instead.
@@ -70,7 +77,7 @@ async def respond(
     yield evidence
 
     retrieved = time.perf_counter()
-    run = GenerationRun(context, findings.question, evidence, history)
+    run = GenerationRun(context, parts, evidence, history)
     citations, sentences = Citations(), list[Sentence]()
     if refusal is None:
         yield State.GENERATING
@@ -85,7 +92,8 @@ async def respond(
     outcome: Answer | Refusal
     if sentences:
         span = find_answer_span(evidence.hits, sentences, citations.numbered)
-        outcome = Answer(tuple(sentences), citations.numbered, run.writer, run.disclaimer, span)
+        disclaimer = " ".join(filter(None, (run.disclaimer, name_unanswered(parts)))) or None
+        outcome = Answer(tuple(sentences), citations.numbered, run.writer, disclaimer, span)
     else:
         outcome = refusal or ungrounded(question, evidence)
     evidence = settle(run.evidence, answered=bool(sentences))
@@ -109,11 +117,15 @@ async def respond(
     )
 
 
-async def _retrieve(question: Question, index: SearchContext) -> Findings:
+async def _retrieve(question: Question, index: SearchContext) -> list[Findings]:
+    """Search for the whole question, and then for each of its parts if there are several."""
     if mode_of(question) is Mode.SELECTED_TEXT_ONLY:
         selection = passage_of_selection(question.selection or "", url=question.selection_url)
-        return await score_selection(question, selection, index)
-    return await search(question, index, neighbours_of=_NEIGHBOURS_OF)
+        return [await score_selection(question, selection, index)]
+    if (overview := await search_contents(question, index)) is not None:
+        return [overview]
+    asked = [question, *parts_of(question)]
+    return [await search(each, index, neighbours_of=_NEIGHBOURS_OF) for each in asked]
 
 
 def _with_disclaimer(outcome: Answer | Refusal, level: Level) -> Answer | Refusal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bythebook.types import Passage
@@ -30,6 +30,15 @@ class OutlineEntry:
     words: int
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Table of contents of one generation, in reading order."""
+
+    generation: str
+    pages: tuple[OutlineEntry, ...]
+    passages: Mapping[str, Sequence[str]]  # passage ids by the url of a section or page
+
+
 def page_key(passage: Passage) -> str:
     return passage.place.page_url or passage.place.file
 
@@ -54,3 +63,12 @@ def _entry(url: str, passages: Sequence[Passage]) -> OutlineEntry:
         passages=len(passages),
         words=sum(len(passage.text.split()) for passage in passages),
     )
+
+
+def list_contents(generation: str, passages: Sequence[Passage]) -> Contents:
+    """Return the table of contents of passages in reading order."""
+    ids: dict[str, list[str]] = {}
+    for passage in sorted(passages, key=lambda passage: passage.position):
+        for url in {passage.place.url, page_key(passage)}:
+            ids.setdefault(url, []).append(passage.id)
+    return Contents(generation, outline(passages), ids)

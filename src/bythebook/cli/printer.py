@@ -124,7 +124,7 @@ class Page:
             self._block(text)
         else:
             self._words(text)
-        for number in sentence.citations:
+        for number in sentence.markers:
             link = Style(color="cyan", link=self._links.get(number) if self._terminal else None)
             self._words(f"[{number}]", link)
 

@@ -19,6 +19,7 @@ from bythebook.language.english.follow_ups import (
     FRAGMENT,
     WHAT_ABOUT,
 )
+from bythebook.language.english.question_parts import split_parts
 from bythebook.language.sentences import split_units
 from bythebook.language.terms import terms_of
 from bythebook.language.tokens import shortened
@@ -68,6 +69,18 @@ def rewrite_follow_up(question: Question, history: Sequence[Message]) -> Questio
         selection = shortened(question.selection or "", QUESTION_TOKENS)
         text = _resolve(own, _topic_of_selection(selection) or _context(history))
     return question if text == question.text else replace(question, text=text)
+
+
+def parts_of(question: Question) -> tuple[Question, ...]:
+    """Return the questions that the question consists of, each with the context it depends on.
+
+    In "What is SLAM, and when does it fail?" the second part is "when does the SLAM fail?". A
+    question that is a single one has no parts.
+    """
+    parts: list[str] = []
+    for part in split_parts(shortened(question.text, QUESTION_TOKENS)):
+        parts.append(_resolve(part, parts[-1]) if parts else part)
+    return tuple(replace(question, text=part) for part in parts)
 
 
 def _topic_of_selection(selection: str) -> str:

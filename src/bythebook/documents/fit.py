@@ -98,12 +98,14 @@ def _fits(answer: Answer, chars: int | None, sources: int | None) -> bool:
 
 
 def _with(answer: Answer, sentences: tuple[Sentence, ...]) -> Answer:
+    """Return the answer with its first sentences; the last one shows its markers."""
     used = {number for sentence in sentences for number in sentence.citations}
     citations = tuple(each for each in answer.citations if each.number in used)
     marked = answer.mark.sentence if answer.mark else len(sentences)
     whole = sentences[marked : marked + 1] == answer.sentences[marked : marked + 1]
     mark = answer.mark if whole and marked < len(sentences) else None
-    return replace(answer, sentences=sentences, citations=citations, mark=mark)
+    closed = (*sentences[:-1], replace(sentences[-1], closes=True))
+    return replace(answer, sentences=closed, citations=citations, mark=mark)
 
 
 def _clipped(sentence: Sentence, chars: int | None, sources: int | None) -> Sentence:

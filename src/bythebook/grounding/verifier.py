@@ -14,6 +14,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Protocol
 
 from bythebook.errors import ReaderFailed, WriterFailed
@@ -72,6 +73,7 @@ class Supported:
     lead: str = " "  # whitespace before it in the draft: a space, a newline, an empty line
     finding: Finding = Finding()
     is_verbatim: bool = True
+    closes: bool = True  # it is the last sentence of its run, which shares one quote
 
     @property
     def verdict(self) -> Verdict:
@@ -232,15 +234,21 @@ def _missing_numbers(claim: ParsedClaim, hits: Sequence[Hit]) -> list[str]:
 async def check_quotes(
     quotes: Iterable[Supported], *, shown: Sequence[Supported] = ()
 ) -> AsyncGenerator[Supported | Withheld, None]:
-    """Yield the verdict on each sentence that the extractive writer took from the evidence.
+    """Yield the sentences that the extractive writer took from the evidence.
 
-    They are verbatim: one is withheld only if it leans on a sentence that is not shown before it.
+    They are verbatim, so that nothing is withheld; what was already ``shown`` is left out.
     """
-    before: Supported | Withheld | None = shown[-1] if shown else None
-    for quote in quotes:
-        if not _is_shown(quote, shown):
-            before = _in_context(quote, before)
-            yield before
+    new = [quote for quote in quotes if not _is_shown_verbatim(quote, shown)]
+    for quote, after in zip_longest(new, new[1:]):
+        closes = after is None or after.quote != quote.quote
+        yield replace(quote, closes=quote.closes or closes)
+
+
+def _is_shown_verbatim(quote: Supported, shown: Sequence[Supported]) -> bool:
+    text = without_line_mark(quote.text)
+    return any(
+        quote.hit.passage.id == other.hit.passage.id and text in other.quote for other in shown
+    )
 
 
 def with_search_result(evidence: Evidence, result: WriterSearchResult) -> Evidence:

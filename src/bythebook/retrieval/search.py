@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bythebook.chunking.outline import Contents
 from bythebook.errors import EmbedderFailed, IndexDamaged, ServiceError, StoreFailed
 from bythebook.indexing.calibration import WORDS_ALONE, Calibration
 from bythebook.indexing.embeddings import QuestionVectors, embed
 from bythebook.interfaces.embedding import Embedder
 from bythebook.interfaces.reader import Reader
 from bythebook.interfaces.store import Candidate, IndexedPassage, PassageStore
+from bythebook.language.english.overview_questions import overview_topic
 from bythebook.language.terms import Vocabulary, term_evidence
 from bythebook.language.tokens import estimate_most, shortened
 from bythebook.retrieval.counter_evidence import add_counter_evidence
@@ -31,6 +33,7 @@ from bythebook.retrieval.diversity import (
     most_of_one_file,
 )
 from bythebook.retrieval.echo_filter import adds_information
+from bythebook.retrieval.overview import find_overview
 from bythebook.retrieval.question_analysis import QUESTION_TOKENS, AnalyzedQuestion, analyze
 from bythebook.retrieval.reranking import rerank
 from bythebook.types import Hit, Passage, Question, Ranks, Signals, VectorState
@@ -52,6 +55,7 @@ _RANKED_BY = attrgetter("passage_cosine", "unit_cosine", "term_weight")
 
 # Opens a keyword store with the same passages, for when the index fails; may raise StoreFailed.
 OpenKeywordStore = Callable[[], Awaitable[PassageStore]]
+ListContents = Callable[[], Awaitable[Contents]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class SearchContext:
     open_keyword_store: OpenKeywordStore | None = None
     failure: ServiceError | None = None  # why the search is limited to keywords
     reader: Reader | None = None  # reads the best hits; None: the retrieval signals decide
+    contents: ListContents | None = None  # table of contents, for questions about the book itself
 
     def keywords_only(self, store: PassageStore, failure: ServiceError) -> SearchContext:
         """Return the same book, searched by keywords alone because of ``failure``."""
@@ -92,6 +97,7 @@ class Findings:
     vectors: VectorState = VectorState.READY
     neighbours: tuple[Hit, ...] = ()  # of the best hits, in their sections
     failure: ServiceError | None = None  # why the search was limited to keywords
+    is_overview: bool = False  # the hits introduce the book or a part of it
 
     def at_least(self, score: float) -> Findings:
         """Return a copy without the hits below this score."""
@@ -129,6 +135,16 @@ async def search(question: Question, index: SearchContext, *, neighbours_of: int
     """
     analyzed = analyze(question, index.vocabulary)
     return await _with_fallback(lambda index: _search(analyzed, index, neighbours_of), index)
+
+
+async def search_contents(question: Question, index: SearchContext) -> Findings | None:
+    """Return the introduction of the part that the question asks an overview of, if it does."""
+    if index.contents is None or overview_topic(question.text) is None:
+        return None
+    began = time.perf_counter()
+    hits = await find_overview(question.text, await index.contents(), index.store)
+    query = _Query(analyze(question, index.vocabulary), None, index, began)
+    return replace(query.findings(hits, began), is_overview=True) if hits else None
 
 
 async def score_selection(question: Question, passage: Passage, index: SearchContext) -> Findings:

@@ -72,7 +72,6 @@ def said_html(
     parts = [
         sentence.lead
         + _with_mark(sentence.text, mark if mark and mark.sentence == number else None)
-        + _gap(sentence)
         + _markers(sentence)
         for number, sentence in enumerate(sentences)
     ]
@@ -92,13 +91,10 @@ def _with_mark(text: str, mark: AnswerSpan | None) -> str:
     return f"{before}{_MARK}{marked}{_UNMARK}{after}"
 
 
-def _gap(sentence: Sentence) -> str:
-    """Return a separator that keeps the marker from wrapping to a line of its own."""
-    return "\n" if "\n" in sentence.text else "\xa0"
-
-
 def _markers(sentence: Sentence) -> str:
-    return "".join(f"{_OPEN}{number}{_CLOSE}" for number in sentence.citations)
+    """Return the markers after a separator that keeps them on the line of the last word."""
+    markers = "".join(f"{_OPEN}{number}{_CLOSE}" for number in sentence.markers)
+    return sentence.gap.replace(" ", "\xa0") + markers if markers else ""
 
 
 def _render(markdown: str, origins: Sequence[str]) -> str:

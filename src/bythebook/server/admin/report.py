@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from cachetools import LRUCache
 
-from bythebook.book import Book, Contents
-from bythebook.chunking.outline import OutlineEntry
+from bythebook.book import Book
+from bythebook.chunking.outline import Contents, OutlineEntry
 from bythebook.errors import ServiceError
 from bythebook.indexing.embeddings import embed
 from bythebook.interfaces.conversations import DayTally, Feedback, Tally, Unanswered

@@ -19,8 +19,8 @@ from cachetools import LRUCache
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, StringConstraints
 
-from bythebook.book import Book, Contents
-from bythebook.chunking.outline import OutlineEntry
+from bythebook.book import Book
+from bythebook.chunking.outline import Contents, OutlineEntry
 from bythebook.errors import NotFound, ServiceError
 from bythebook.server.middleware.errors import fail
 from bythebook.server.middleware.rate_limit import READER

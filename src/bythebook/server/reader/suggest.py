@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import chain, islice, zip_longest
 
-from bythebook.book import Book, Contents
-from bythebook.chunking.outline import OutlineEntry
+from bythebook.book import Book
+from bythebook.chunking.outline import Contents, OutlineEntry
 from bythebook.chunking.text_fragments import folded
 from bythebook.language.text import word_set
 from bythebook.types import Answer, Question

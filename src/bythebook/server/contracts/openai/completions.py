@@ -183,10 +183,10 @@ def _markers(answer: Answer, *, is_bold: bool) -> Iterator[tuple[int, int, int]]
     bold_sentence = answer.mark.sentence if is_bold and answer.mark and answer.span else None
     for n, sentence in enumerate(answer.sentences):
         text = replace(answer, sentences=answer.sentences[: n + 1]).text
-        end = len(text) - sum(len(f"[{number}]") for number in sentence.citations)
+        end = len(text) - sum(len(f"[{number}]") for number in sentence.markers)
         if bold_sentence is not None and n >= bold_sentence:
             end += _BOLD
-        for number in sentence.citations:
+        for number in sentence.markers:
             start, end = end, end + len(f"[{number}]")
             yield number, start, end
 

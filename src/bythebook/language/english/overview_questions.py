@@ -1,0 +1,56 @@
+"""Recognise questions about the book itself: "Summarize module 2", "What is chapter 3 about?"."""
+
+from __future__ import annotations
+
+import re
+
+_PART = r"(?:module|chapter|part|section|unit|lesson|page|appendix)"
+_WHOLE = r"(?:book|textbook|course|tutorial|manual|guide)"
+_POLITE = (
+    r"(?:please |can you |could you |would you |give me |tell me |i want |i need |show me |"
+    r"write |make )*(?:an? |the )?(?:quick |short |brief )?"
+)
+_ABOUT = re.compile(
+    rf"{_POLITE}(?:"
+    r"(?:summari[sz]e|recap|outline) (?P<a>.+)"
+    r"|(?:summary|overview|outline|recap|table of contents|contents) (?:of|for|to) (?P<b>.+)"
+    r"|what(?: is|['’]?s) (?P<c>.+?) (?:all )?about"
+    r"|what(?: is|['’]?s| can be found)(?: covered| taught| explained)? in (?P<d>.+)"
+    r"|what (?:topics |subjects |things )?(?:does|do|will|would) (?P<e>.+?) (?:cover|contain|teach)"
+    r"(?: me| us)?"
+    r"|what (?:topics |subjects |things )?(?:does|do|will|would|can|am|are) "
+    r"(?:i|we|you|one|students)"
+    r"(?: going to)? (?:learn|study|cover) (?:in|from|with) (?P<f>.+)"
+    r")",
+    re.IGNORECASE,
+)
+_PART_WORD = re.compile(rf"\b{_PART}s?\b", re.IGNORECASE)
+_WHOLE_WORD = re.compile(rf"\b{_WHOLE}\b", re.IGNORECASE)
+_NUMBER = re.compile(r"\b\d{1,3}\b")
+_LONGEST = 200  # characters
+
+
+def overview_topic(question: str) -> str | None:
+    """Return what an overview is asked of, such as "module 2" or "this book", or None."""
+    asked = " ".join(question[: _LONGEST + 1].split()).rstrip("?.! ")
+    found = _ABOUT.fullmatch(asked) if len(asked) <= _LONGEST else None
+    topic = next(filter(None, found.groups()), "") if found else ""
+    return topic if _PART_WORD.search(topic) or _WHOLE_WORD.search(topic) else None
+
+
+def is_whole_book(topic: str) -> bool:
+    return bool(_WHOLE_WORD.search(topic)) and not _PART_WORD.search(topic)
+
+
+def numbered_part(topic: str) -> re.Pattern[str] | None:
+    """Return a pattern of labels such as "Module 2: Simulation", or None without a number."""
+    part, number = _PART_WORD.search(topic), _NUMBER.search(topic)
+    if part is None or number is None:
+        return None
+    name = re.escape(part[0].lower().removesuffix("s"))
+    return re.compile(rf"\b{name}\s{{0,2}}0{{0,2}}{int(number[0])}\b", re.IGNORECASE)
+
+
+def name_of_part(topic: str) -> str:
+    """Return the words that name the part: "launch files" of "the section on launch files"."""
+    return _PART_WORD.sub(" ", topic)
