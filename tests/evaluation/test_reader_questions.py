@@ -22,8 +22,8 @@ _ANSWERABLE = word_set(
 )
 # Bars of the extractive writer, five points below what was measured.
 LEAST = {
-    "useful": 0.63,
-    "vital_recall": 0.68,
+    "useful": 0.62,
+    "vital_recall": 0.67,
     "answered": 0.92,
     "refused.near": 0.41,
     "refused.off": 0.95,

@@ -1,4 +1,4 @@
-"""Score answers by nuggets: facts that a good answer contains, as patterns over plain text.
+"""Score answers by nuggets. A nugget is one point of the right answer, recognised by patterns.
 
 The patterns come from a question set, so they are checked before use: their length, their
 syntax, and repetitions that can take very long. The text of an answer is clipped.
