@@ -102,7 +102,7 @@ def _modules(package: Path) -> Iterator[_Module]:
 
 def _disguises(module: _Module) -> Iterator[str]:
     """Return ways to compile a pattern other than ``re.compile`` and its like."""
-    known = _USES | _TYPES | {"compile", "escape"}
+    known = _USES | _TYPES | {"compile", "escape", "error"}
     for node in module.nodes:
         match node:
             case ast.ImportFrom(module="re" | "regex"):

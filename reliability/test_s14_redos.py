@@ -17,6 +17,7 @@ import pytest
 
 import bythebook
 from bythebook.answering import answer_span
+from bythebook.evaluation import nuggets
 from bythebook.grounding import stream_splitter, verifier
 from bythebook.language.english import question_types
 from bythebook.sources import files
@@ -139,6 +140,10 @@ def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
         ),
         "bythebook.sources.markdown.mdx._UNWRAPPED": ("match", list(mdx._UNWRAPPED.values())),
         "bythebook.sources.files._glob": ("match", globs),
+        "bythebook.evaluation.nuggets._compiled": (
+            "search",
+            [nuggets._compiled(text, "any") for text in ("a b", r"a(?:b|c)? \d\b", "a.{0,9}b")],
+        ),
     }
 
 

@@ -99,6 +99,7 @@ def test_invalid_input_is_reported_before_any_question_is_asked(
         ("", "empty"),
         ("not json", "Line 1 is not JSON"),
         ('{"question": "?"}\n{"question": "?", "answers": "x"}', 'Line 2: "answers"'),
+        ('{"question": "?"}\n{"question": "?", "nuggets": [{"any": ["(a"]}]}', 'Line 2: "any"'),
         ('{"question": "  "}', "questions.jsonl:1: The question is empty"),
         ('{"question": "?", "held_out": {"file": "no.md"}}', "does not have"),
     ):

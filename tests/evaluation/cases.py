@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from bythebook.evaluation.card import BookFacts
 from bythebook.evaluation.grade import Case
+from bythebook.evaluation.nuggets import NuggetScore
 from bythebook.evaluation.questions import Row
 from bythebook.types import Timings
 
@@ -68,6 +69,11 @@ def unfounded(confidence: float = 0.8, *, kind: str = "off_book") -> Case:
     return replace(
         refused(confidence), row=replace(_NO, kind=kind), answered=True, refusal=None, sentences=1
     )
+
+
+def scored(case: Case, score: NuggetScore) -> Case:
+    """The same case, of a question with nuggets."""
+    return replace(case, nuggets=score)
 
 
 def of_kind(case: Case, kind: str, *, selection: str | None = None) -> Case:

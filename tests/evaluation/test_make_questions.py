@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bythebook.chunking.read_book import read_book
 from bythebook.evaluation.make_questions import make_questions
+from bythebook.evaluation.nuggets import score_nuggets
 from bythebook.evaluation.questions import read_row
 from bythebook.evaluation.text_metrics import holds
 from bythebook.types import Passage
@@ -32,7 +33,8 @@ def test_the_requested_number_of_questions_is_spread_over_the_rules(
     kinds = [row["kind"] for row in rows]
     assert len(rows) == len({row["id"] for row in rows}) == 90
     assert kinds.count("held_out") == 30
-    assert all(kinds.count(rule) >= 15 for rule in ("definition", "gap", "heading"))
+    assert all(kinds.count(rule) >= 10 for rule in ("definition", "gap", "heading", "list"))
+    assert all(kinds.count(rule) >= 2 for rule in ("how", "why", "compare"))
     assert len({(row["file"], row["section"]) for row in rows}) >= 40  # spread over the book
 
 
@@ -91,6 +93,64 @@ def test_the_same_seed_gives_the_same_questions(book: tuple[Passage, ...]) -> No
 def test_the_rules(sentence: str, question: str, answer: str) -> None:
     rows = make_questions([passage(sentence)], 10)
     assert (question, [answer]) in [(row["question"], row["answers"]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("heading", "text", "kind", "question"),
+    [
+        ("How to fly a kite", "Run against the wind.", "how", "How do I fly a kite?"),
+        ("How kites fly", "The wind lifts them.", "how", "Can you explain how kites fly?"),
+        ("Why kites fall", "The wind stops at night.", "why", "Can you explain why kites fall?"),
+        ("Knots: why do they slip?", "The line is wet.", "why", "Knots: why do they slip?"),
+        (
+            "Delta vs box kite",
+            "A delta needs less wind.",
+            "compare",
+            "What is the difference between Delta and box kite?",
+        ),
+        (
+            "Sails and tails",
+            "Sails lift, while tails steady the kite.",
+            "compare",
+            "What is the difference between Sails and tails?",
+        ),
+    ],
+)
+def test_headings_become_questions(heading: str, text: str, kind: str, question: str) -> None:
+    made = [(row["kind"], row["question"]) for row in make_questions([passage(text)], 9)]
+    assert (kind, question) not in made
+    rows = make_questions([passage(text, section=heading)], 9)
+    assert (kind, question) in [(row["kind"], row["question"]) for row in rows]
+    assert all((row["file"], row["section"]) == ("a.md", heading) for row in rows)
+
+
+def test_two_nouns_without_a_contrast_are_not_compared() -> None:
+    rows = make_questions([passage("Sails and tails are sewn.", section="Sails and tails")], 9)
+    assert "compare" not in [row["kind"] for row in rows]
+
+
+def test_a_counted_list_has_a_nugget_for_each_item() -> None:
+    text = "A kite has three parts:\n\n- Sail: it lifts.\n- the long tail\n- A string of *silk*"
+    row = next(r for r in make_questions([passage(text, section="Parts")], 9) if r.get("nuggets"))
+    assert (row["kind"], row["question"]) == ("list", "What are the three parts in Parts?")
+    assert row["nuggets"][0] == {"any": ["sail"], "vital": True}
+    key = read_row(row, default_id="").key
+    assert key is not None
+    assert score_nuggets(text, key).recall == 1
+    assert score_nuggets("A sail.", key).found == 1
+    other = text.replace("three", "four")
+    rows = make_questions([passage(other, section="Parts")], 9)
+    assert "list" not in [each["kind"] for each in rows]
+
+
+def test_two_columns_that_the_text_names_are_compared() -> None:
+    table = "| Trait | Delta | Box |\n|---|---|---|\n| wind | little | much |"
+    text = f"A delta is light. A box is strong.\n\n{table}"
+    rows = make_questions([passage(text, section="Shapes")], 9)
+    question = "What is the difference between Delta and Box?"
+    assert ("compare", question) in [(row["kind"], row["question"]) for row in rows]
+    rows = make_questions([passage(table, section="Shapes")], 9)
+    assert "compare" not in [row["kind"] for row in rows]
 
 
 def test_sentences_that_depend_on_another_are_skipped() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.errors import InvalidInput
-from bythebook.evaluation.questions import Row, Section, read_row, sample
+from bythebook.evaluation.questions import GoldPlace, Row, Section, read_row, sample
 
 
 def test_a_row_of_a_question_set() -> None:
@@ -47,9 +47,34 @@ def test_a_held_out_section() -> None:
     assert row.held_out == Section("a.md", ("Kites", "Strings"))
 
 
+def test_a_row_with_nuggets() -> None:
+    row = read_row(
+        {
+            "question": "How does it fly?",
+            "kind": "howto",
+            "answerable": True,
+            "gold": [{"file": "a.md", "heading": "Wind"}, {"file": "b.md"}],
+            "nuggets": [{"any": ["wind"], "vital": True}],
+            "must_not": ["engine"],
+        },
+        default_id="x:1",
+    )
+    assert (row.file, row.heading) == ("a.md", "Wind")
+    assert row.places == (GoldPlace("a.md", "Wind"), GoldPlace("b.md"))
+    assert row.key is not None
+    assert [each.pattern for each in row.key.must_not] == ["engine"]
+    no = read_row({"question": "Why?", "kind": "near", "answerable": False}, default_id="x:2")
+    assert (no.answerable, no.key, no.places) == (False, None, ())
+
+
 @pytest.mark.parametrize(
     "fields",
     [
+        {"answerable": "yes"},
+        {"answerable": True, "is_impossible": True},
+        {"gold": {"file": "a.md"}},
+        {"gold": [{"heading": "Wind"}]},
+        {"nuggets": [{"any": ["a"]}], "answerable": False},
         {"answers": "twelve"},
         {"answers": [12]},
         {"is_impossible": "no"},

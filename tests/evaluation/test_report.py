@@ -11,9 +11,19 @@ from bythebook.evaluation.failures import worst
 from bythebook.evaluation.grade import Case
 from bythebook.evaluation.json_report import document
 from bythebook.evaluation.metrics import measure
+from bythebook.evaluation.nuggets import NuggetScore
 from bythebook.evaluation.report import report
 from bythebook.evaluation.targets import check_targets, read_target
-from tests.evaluation.cases import CLAIMS, FACTS, answered, of_kind, refused, unfounded, withheld
+from tests.evaluation.cases import (
+    CLAIMS,
+    FACTS,
+    answered,
+    of_kind,
+    refused,
+    scored,
+    unfounded,
+    withheld,
+)
 
 _SETUP = {"embedder": "fake:bag", "min_score": 0.5}
 _HOSTILE = "</title><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;\x00\u202e]]>"
@@ -67,6 +77,37 @@ def test_hostile_text_is_escaped() -> None:
     assert not [name for node in tree.iter() for name in node.attrib if name.startswith("on")]
     assert "alert(2)" in " ".join(tree.itertext())
     assert "\u202e" not in page
+
+
+def test_question_answer_and_missing_nuggets_are_side_by_side() -> None:
+    good = scored(answered(), NuggetScore(1, 1, 4))
+    bad = scored(answered(), NuggetScore(3, 1, 4, ("s[ae]il", _HOSTILE), ("no wind",)))
+    none = scored(withheld(), NuggetScore(2, 0, 0, ("a", "b")))
+    tree = _tree(_page(good, bad, none))
+    table = tree.find(".//div[@class='card nuggets']//table")
+    assert table is not None
+    cells = [["".join(cell.itertext()) for cell in row] for row in table.iterfind("tbody/tr")]
+    assert [row[0].endswith("not useful") for row in cells] == [True, True, False]
+    assert cells[0][1:] == ["refused: low_relevance", "ab"]
+    question, shown, missing = cells[1]
+    assert question.startswith("How long?")
+    assert shown.startswith("It takes a week.")
+    assert missing.startswith("s[ae]il")
+    assert missing.endswith("forbidden: no wind")
+    assert "script" not in {node.tag for node in table.iter()}
+    assert _tree(_page(answered())).find(".//div[@class='card nuggets']") is None
+
+
+def test_the_json_document_lists_the_missing_nuggets() -> None:
+    cases = [scored(answered(), NuggetScore(3, 1, 4, ("sail", "tail"))), withheld(), refused()]
+    evaluation = measure([*cases, scored(withheld(), NuggetScore(1, 0, 0, ("sail",)))])
+    found = document(evaluation, FACTS, _SETUP, (), ())
+    figures = found["figures"]
+    assert (figures["useful"], figures["vital_recall"]) == (0, round(1 / 6, 4))
+    assert (figures["words"], found["counts"]["words"]) == (4, 1)
+    first, second = found["nuggets"]
+    assert first["missing"] == ["sail", "tail"]
+    assert (first["answer"], second["answer"]) == ("It takes a week.", None)
 
 
 def test_a_report_without_any_answer() -> None:

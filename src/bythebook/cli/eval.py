@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 # Listed here so that --help does not import the evaluation.
 FIGURES = (
-    "hit@1 hit@5 hit@10 mrr@10 answered right gold f1 page section sentences quoted linked "
-    "supported verbatim withheld refused refusal_precision coverage risk auroc aurc ece "
-    "support_ece ms.query.p50 ms.query.p95 ms.search.p50 ms.search.p95 ms.writing.p50 "
-    "ms.writing.p95 ms.total.p50 ms.total.p95 ms.refusal.p50 ms.refusal.p95"
+    "hit@1 hit@5 hit@10 mrr@10 answered right useful vital_recall words gold f1 page section "
+    "sentences quoted linked supported verbatim withheld refused refusal_precision coverage risk "
+    "auroc aurc ece support_ece ms.query.p50 ms.query.p95 ms.search.p50 ms.search.p95 "
+    "ms.writing.p50 ms.writing.p95 ms.total.p50 ms.total.p95 ms.refusal.p50 ms.refusal.p95"
 )
 EPILOG = f"Figures: {FIGURES}. Most exist by kind, as in refused.off_book; auroc only by kind."
 _BAR_MISSED = 4

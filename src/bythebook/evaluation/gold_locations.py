@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from bythebook.chunking.passages import passage_of_selection
 from bythebook.errors import InvalidInput
-from bythebook.evaluation.questions import Row, Section
+from bythebook.evaluation.questions import GoldPlace, Row, Section
 from bythebook.types import Citation, Passage, Place
 
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Location of an answer: the page, and the passages of its section."""
+    """Location of an answer: its pages, and the passages of its sections."""
 
-    file: str
+    files: frozenset[str]
     passage_ids: frozenset[str]
 
 
@@ -31,11 +31,12 @@ class Places:
 
     def whereabouts(self, row: Row) -> Whereabouts | None:
         """Return the location of the answer; None if the row names none that this book has."""
-        file = self._file(row.file) if row.file and not row.selection else None
-        if file is None:
+        places = () if row.selection else row.places
+        found = [passage for place in places for passage in self._under(place)]
+        if not found:
             return None
-        found = [passage for passage in self._pages[file] if _is_under(passage.place, row.heading)]
-        return Whereabouts(file, frozenset(passage.id for passage in found)) if found else None
+        files = frozenset(passage.place.file for passage in found)
+        return Whereabouts(files, frozenset(passage.id for passage in found))
 
     def hidden(self, row: Row) -> frozenset[str]:
         """Return the passages that are held out for this question."""
@@ -54,6 +55,10 @@ class Places:
         if row.selection:
             return passage_of_selection(row.selection, url=None)
         return self.passages.get(citation.passage_id)
+
+    def _under(self, place: GoldPlace) -> list[Passage]:
+        pages = self._pages[self._file(place.file) or ""]
+        return [passage for passage in pages if _is_under(passage.place, place.heading)]
 
     def _within(self, section: Section) -> frozenset[str]:
         file = self._file(section.file)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bythebook.evaluation.gold_locations import Places, Whereabouts
+from bythebook.evaluation.nuggets import NuggetScore, score_nuggets
 from bythebook.evaluation.questions import Row
 from bythebook.evaluation.text_metrics import holds
 from bythebook.grounding.stream_splitter import inside_fence, without_line_mark
@@ -51,6 +52,7 @@ class Case:
     cited: tuple[str, ...] = ()
     best: str | None = None  # path of the best hit
     timings: Timings = field(default_factory=Timings)
+    nuggets: NuggetScore | None = None  # of the shown answer, if the row has nuggets
 
 
 def grade(asked: Asked, book: Places) -> Case:
@@ -81,6 +83,7 @@ def grade(asked: Asked, book: Places) -> Case:
         cited=tuple(c.place.path for c in shown.citations) if shown else (),
         best=considered[0].passage.place.path if considered else None,
         timings=reply.timings,
+        nuggets=score_nuggets(shown.text if shown else None, row.key) if row.key else None,
     )
 
 
@@ -98,9 +101,11 @@ def _says(answer: Answer, row: Row) -> bool:
 
 
 def _is_right(answer: Answer, row: Row, where: Whereabouts | None) -> bool | None:
-    """Grade by the gold answers if there are any, otherwise by the cited section."""
+    """Grade by the nuggets, or by the gold answers, or without both by the cited section."""
     if not row.answerable:
         return False
+    if row.key:
+        return score_nuggets(answer.text, row.key).useful
     if row.answers:
         return _says(answer, row)
     return _cites_section(answer, where) if where else None
@@ -112,7 +117,7 @@ def _rank(found: Sequence[Hit], where: Whereabouts | None) -> int | None:
 
 
 def _cites_page(answer: Answer, where: Whereabouts) -> bool:
-    return any(citation.place.file == where.file for citation in answer.citations)
+    return any(citation.place.file in where.files for citation in answer.citations)
 
 
 def _cites_section(answer: Answer, where: Whereabouts) -> bool:

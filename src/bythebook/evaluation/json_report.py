@@ -9,6 +9,7 @@ from typing import Any
 
 from bythebook.evaluation.card import BookFacts
 from bythebook.evaluation.failures import Failure
+from bythebook.evaluation.grade import Case
 from bythebook.evaluation.metrics import Evaluation
 from bythebook.evaluation.stats import Bin
 from bythebook.evaluation.targets import TargetResult
@@ -37,6 +38,7 @@ def document(
         "risk_coverage": _rounded([asdict(point) for point in evaluation.curve]),
         "reliability": _rounded(_bins(evaluation.bins)),
         "support_reliability": _rounded(_bins(evaluation.support_bins)),
+        "nuggets": _rounded([_nuggets(case) for case in evaluation.cases if case.nuggets]),
         "worst": _rounded([_failure(failure) for failure in failures]),
     }
 
@@ -60,6 +62,22 @@ def _result(result: TargetResult) -> dict[str, Any]:
         "at_most" if result.target.at_most else "at_least": result.target.limit,
         "value": _rounded(result.value),
         "met": result.met,
+    }
+
+
+def _nuggets(case: Case) -> dict[str, Any]:
+    score = case.nuggets
+    assert score is not None
+    return {
+        "id": case.row.id,
+        "kind": case.row.kind,
+        "question": case.row.question,
+        "answer": case.text if case.answered else None,
+        "useful": score.useful,
+        "vital_recall": score.recall,
+        "words": score.words,
+        "missing": list(score.missing),
+        "forbidden": list(score.forbidden),
     }
 
 

@@ -1,4 +1,4 @@
-"""Generate a question set by rules from the sentences and headings of a book.
+"""Generate a question set by rules from the sentences, headings, lists and tables of a book.
 
 Each question is answered by one known section. Some are asked twice: as they are, and with that
 section held out, when the right reply is a refusal. docs/authors/evaluation.md describes the
@@ -12,10 +12,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice, takewhile, zip_longest
 from operator import itemgetter
 from typing import Any
 
+from bythebook.evaluation.nuggets import plain_text
 from bythebook.language.english.lexicon import LEANS_BACK
 from bythebook.language.terms import terms_of
 from bythebook.language.text import word_set
@@ -48,6 +49,13 @@ _NAME = re.compile(
     r"(?=[.,;]| (?:and|or|with|which|that|who|in|by|for|to|from|on|at|as|is|are|was|were|has)\b)"
 )
 _ABOUT = "What does the book say about "
+_NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_LONGEST_NAME = 3  # words of a thing that is listed or compared
+_VERSUS, _TOGETHER = (" vs ", " vs. ", " versus "), (" & ", " and ")
+_CONTRAST = word_set(
+    "while whereas unlike contrast differ differs different difference differences versus instead"
+)
+_NUGGET_WORDS, _NUGGET_CHARACTERS = 4, 100  # of a list item, enough to recognise it
 _DIGITS = re.compile(r"\d+")
 
 
@@ -60,6 +68,7 @@ class MadeQuestion:
     answers: tuple[str, ...]
     sentence: str | None
     passage: Passage
+    nuggets: tuple[str, ...] = ()  # patterns, each of one item of a list
 
     @property
     def section(self) -> tuple[str, tuple[str, ...]]:
@@ -93,6 +102,9 @@ def _candidates(book: Sequence[Passage]) -> Iterator[MadeQuestion]:
             continue
         if headings[_DIGITS.sub("", passage.place.heading)] == 1:
             yield from _from_heading(passage)
+            if passage.metadata.language == "en":
+                yield from _from_list(passage)
+                yield from _from_table(passage)
         for unit in passage.units:
             sentence = passage.unit_text(unit)
             if unit.kind is UnitKind.SENTENCE and stands_alone(sentence):
@@ -114,23 +126,125 @@ def stands_alone(sentence: str) -> bool:
 
 
 def _from_heading(passage: Passage) -> Iterator[MadeQuestion]:
-    """Ask for a heading whose words recur in the section; any of its sentences is an answer."""
+    """Ask for a heading; any sentence of the section is an answer.
+
+    Other headings than "How …", "Why …" and "… and …" are used if their words recur in the text.
+    """
     heading = passage.place.heading
-    terms = set(terms_of(heading))
-    taken_up = terms & set(terms_of(passage.text))
-    answers = tuple(
+    terms, said = set(terms_of(heading)), set(terms_of(passage.text))
+    answers = _answers(passage)
+    if not answers or not terms:
+        return
+    english = passage.metadata.language == "en"
+    asked = (_how_or_why(heading) or _comparison(heading, passage)) if english else None
+    if asked:
+        yield MadeQuestion(*asked, answers, None, passage)
+        return
+    if len(terms & said) * 2 <= len(terms):
+        return
+    if heading.endswith(("?", "؟", "？")) or not english:
+        question = heading
+    else:
+        question = f"{_ABOUT}{as_object(heading)}?"
+    yield MadeQuestion("heading", question, answers, None, passage)
+
+
+def _answers(passage: Passage) -> tuple[str, ...]:
+    return tuple(
         passage.unit_text(unit)
         for unit in passage.units
         if unit.kind in (UnitKind.SENTENCE, UnitKind.ITEM)
         and len(passage.unit_text(unit).split()) > 3
     )
-    if not answers or not terms or len(taken_up) * 2 <= len(terms):
+
+
+def _how_or_why(heading: str) -> tuple[str, str] | None:
+    """Return rule and question of "How to fly", "Why kites fly" and "Kites: why do they fly?"."""
+    part = heading.rpartition(": ")[2]
+    first, *rest = part.rstrip("?").split() or [""]
+    if first.lower() not in ("how", "why") or len(rest) < 2:
+        return None
+    if rest[0].lower() == "to":
+        return "how", f"How do I {' '.join(rest[1:])}?"
+    explained = f"Can you explain {first.lower()} {' '.join(rest)}?"
+    return first.lower(), heading if heading.endswith("?") else explained
+
+
+def _comparison(heading: str, passage: Passage) -> tuple[str, str] | None:
+    """Return rule and question of "X vs Y", or of "X and Y" if the section contrasts the two."""
+    for between in (*_VERSUS, *_TOGETHER):
+        one, found, other = heading.partition(between)
+        if not found or not (_is_name(one) and _is_name(other)):
+            continue
+        words = {word.strip(".,;:()").lower() for word in passage.text.split()}
+        said = set(terms_of(passage.text)).issuperset(terms_of(f"{one} {other}"))
+        if between in _VERSUS or (said and not _CONTRAST.isdisjoint(words)):
+            return "compare", _difference(one, other)
+    return None
+
+
+def _from_table(passage: Passage) -> Iterator[MadeQuestion]:
+    """Ask for the difference of two columns that the sentences of the section name too."""
+    units = passage.units
+    head = next((passage.unit_text(unit) for unit in units if unit.kind is UnitKind.ROW), "")
+    names = [cell.strip() for cell in head.split("|")][1:]
+    texts = [passage.unit_text(unit) for unit in units if unit.kind is not UnitKind.ROW]
+    said = set(terms_of(" ".join(texts)))
+    if len(names) != 2 or not all(_is_name(name) for name in names):
         return
-    if heading.endswith(("?", "؟", "？")) or passage.metadata.language != "en":
-        question = heading
-    else:
-        question = f"{_ABOUT}{as_object(heading)}?"
-    yield MadeQuestion("heading", question, answers, None, passage)
+    if said.issuperset(terms_of(" ".join(names))):
+        yield MadeQuestion("compare", _difference(*names), _answers(passage), None, passage)
+
+
+def _difference(one: str, other: str) -> str:
+    return f"What is the difference between {as_object(one)} and {as_object(other)}?"
+
+
+def _is_name(text: str) -> bool:
+    plain = not any(mark in text for mark in ",:;?|")
+    return plain and len(text.split()) <= _LONGEST_NAME and bool(terms_of(text))
+
+
+def _from_list(passage: Passage) -> Iterator[MadeQuestion]:
+    """Ask for the items of a list whose lead-in sentence counts them: "Three frames exist …"."""
+    texts = [(unit.kind, passage.unit_text(unit)) for unit in passage.units]
+    for at, (kind, lead) in enumerate(texts):
+        items = list(takewhile(lambda each: each[0] is UnitKind.ITEM, texts[at + 1 :]))
+        counted = _counted(lead, len(items)) if kind is UnitKind.SENTENCE and items else None
+        nuggets = tuple(filter(None, (_nugget(text) for _, text in items)))
+        if not counted or len(nuggets) < len(items):
+            continue
+        question = _asking_for(counted, passage.place.heading)
+        answers = tuple(text for _, text in items)
+        yield MadeQuestion("list", question, answers, lead, passage, nuggets)
+
+
+def _asking_for(counted: str, heading: str) -> str:
+    if heading.lower().startswith((counted, f"the {counted}")):
+        return f"What are the {heading[heading.lower().index(counted) :]}?"
+    if heading.endswith("?"):
+        return f"{heading} What are the {counted}?"
+    return f"What are the {counted} in {as_object(heading)}?"
+
+
+def _counted(lead: str, count: int) -> str | None:
+    """Return "three frames" of "Three frames exist on almost every robot", if there are three."""
+    words = [word.strip(".,:;()") for word in lead.split()]
+    number = _NUMBERS[count - 2] if 2 <= count < len(_NUMBERS) + 2 else None
+    for at, word in enumerate(words):
+        if word.lower() == number:
+            name = words[at + 1 : at + 1 + _LONGEST_NAME]
+            ends = [end for end, each in enumerate(name, 1) if each.endswith("s")]
+            return f"{number} {' '.join(name[: ends[0]])}" if ends else None
+    return None
+
+
+def _nugget(item: str) -> str:
+    """Return a pattern of the first words of an item, or of the label that it begins with."""
+    words = plain_text(item).split()[:_NUGGET_WORDS]
+    ends = [at for at, word in enumerate(words, 1) if word[-1] in ".:"]
+    start = " ".join(words[: ends[0]] if ends else words).rstrip(".:")
+    return re.escape(start[:_NUGGET_CHARACTERS].strip())
 
 
 def _from_definition(sentence: str, passage: Passage) -> Iterator[MadeQuestion]:
@@ -250,6 +364,7 @@ def _is_within(place: tuple[str, tuple[str, ...]], section: tuple[str, tuple[str
 
 
 def _answerable_row(candidate: MadeQuestion) -> dict[str, Any]:
+    nuggets = [{"any": [pattern], "vital": True} for pattern in candidate.nuggets]
     return {
         "id": f"made-{_draw(candidate, 0)[:12]}",
         "kind": candidate.rule,
@@ -259,6 +374,7 @@ def _answerable_row(candidate: MadeQuestion) -> dict[str, Any]:
         "file": candidate.passage.place.file,
         "section": candidate.passage.place.heading,
         "sentence": candidate.sentence,
+        **({"nuggets": nuggets} if nuggets else {}),
     }
 
 
@@ -270,5 +386,6 @@ def _held_out_row(candidate: MadeQuestion) -> dict[str, Any]:
         "kind": "held_out",
         "is_impossible": True,
         "answers": [],
+        "nuggets": [],
         "held_out": {"file": file, "section": list(path)},
     }

@@ -103,6 +103,14 @@ def _marked(case: Case) -> Sequence[float]:
     return (overlap(case.marked or "", case.row.answers),) if known else ()
 
 
+def _useful(case: Case) -> Sequence[float]:
+    return (float(case.answered and case.nuggets.useful),) if case.nuggets else ()
+
+
+def _words(case: Case) -> Sequence[float]:
+    return (float(case.nuggets.words),) if case.nuggets and case.answered else ()
+
+
 def _wrong(case: Case) -> Sequence[float]:
     return (float(not case.right),) if case.answered and case.right is not None else ()
 
@@ -114,6 +122,9 @@ _MEANS: Mapping[str, Values] = {
     "mrr@10": _reciprocal,
     "answered": lambda case: (float(case.answered),) if case.row.answerable else (),
     "right": _rightly_answered,
+    "useful": _useful,
+    "vital_recall": lambda case: (case.nuggets.recall,) if case.nuggets else (),
+    "words": _words,
     "gold": lambda case: _only(case.gold),
     "f1": _marked,
     "page": lambda case: _only(case.page),

@@ -11,6 +11,7 @@ from bythebook.evaluation import plots
 from bythebook.evaluation.failures import Failure
 from bythebook.evaluation.grade import Case
 from bythebook.evaluation.metrics import METRICS, Evaluation
+from bythebook.evaluation.nuggets import MOST_WORDS, NuggetScore
 from bythebook.evaluation.stats import Bin, CurvePoint
 from bythebook.evaluation.tables import Grid, grids, headline, targets_grid
 from bythebook.evaluation.targets import TargetResult
@@ -18,6 +19,7 @@ from bythebook.evaluation.targets import TargetResult
 _TILES = (
     ("answered", "answered when the book has the answer"),
     ("right", "answered correctly"),
+    ("useful", "useful by their nuggets"),
     ("refused", "refused when it has none"),
     ("hit@5", "right section in the top five"),
     ("supported", "sentences supported"),
@@ -44,6 +46,7 @@ def report(
         curves=joined(*confidence_figures(evaluation, min_score)),
         histograms=joined(*_histograms(evaluation.cases, min_score)),
         tables=joined(*(_card(_table(grid)) for grid in grids(evaluation))),
+        nuggets=_nuggets(evaluation.cases),
         worst=_worst(failures),
         names=_names(evaluation),
     )
@@ -185,6 +188,45 @@ def _table_of(columns: Sequence[str], rows: Sequence[Markup]) -> Markup:
     head = [element("th", name.replace("_", " "), scope="col") for name in columns]
     table = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
     return element("div", table, class_="scroll")
+
+
+# --- nuggets -------------------------------------------------------------------------------------
+
+
+def _nuggets(cases: Sequence[Case]) -> Markup:
+    """Return the questions with nuggets, answers and missing nuggets; those not useful first."""
+    scored = [(case, case.nuggets) for case in cases if case.nuggets]
+    if not scored:
+        return joined()
+    scored.sort(key=lambda each: (each[1].useful, each[1].recall))
+    head = [element("th", name, scope="col") for name in ("question", "answer", "missing")]
+    rows = [_nugget_row(case, score) for case, score in scored]
+    table = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
+    return _section(
+        "Nuggets",
+        f"An answer is useful if it has two thirds of the vital nuggets, nothing forbidden, and "
+        f"at most {MOST_WORDS} words. The answers that are not come first.",
+        element("div", element("div", table, class_="scroll"), class_="card nuggets"),
+    )
+
+
+def _nugget_row(case: Case, score: NuggetScore) -> Markup:
+    about = f"{case.row.id} ({case.row.kind}), {score.found} of {score.vital}"
+    missing = [element("li", element("code", name)) for name in score.missing]
+    missing += [element("li", "forbidden: ", element("code", name)) for name in score.forbidden]
+    pill = "pill met" if score.useful else "pill"
+    words = f"{score.words} words" if case.answered else f"refused: {case.refusal}"
+    return element(
+        "tr",
+        element(
+            "td",
+            element("b", case.row.question, dir="auto"),
+            element("small", about),
+            element("span", "useful" if score.useful else "not useful", class_=pill),
+        ),
+        element("td", case.text if case.answered else "", element("small", words), dir="auto"),
+        element("td", element("ul", *missing)),
+    )
 
 
 # --- worst failures and metric names -------------------------------------------------------------

@@ -9,6 +9,7 @@ from bythebook.evaluation.metrics import STAGES, Evaluation
 from bythebook.evaluation.targets import TargetResult
 
 _ANSWERS = ("answered", "right", "gold", "f1", "page", "section")
+_NUGGETS = ("useful", "vital_recall", "words")
 _FINDING = ("hit@1", "hit@5", "hit@10", "mrr@10")
 _REFUSING = ("refused", "auroc")
 _CITING = ("sentences", "quoted", "linked", "supported")
@@ -29,6 +30,8 @@ def grids(evaluation: Evaluation) -> Iterator[Grid]:
     answerable = _kinds(evaluation, answerable=True)
     placed = {kind: n for kind, n in answerable.items() if f"hit@1.{kind}" in evaluation.figures}
     yield from _by_kind("The book answers", answerable, _ANSWERS, evaluation)
+    keyed = {kind: n for kind, n in answerable.items() if f"useful.{kind}" in evaluation.figures}
+    yield from _by_kind("Its facts are in the answer", keyed, _NUGGETS, evaluation)
     yield from _by_kind("Its section is found", placed, _FINDING, evaluation)
     unanswerable = _kinds(evaluation, answerable=False)
     yield from _by_kind("The book does not answer", unanswerable, _REFUSING, evaluation)
