@@ -10,17 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
+from bythebook.answering.citations import deep_link
 from bythebook.answering.routing import Mode, mode_of
+from bythebook.answering.runs import is_label, leans_back
 from bythebook.language.english.question_types import QuestionType, question_type
+from bythebook.language.english.small_talk import is_small_talk
 from bythebook.language.terms import covered, term_ids
-from bythebook.refusals import Refusal, RefusalType, Topic
+from bythebook.refusals import Refusal, RefusalType, Related, Topic
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
 from bythebook.retrieval.search import Findings
-from bythebook.types import Confidence, Evidence, Hit, Level, Question
+from bythebook.types import Confidence, Evidence, Hit, Level, Question, UnitKind
 
 DECISIVE = 0.85  # one passage with this score is enough for "medium"
 _BESIDE = 0.3  # of the best score, of a hit that the writer may use
 _COVERED = 0.6  # share of a part's words in the passages, for it to count as answered
+_RELATED_WORDS = 0.3  # share of the question's words in a sentence about its subject
 _NEARBY_TOPICS = 3
 _NEARBY_COSINE = 0.25  # a nearby topic has this cosine or this share of words
 _NEARBY_WORDS = 0.5
@@ -131,11 +135,36 @@ def gate(question: AnalyzedQuestion, evidence: Evidence) -> Refusal | None:
     if mode_of(question.question) is Mode.SELECTED_TEXT_ONLY:
         is_answered = evidence.hits and not _lacks_number(question.type, evidence)
         return None if is_answered else Refusal(RefusalType.SELECTED_TEXT_MISSING)
+    kind = RefusalType.LOW_RELEVANCE if evidence.considered else RefusalType.EMPTY_RETRIEVAL
+    if is_small_talk(question.text):
+        return Refusal(kind, is_small_talk=True)
     needed = question.question.min_confidence
     if evidence.hits and _ORDER.index(evidence.confidence.level) >= _ORDER.index(needed):
         return None
-    kind = RefusalType.LOW_RELEVANCE if evidence.considered else RefusalType.EMPTY_RETRIEVAL
-    return Refusal(kind, nearby_topics(evidence))
+    return Refusal(kind, nearby_topics(evidence), related(question, evidence))
+
+
+def related(question: AnalyzedQuestion, evidence: Evidence) -> Related | None:
+    """Return the sentence of the book that is nearest to the question, if it is near enough."""
+    best: tuple[float, Hit, int] | None = None
+    for hit in evidence.considered:
+        for index, (unit, cosine) in enumerate(
+            zip(hit.passage.units, hit.unit_cosines, strict=False)
+        ):
+            words = set(term_ids(hit.passage.unit_text(unit)))
+            is_sentence = unit.kind is UnitKind.SENTENCE and not is_label(hit.passage, index)
+            shared = covered(question.terms, words)
+            if is_sentence and shared >= _RELATED_WORDS and not leans_back(hit.passage, index):
+                best = max(best or (0.0, hit, index), (cosine + shared, hit, index), key=_first)
+    if best is None:
+        return None
+    _, hit, index = best
+    quote = hit.passage.unit_text(hit.passage.units[index])
+    return Related(quote, hit.passage.place.heading, deep_link(hit.passage, quote))
+
+
+def _first(scored: tuple[float, Hit, int]) -> float:
+    return scored[0]
 
 
 def name_unanswered(parts: Sequence[QuestionPart]) -> str | None:

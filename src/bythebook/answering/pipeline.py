@@ -19,6 +19,7 @@ from bythebook.answering.generation import AnswerContext, GenerationRun
 from bythebook.answering.routing import Mode, mode_of
 from bythebook.chunking.passages import passage_of_selection
 from bythebook.conversations.query_rewriting import parts_of, rewrite_follow_up
+from bythebook.language.english.small_talk import is_small_talk
 from bythebook.refusals import DISCLAIMER, Refusal
 from bythebook.retrieval.search import (
     Findings,
@@ -63,7 +64,8 @@ async def respond(
     began = time.perf_counter()
     yield State.RECEIVED
     yield State.VALIDATING
-    standalone = rewrite_follow_up(question, history)
+    is_talk = is_small_talk(question.text)
+    standalone = question if is_talk else rewrite_follow_up(question, history)
 
     yield State.RETRIEVING
     found = await _retrieve(standalone, context.index)

@@ -103,7 +103,11 @@ def _linked(citation: Citation) -> str:
 
 
 def _print_refusal(refusal: Refusal) -> None:
-    typer.secho(f"{refusal.text}.", bold=True)
+    said = refusal.remark if refusal.is_small_talk else f"{refusal.text}."
+    typer.secho(said, bold=True)
+    if refusal.related is not None:
+        typer.echo(f"\n{refusal.remark}")
+        typer.secho(f"  {refusal.related.link.partition(':~:')[0].removesuffix('#')}", dim=True)
     if refusal.nearby:
         typer.secho("\nNearby, the book covers:", dim=True)
     for topic in refusal.nearby:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from bythebook.answering.pipeline import Event, State
 from bythebook.cli.output import LONGEST_QUOTE, printable, shortened, warnings_of
-from bythebook.refusals import Refusal
+from bythebook.refusals import SMALL_TALK, Refusal
 from bythebook.types import Answer, Citation, Evidence, Question, Reply, Sentence
 
 if TYPE_CHECKING:
@@ -183,7 +183,11 @@ class Page:
                 self._quote(citation, quote, mark=answer.span)
 
     def _refused(self, refusal: Refusal) -> None:
-        self.note(f"{refusal.text}.", style="bold")
+        self.note(SMALL_TALK if refusal.is_small_talk else f"{refusal.text}.", style="bold")
+        if refusal.related is not None:
+            self.note()
+            self.note(printable(refusal.remark or ""))
+            self._address(refusal.related.link, refusal.related.link, indent=2)
         if refusal.nearby:
             self.note()
             self.note("Nearby, the book covers:")

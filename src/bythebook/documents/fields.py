@@ -94,6 +94,21 @@ def nearby_topics(outcome: Answer | Refusal) -> list[NearbyTopic]:
     return [NearbyTopic(title=topic.title, url=topic.url) for topic in topics]
 
 
+class RelatedQuote(BaseModel):
+    """What the book says about the subject of a question that it does not answer."""
+
+    quote: str
+    title: str
+    link: str
+
+
+def related_quote(outcome: Answer | Refusal) -> RelatedQuote | None:
+    related = outcome.related if isinstance(outcome, Refusal) else None
+    if related is None:
+        return None
+    return RelatedQuote(quote=related.quote, title=related.title, link=related.link)
+
+
 # Sent while the book is searched by keywords only: in this header, and as ``degraded``.
 DEGRADED_HEADER = "X-Degraded"
 KEYWORD_SEARCH: Literal["keyword-search"] = "keyword-search"

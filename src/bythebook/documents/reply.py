@@ -15,10 +15,12 @@ from bythebook.documents.fields import (
     Degradable,
     Milliseconds,
     NearbyTopic,
+    RelatedQuote,
     Share,
     Writing,
     degraded,
     nearby_topics,
+    related_quote,
     writing_of,
 )
 from bythebook.documents.fit import citations_of, sources_of
@@ -102,6 +104,7 @@ class AgentResponse(Writing):
     confidence_level: Level
     disclaimer: str | None
     nearby: list[NearbyTopic]
+    related: RelatedQuote | None  # of a refusal: what the book does say about the subject
     vectors: VectorState  # pending: the book was searched by keywords only
 
     @model_validator(mode="after")
@@ -134,6 +137,7 @@ def show(reply: Reply) -> AgentResponse:
         confidence_level=confidence.level,
         disclaimer=answer.disclaimer if answer else None,
         nearby=nearby_topics(outcome),
+        related=related_quote(outcome),
         vectors=reply.vectors,
         **dict(writing_of(reply)),
     )

@@ -62,6 +62,7 @@ def read(body: AgentQuery) -> Question:
         selection_url=body.page_url,
         top_k=body.top_k,
         min_score=body.relevance_threshold,
+        min_evidence=body.relevance_threshold,
         current_page=body.page_url,
     )
 

@@ -22,6 +22,7 @@ from bythebook.errors import BookError
 from bythebook.server.contracts.base import citation_fields, example
 from bythebook.server.contracts.envelope import LEAST_SCORE
 from bythebook.server.contracts.errors import action_of, message_of, status_of
+from bythebook.server.contracts.plain import LEAST_SCORE as BOOK_THRESHOLD
 from bythebook.server.routes import Call
 from bythebook.types import Answer, Citation, Level, Question, Reply
 
@@ -46,6 +47,11 @@ class ChatRequest(BaseModel):
     selected_text: Selection | None = Field(None, description="answer only from this text")
     page_url: PageUrl | None = Field(
         None, description="the page being read, preferred among equally good passages"
+    )
+    whole_evidence: bool = Field(
+        False,
+        strict=True,
+        description="use the book's own threshold, and also weaker passages, for a fuller answer",
     )
 
 
@@ -124,12 +130,16 @@ def read(body: ChatRequest, *, request: str | None = None) -> Question:
     """
     new_thread = uuid.uuid4() if request is None else uuid.UUID(request[:32], version=4)
     is_default = "similarity_threshold" not in body.model_fields_set
+    floor = LEAST_SCORE if body.selected_text and is_default else body.similarity_threshold
+    if body.whole_evidence:
+        floor = BOOK_THRESHOLD
     return Question(
         text=body.message,
         thread=str(body.session_id or new_thread),
         top_k=body.top_k,
-        min_score=LEAST_SCORE if body.selected_text and is_default else body.similarity_threshold,
-        min_confidence=Level.LOW,
+        min_score=floor,
+        min_evidence=0.0 if body.whole_evidence else floor,
+        min_confidence=Level.INSUFFICIENT if body.whole_evidence else Level.LOW,
         selection=body.selected_text,
         selection_url=body.page_url if body.selected_text else None,
         current_page=body.page_url,

@@ -10,7 +10,13 @@ from typing import Self
 from pydantic import UUID4, BaseModel, Field, model_validator
 
 from bythebook.answering.pipeline import Event
-from bythebook.documents.fields import NearbyTopic, Share, nearby_topics
+from bythebook.documents.fields import (
+    NearbyTopic,
+    RelatedQuote,
+    Share,
+    nearby_topics,
+    related_quote,
+)
 from bythebook.errors import BookError, Stopping
 from bythebook.refusals import Refusal, RefusalType
 from bythebook.server.contracts.base import StreamEvent
@@ -72,6 +78,9 @@ class ChatDoneEvent(ChatResponse):
     disclaimer: str | None = None
     refusal_type: RefusalType | None = None
     nearby: list[NearbyTopic] = Field(default_factory=list)
+    related: RelatedQuote | None = None  # of a refusal: what the book does say about the subject
+    small_talk: bool = False  # it was no question: show `remark` instead of the refusal
+    remark: str | None = None  # a friendly sentence, or one that introduces `related`
     answered_offline: bool = False  # the language model failed, and the fallback writer was used
     query_id: UUID4 | None = None  # id to send feedback about
 
@@ -187,6 +196,9 @@ def _done(reply: Reply, call: Call) -> ChatDoneEvent:
         disclaimer=disclaimer,
         refusal_type=refusal_type,
         nearby=nearby_topics(outcome),
+        related=related_quote(outcome),
+        small_talk=isinstance(outcome, Refusal) and outcome.is_small_talk,
+        remark=outcome.remark if isinstance(outcome, Refusal) else None,
         answered_offline=reply.fallback is not None,
         query_id=uuid.UUID(call.query) if call.query else None,
     )
