@@ -31,6 +31,7 @@ from bythebook.retrieval.search import (
 from bythebook.types import (
     Answer,
     Citation,
+    Confidence,
     Evidence,
     Level,
     Message,
@@ -40,6 +41,7 @@ from bythebook.types import (
     Timings,
 )
 
+_GOOD = 0.65  # score of a passage that needs no disclaimer
 _NEIGHBOURS_OF = 2  # best hits whose neighbours in the section are added within the token budget
 
 
@@ -103,7 +105,7 @@ async def respond(
     now = time.perf_counter()
     yield Reply(
         question,
-        _with_disclaimer(outcome, evidence.confidence.level),
+        _with_disclaimer(outcome, question, evidence.confidence),
         evidence,
         Timings(
             query_ms=findings.query_ms,
@@ -130,7 +132,15 @@ async def _retrieve(question: Question, index: SearchContext) -> list[Findings]:
     return [await search(each, index, neighbours_of=_NEIGHBOURS_OF) for each in asked]
 
 
-def _with_disclaimer(outcome: Answer | Refusal, level: Level) -> Answer | Refusal:
-    if isinstance(outcome, Refusal) or level is not Level.LOW:
+def _with_disclaimer(
+    outcome: Answer | Refusal, question: Question, confidence: Confidence
+) -> Answer | Refusal:
+    """Add the disclaimer to an answer of low confidence.
+
+    The contract that asks for a level counts passages; for the others one good passage is enough.
+    """
+    counts = question.min_confidence is not Level.INSUFFICIENT
+    is_low = confidence.level is Level.LOW and (counts or confidence.maximum < _GOOD)
+    if isinstance(outcome, Refusal) or not is_low:
         return outcome
     return replace(outcome, disclaimer=" ".join(filter(None, (outcome.disclaimer, DISCLAIMER))))
