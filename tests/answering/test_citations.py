@@ -36,3 +36,14 @@ def test_link_has_a_text_fragment_if_the_unit_has_one() -> None:
     assert deep_link(top, "It needs a strong wind.").startswith("/docs/a#:~:text=It")
     nowhere = replace(kites, place=replace(kites.place, url=""))
     assert deep_link(nowhere, "It needs a strong wind.") == ""
+
+
+def test_link_of_a_run_marks_it_from_its_first_to_its_last_words() -> None:
+    text = "A kite needs a strong wind. The wind lifts it up. Nobody holds it."
+    (kites,) = with_fragments([passage(text, section="Kites")])
+    assert deep_link(kites, text) == (
+        "/docs/a#kites:~:text=A%20kite%20needs%20a%20strong%20wind,Nobody%20holds%20it"
+    )
+    ambiguous = "A kite needs wind. It needs wind. A boat: it needs wind."
+    (boats,) = with_fragments([passage(ambiguous, section="Kites")])
+    assert deep_link(boats, ambiguous).endswith("text=A%20kite%20needs%20wind")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from bythebook.chunking.text_fragments import folded
 from bythebook.grounding.verifier import Supported
-from bythebook.types import Citation, Passage, Sentence
+from bythebook.types import Citation, Passage, Sentence, Unit
 
 _LONGEST_QUOTE = 500  # envelope: Citation.referenced_text
 
@@ -47,7 +51,27 @@ def deep_link(passage: Passage, quote: str) -> str:
     """
     url = passage.place.url
     start = passage.text.find(quote)
-    unit = next((unit for unit in passage.units if start <= unit.start < start + len(quote)), None)
-    if not url or start < 0 or unit is None or not unit.fragment:
+    if not url or start < 0:
         return url
-    return f"{url}:~:{unit.fragment}" if "#" in url else f"{url}#:~:{unit.fragment}"
+    units = [unit for unit in passage.units if start <= unit.start < start + len(quote)]
+    fragment = _fragment(passage, units)
+    if not fragment:
+        return url
+    return f"{url}:~:{fragment}" if "#" in url else f"{url}#:~:{fragment}"
+
+
+def _fragment(passage: Passage, units: Sequence[Unit]) -> str:
+    """Return a fragment from the first to the last unit, or that of the first unit alone.
+
+    A browser ends the range at the first place that has the last words, so they must occur once.
+    """
+    if not units or not units[0].fragment:
+        return ""
+    first, last = units[0].fragment, units[-1].fragment
+    if len(units) == 1 or not last or "-," in first + last:
+        return first
+    end = last.removeprefix("text=").rpartition(",")[2]
+    between = passage.text[units[0].start : units[-1].end]
+    if folded(between).count(folded(unquote(end))) != 1:
+        return first
+    return f"{first.partition(',')[0]},{end}"
