@@ -44,6 +44,9 @@ def test_link_of_a_run_marks_it_from_its_first_to_its_last_words() -> None:
     assert deep_link(kites, text) == (
         "/docs/a#kites:~:text=A%20kite%20needs%20a%20strong%20wind,Nobody%20holds%20it"
     )
-    ambiguous = "A kite needs wind. It needs wind. A boat: it needs wind."
-    (boats,) = with_fragments([passage(ambiguous, section="Kites")])
-    assert deep_link(boats, ambiguous).endswith("text=A%20kite%20needs%20wind")
+    ambiguous = (
+        "A kite is a toy. They say it needs strong wind, and so on. "
+        "All the other people of this small town say it needs strong wind."
+    )
+    (toys,) = with_fragments([passage(ambiguous, section="Kites")])
+    assert deep_link(toys, ambiguous).endswith("text=A%20kite%20is%20a%20toy")
