@@ -18,9 +18,10 @@ from bythebook.answering.gate import gate, gather, settle, ungrounded
 from bythebook.answering.generation import AnswerContext, GenerationRun
 from bythebook.answering.routing import Mode, mode_of
 from bythebook.chunking.passages import passage_of_selection
-from bythebook.conversations.query_rewriting import rewrite_follow_up
+from bythebook.conversations.query_rewriting import interpret
 from bythebook.refusals import DISCLAIMER, Refusal
-from bythebook.retrieval.search import Findings, SearchContext, score_selection, search
+from bythebook.retrieval.interpretations import search_best
+from bythebook.retrieval.search import Findings, SearchContext, score_selection
 from bythebook.types import (
     Answer,
     Citation,
@@ -57,10 +58,10 @@ async def respond(
     began = time.perf_counter()
     yield State.RECEIVED
     yield State.VALIDATING
-    standalone = rewrite_follow_up(question, history)
+    interpretations = interpret(question, history)
 
     yield State.RETRIEVING
-    findings = await _retrieve(standalone, context.index)
+    findings = await _retrieve(interpretations, context.index)
     evidence = gather(findings, context_tokens=context.context_tokens)
     refusal = gate(findings.question, evidence)
     if refusal is not None and findings.failure is not None:
@@ -109,11 +110,12 @@ async def respond(
     )
 
 
-async def _retrieve(question: Question, index: SearchContext) -> Findings:
+async def _retrieve(interpretations: Sequence[Question], index: SearchContext) -> Findings:
+    question = interpretations[0]
     if mode_of(question) is Mode.SELECTED_TEXT_ONLY:
         selection = passage_of_selection(question.selection or "", url=question.selection_url)
         return await score_selection(question, selection, index)
-    return await search(question, index, neighbours_of=_NEIGHBOURS_OF)
+    return await search_best(interpretations, index, neighbours_of=_NEIGHBOURS_OF)
 
 
 def _with_disclaimer(outcome: Answer | Refusal, level: Level) -> Answer | Refusal:
