@@ -4,9 +4,9 @@
     python -m bench.follow_ups --home HOME
 
 A row of the question set has the earlier questions of its thread, the follow-up, and ``gold``: all
-sections that answer it. Without gold, the book does not answer it and a refusal is right. Odd rows
-are for development, even rows only for the final measurement; ``alone`` asks the same follow-ups
-without their threads.
+sections that answer it. ``said`` counts the answers that show one of the row's ``answers``. Without
+gold, the book does not answer the question and a refusal is right. Odd rows are for development,
+even rows only for the final measurement; ``alone`` asks the same follow-ups without their threads.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class FollowUp:
     history: tuple[str, ...]
     question: str
     gold: frozenset[tuple[str, str]]  # file and heading; empty: not in the book
+    answers: tuple[str, ...] = ()  # text of which one part must be shown
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Outcome:
     found: bool  # the first hit is in gold
     first: bool  # so is the first cited section, or the refusal is right
     any: bool  # so is any cited section, or the refusal is right
+    said: bool  # the answer shows one of the answers, or the refusal is right
     refused: bool
     cited: tuple[str, ...]
     ms: float
@@ -62,6 +64,7 @@ def read_rows(path: Path = QUESTIONS) -> list[FollowUp]:
             tuple(before["question"] for before in row["history"]),
             row["question"],
             frozenset((gold["file"], gold["heading"]) for gold in row["gold"]),
+            tuple(row["answers"]),
         )
         for row in rows
     ]
@@ -101,6 +104,7 @@ def grade(row: FollowUp, reply: Reply) -> Outcome:
         found=any(_section(place) in row.gold for place in hits[:1]) or refusal,
         first=any(right[:1]) or refusal,
         any=any(right) or refusal,
+        said=_says(answer, row.answers) or refusal,
         refused=answer is None,
         cited=tuple(place.heading for place in cited),
         ms=reply.timings.total_ms,
@@ -119,9 +123,15 @@ def figures(name: str, outcomes: Sequence[Outcome]) -> str:
         f"first hit {share(outcomes, lambda each: each.found):.3f}  "
         f"first cited {share(outcomes, lambda each: each.first):.3f}  "
         f"any cited {share(outcomes, lambda each: each.any):.3f}  "
+        f"said {share(outcomes, lambda each: each.said):.3f}  "
         f"refused {share(outcomes, lambda each: each.refused):.3f}  "
         f"median {statistics.median(each.ms for each in outcomes):.0f} ms"
     )
+
+
+def _says(answer: Answer | None, wanted: Sequence[str]) -> bool:
+    text = answer.text.lower() if answer else ""
+    return any(part.lower() in text for part in wanted)
 
 
 def _section(place: Place) -> tuple[str, str]:
