@@ -142,13 +142,7 @@ def _is_pronoun(word: _Word) -> bool:
     if word.lower in follow_ups.PERSONAL_PRONOUNS:
         return True
     if word.lower in follow_ups.ONE:
-        alone = not word.next or not terms_of(word.next)
-        return (
-            alone
-            and word.previous
-            not in follow_ups.QUANTIFIERS_BEFORE_ONE | follow_ups.AUXILIARIES_BEFORE_ONE
-            and word.next != "of"
-        )
+        return word.next != "of" and not terms_of(word.next)
     if word.lower in follow_ups.DEMONSTRATIVES:
         predicate = word.next in follow_ups.AFTER_PRONOUN or word.next.endswith("ed")
         return predicate or not terms_of(word.next)
