@@ -158,6 +158,7 @@ class Question:
     min_evidence: float = 0.0  # of any hit, to be used as evidence
     min_confidence: Level = Level.INSUFFICIENT  # to answer; ``min_score`` applies first
     filters: Mapping[str, FilterValue] = field(default_factory=dict)
+    context: str = ""  # earlier questions that it depends on; searched with it
     current_page: str | None = None  # URL of the page being read: preferred among similar hits
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from bythebook.answering.pipeline import Event, State
 from bythebook.book import Book
 from bythebook.chunking.read_book import read_book
 from bythebook.components import Components
+from bythebook.conversations.session import exchange_of
 from bythebook.language.tokens import estimate_tokens
 from bythebook.providers.reader import LocalReader
 from bythebook.providers.testing import (
@@ -249,3 +251,24 @@ def _stands_in_the_book(reply: Reply) -> None:
         words = " ".join(re.sub(r"^(?:-|\d+\.) ", "", sentence.text).split())
         assert any(words in quote for quote in quotes), sentence
     assert all(citation.url.startswith("/docs/") for citation in outcome.citations)
+
+
+async def test_a_writer_gets_a_follow_up_as_typed_with_its_thread(tmp_path: Path) -> None:
+    class Recording(Dictating):
+        asked: list[tuple[Question, Sequence[Message]]] = []  # noqa: RUF012
+
+        async def write(
+            self, question: Question, evidence: Evidence, history: Sequence[Message]
+        ) -> AsyncIterator[str]:
+            self.asked.append((question, history))
+            yield evidence.hits[0].passage.text
+
+    library = await library_of(small_book(tmp_path), writer=Recording())
+    first = await library.ask(Question("What is a kettle?"))
+    history = exchange_of(first, now=datetime.now(UTC))
+    reply = await library.ask(Question("How does it switch itself off?"), history=history)
+    question, earlier = Recording.asked[-1]
+    assert question.text == "How does it switch itself off?"
+    assert question.context == "What is a kettle?"
+    assert list(earlier) == history
+    assert reply.question == Question("How does it switch itself off?")

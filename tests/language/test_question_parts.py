@@ -12,12 +12,9 @@ from bythebook.types import Question
 @pytest.mark.parametrize(
     ("question", "parts"),
     [
-        (
-            "What is SLAM, and when does it fail?",
-            ("What is SLAM", "when does the SLAM fail?"),
-        ),
-        ("What is a kite? How do I build one?", ("What is a kite?", "How do I build the kite?")),
-        ("What is a node and why is it useful", ("What is a node", "why is the node useful")),
+        ("What is SLAM, and when does it fail?", ("What is SLAM", "when does it fail?")),
+        ("What is a kite? How do I build one?", ("What is a kite?", "How do I build one?")),
+        ("What is a node and why is it useful", ("What is a node", "why is it useful")),
         ("What is the difference between a topic and a service?", ()),
         ("How do lidar and radar differ?", ()),
         ("My robot drifts. Why does it do that?", ()),
@@ -26,6 +23,14 @@ from bythebook.types import Question
 )
 def test_parts_are_questions_of_their_own(question: str, parts: tuple[str, ...]) -> None:
     assert tuple(part.text for part in parts_of(Question(question))) == parts
+
+
+def test_part_that_depends_on_the_first_has_it_as_context() -> None:
+    first, second = parts_of(Question("What is SLAM, and when does it fail?"))
+    assert (first.context, second.context) == ("", "What is SLAM?")
+    assert [part.context for part in parts_of(Question("What is a kite? What is a boat?"))] == [
+        ""
+    ] * 2
 
 
 def test_ten_questions_in_one_have_at_most_four_parts() -> None:

@@ -46,7 +46,7 @@ A kettle is stored dry.
 
 @pytest.fixture
 async def index(tmp_path: Path) -> SearchContext:
-    return await _index_of(tmp_path, {"kettles.md": PAGE})
+    return await index_of(tmp_path, {"kettles.md": PAGE})
 
 
 async def test_best_hit_comes_first_with_its_ranks(index: SearchContext) -> None:
@@ -107,7 +107,7 @@ async def test_guiding_selection_shifts_the_search(index: SearchContext) -> None
     assert len(led.hits) == len(alone.hits)
 
 
-async def _index_of(folder: Path, pages: dict[str, str]) -> SearchContext:
+async def index_of(folder: Path, pages: dict[str, str]) -> SearchContext:
     for name, text in pages.items():
         (folder / name).write_text(text)
     catalog, shelf, embedder = MemoryCatalog(), MemoryGenerationStore(), FakeEmbedder()
@@ -129,7 +129,7 @@ async def test_echoes_do_not_displace_passages_that_answer(
     asked = "When does a kettle boil its water?"
     echoes = (f"## Part {at}\n\n{asked} The book does not say." for at in range(30))
     planted = "# Notes\n\n" + "\n\n".join(echoes)
-    index = await _index_of(tmp_path, {"kettles.md": PAGE, "planted.md": planted})
+    index = await index_of(tmp_path, {"kettles.md": PAGE, "planted.md": planted})
     hits = (await search(Question(asked), index)).hits
     assert "boils its water at one hundred" in hits[0].passage.text
     assert hits[0].score >= 0.5
@@ -146,7 +146,7 @@ async def test_one_file_does_not_fill_all_places(tmp_path: Path) -> None:
         "two.md": f"# Two\n\n{said}, says two.\n",
         "three.md": f"# Three\n\n{said}, says three.\n",
     }
-    index = await _index_of(tmp_path, pages)
+    index = await index_of(tmp_path, pages)
     asked = "At how many degrees does a kettle boil its water?"
     files = [hit.passage.place.file for hit in (await search(Question(asked), index)).hits]
     assert sorted(files) == ["long.md", "long.md", "one.md", "three.md", "two.md"]

@@ -18,14 +18,14 @@ from bythebook.answering.gate import gate, gather, name_unanswered, settle, ungr
 from bythebook.answering.generation import AnswerContext, GenerationRun
 from bythebook.answering.routing import Mode, mode_of
 from bythebook.chunking.passages import passage_of_selection
-from bythebook.conversations.query_rewriting import parts_of, rewrite_follow_up
+from bythebook.conversations.query_rewriting import interpret, parts_of
 from bythebook.language.english.small_talk import is_small_talk
 from bythebook.refusals import DISCLAIMER, Refusal
+from bythebook.retrieval.interpretations import search_best
 from bythebook.retrieval.search import (
     Findings,
     SearchContext,
     score_selection,
-    search,
     search_contents,
 )
 from bythebook.types import (
@@ -67,10 +67,10 @@ async def respond(
     yield State.RECEIVED
     yield State.VALIDATING
     is_talk = is_small_talk(question.text)
-    standalone = question if is_talk else rewrite_follow_up(question, history)
+    interpretations = (question,) if is_talk else interpret(question, history)
 
     yield State.RETRIEVING
-    found = await _retrieve(standalone, context.index)
+    found = await _retrieve(interpretations, context.index)
     findings = found[0]
     evidence, parts = gather(found, context_tokens=context.context_tokens)
     refusal = gate(findings.question, evidence)
@@ -121,15 +121,20 @@ async def respond(
     )
 
 
-async def _retrieve(question: Question, index: SearchContext) -> list[Findings]:
+async def _retrieve(interpretations: Sequence[Question], index: SearchContext) -> list[Findings]:
     """Search for the whole question, and then for each of its parts if there are several."""
+    question = interpretations[0]
     if mode_of(question) is Mode.SELECTED_TEXT_ONLY:
         selection = passage_of_selection(question.selection or "", url=question.selection_url)
         return [await score_selection(question, selection, index)]
     if (overview := await search_contents(question, index)) is not None:
         return [overview]
-    asked = [question, *parts_of(question)]
-    return [await search(each, index, neighbours_of=_NEIGHBOURS_OF) for each in asked]
+    whole = await search_best(interpretations, index, neighbours_of=_NEIGHBOURS_OF)
+    parts = parts_of(whole.question.question)
+    return [
+        whole,
+        *[await search_best([part], index, neighbours_of=_NEIGHBOURS_OF) for part in parts],
+    ]
 
 
 def _with_disclaimer(

@@ -1,24 +1,20 @@
-"""Rewrite follow-ups into self-contained questions that can be searched without the history.
+"""Find the earlier questions that a follow-up depends on, so that they are searched with it.
 
 Rules for English. A question depends on its history if it has no topic of its own ("Why?", "Show
-me an example"), if a pronoun has no antecedent in it ("How do I create one?"), or if it is a
-sentence fragment ("And in Python?"). Any other question is left unchanged.
+me an example") or if a pronoun has no antecedent in it ("How do I create one?"). If it is a
+fragment ("And recall?") or refers to an enumeration ("the second step"), this is unclear: both
+interpretations are searched. Any other question is searched alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from enum import Enum, auto
 
 from bythebook.language.english import follow_ups
-from bythebook.language.english.follow_ups import (
-    DEFINITION_QUESTION,
-    EXPLETIVE_IT,
-    FRAGMENT,
-    WHAT_ABOUT,
-)
+from bythebook.language.english.follow_ups import ENUMERATED, EXPLETIVE_IT, FRAGMENT, SENTENCE
 from bythebook.language.english.question_parts import split_parts
 from bythebook.language.sentences import split_units
 from bythebook.language.terms import terms_of
@@ -26,15 +22,20 @@ from bythebook.language.tokens import shortened
 from bythebook.retrieval.question_analysis import QUESTION_TOKENS
 from bythebook.types import Message, Question, Role
 
-_LONGEST_CHAIN = 6  # exchanges in a chain of follow-ups
-_LONGEST_TERM = 5  # words
+_LONGEST_CHAIN = 6  # earlier questions
+_LONGEST_FRAGMENT = 8  # words
 _TOKEN = re.compile(r"\w+(?:[-.+#/]\w+)*[+#]*|[^\w\s]")
+
+
+class _Dependence(Enum):
+    ALONE = auto()
+    UNCLEAR = auto()
+    ON_HISTORY = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
     text: str
-    start: int
     lower: str
     is_term: bool  # can be searched for
     previous: str  # word, in lower case
@@ -55,32 +56,39 @@ class _Word:
         return self.is_term and not self.is_verb and not qualifies
 
 
-def rewrite_follow_up(question: Question, history: Sequence[Message]) -> Question:
+def interpret(question: Question, history: Sequence[Message]) -> tuple[Question, ...]:
     """Return the question with the context it depends on, from the selection or the history.
 
-    A selection takes precedence over the history. If the answer is restricted to the selection,
-    nothing is added. Only the beginning of a very long question, selection or message is used.
+    If it is unclear whether it depends on it, the question without context is the second. A
+    selection takes precedence over the history. If the answer is restricted to the selection,
+    there is no context. Only the beginning of a very long question, selection or message is used.
     """
-    own = shortened(question.text, QUESTION_TOKENS)
-    selected = question.selection is not None
-    if (selected and question.selection_only) or not (selected or history):
-        text = own
-    else:
-        selection = shortened(question.selection or "", QUESTION_TOKENS)
-        text = _resolve(own, _topic_of_selection(selection) or _context(history))
-    return question if text == question.text else replace(question, text=text)
+    text = shortened(question.text, QUESTION_TOKENS)
+    alone = question if text == question.text else replace(question, text=text)
+    if question.selection is not None and question.selection_only:
+        return (alone,)
+    selection = shortened(question.selection or "", QUESTION_TOKENS)
+    context = _topic_of_selection(selection) or _context(history)
+    dependence = _dependence(text) if context else _Dependence.ALONE
+    if dependence is _Dependence.ALONE:
+        return (alone,)
+    dependent = replace(alone, context=context)
+    return (dependent, alone) if dependence is _Dependence.UNCLEAR else (dependent,)
 
 
 def parts_of(question: Question) -> tuple[Question, ...]:
     """Return the questions that the question consists of, each with the context it depends on.
 
-    In "What is SLAM, and when does it fail?" the second part is "when does the SLAM fail?". A
+    In "What is SLAM, and when does it fail?" the first part is the context of the second. A
     question that is a single one has no parts.
     """
-    parts: list[str] = []
-    for part in split_parts(shortened(question.text, QUESTION_TOKENS)):
-        parts.append(_resolve(part, parts[-1]) if parts else part)
-    return tuple(replace(question, text=part) for part in parts)
+    texts = split_parts(shortened(question.text, QUESTION_TOKENS))
+    parts: list[Question] = []
+    for text in texts:
+        depends = bool(parts) and _dependence(text) is not _Dependence.ALONE
+        context = f"{question.context} {_closed(texts[0])}".strip() if depends else question.context
+        parts.append(replace(question, text=text, context=context))
+    return tuple(parts)
 
 
 def _topic_of_selection(selection: str) -> str:
@@ -90,87 +98,71 @@ def _topic_of_selection(selection: str) -> str:
 
 
 def _context(history: Sequence[Message]) -> str:
-    """Return the last question, rewritten like all before it.
-
-    If it names no topic, the heading that its answer cites is appended.
-
-    After "What is a topic?", "And how do I create one?" is "And how do I create the topic?".
-    """
-    recent = list(history[-2 * _LONGEST_CHAIN :])
-    context = ""
-    for message, answer in pairwise([*recent, recent[-1]]):
-        if message.role is not Role.USER:
-            continue
-        context = _resolve(shortened(message.content, QUESTION_TOKENS), context)
-        context = shortened(context, QUESTION_TOKENS)
-        if answer.citations and not any(word.names_topic for word in _words(context)):
-            context = f"{context} {answer.citations[0].place.topic}"
-    return context
+    """Return the last question that can be asked alone, and the last follow-up after it."""
+    asked = [message.content for message in history if message.role is Role.USER]
+    recent = [shortened(text, QUESTION_TOKENS) for text in asked[-_LONGEST_CHAIN:]]
+    alone = [n for n, text in enumerate(recent) if _dependence(text) is _Dependence.ALONE]
+    chain = recent[alone[-1] if alone else 0 :]
+    return " ".join(map(_closed, (*chain[:1], *chain[1:][-1:])))
 
 
-def _resolve(text: str, context: str) -> str:
+def _closed(question: str) -> str:
+    """Return the question with a final punctuation mark."""
+    question = question.strip()
+    return question if question.endswith(("?", ".", "!")) or not question else f"{question}?"
+
+
+def _dependence(text: str) -> _Dependence:
     words = _words(text)
-    free = next(_free_pronouns(words, text), None)
-    if free is not None:
-        return _with_topic(text, free, _topic(context))
-    if FRAGMENT.match(text) or not any(word.names_topic for word in words):
-        return _with_words(text, [word for word in _words(context) if word.is_term])
-    if WHAT_ABOUT.match(text):
-        return _with_words(text, [word for word in _words(context) if word.is_verb])
-    return text
+    if not any(word.names_topic for word in words) or _has_free_pronoun(words, text):
+        return _Dependence.ON_HISTORY
+    if ENUMERATED.search(text) or _is_fragment(words, text):
+        return _Dependence.UNCLEAR
+    return _Dependence.ALONE
 
 
-def _free_pronouns(words: Sequence[_Word], text: str) -> Iterator[_Word]:
-    """Yield the pronouns without an antecedent in their own question."""
+def _is_fragment(words: Sequence[_Word], text: str) -> bool:
+    """Return whether it begins like a continuation and has no verb: "and for services?"."""
+    opening = FRAGMENT.match(text)
+    if opening is None or len(words) > _LONGEST_FRAGMENT:
+        return False
+    return SENTENCE.search(text, opening.end()) is None
+
+
+def _has_free_pronoun(words: Sequence[_Word], text: str) -> bool:
+    """Return whether a pronoun has no antecedent in its own question.
+
+    The words between an interrogative and its auxiliary are no antecedent: "what layers does it
+    have?".
+    """
     if EXPLETIVE_IT.search(text):
-        return
+        return False
+    asked_for = any(word.lower in follow_ups.INTERROGATIVES for word in words[:2])
     for word in words:
-        if word.names_topic:
-            return
+        if word.lower in follow_ups.AUXILIARIES:
+            asked_for = False
+        if word.names_topic and not (asked_for and _has_auxiliary_subject(words)):
+            return False
         if _is_pronoun(word):
-            yield word
+            return True
+    return False
+
+
+def _has_auxiliary_subject(words: Sequence[_Word]) -> bool:
+    """Return whether the first auxiliary is followed by a pronoun."""
+    first = next((word for word in words if word.lower in follow_ups.AUXILIARIES), None)
+    return first is not None and first.next in follow_ups.SUBJECT_PRONOUNS
 
 
 def _is_pronoun(word: _Word) -> bool:
     if word.lower in follow_ups.PERSONAL_PRONOUNS:
         return True
     if word.lower in follow_ups.ONE:
-        alone = not word.next or not terms_of(word.next)
-        return (
-            alone
-            and word.previous
-            not in follow_ups.QUANTIFIERS_BEFORE_ONE | follow_ups.AUXILIARIES_BEFORE_ONE
-            and word.next != "of"
-        )
+        return word.next != "of" and not terms_of(word.next)
     if word.lower in follow_ups.DEMONSTRATIVES:
         predicate = word.next in follow_ups.AFTER_PRONOUN or word.next.endswith("ed")
         return predicate or not terms_of(word.next)
     return False
-
-
-def _topic(context: str) -> str:
-    """Return the topic of a question: the term it asks to define, or the words that may name it."""
-    defined = DEFINITION_QUESTION.fullmatch(context.rstrip().rstrip("?.!").rstrip())
-    if defined and len(defined["term"].split()) <= _LONGEST_TERM:
-        return defined["term"].strip("\"'“”‘’`*")
-    return " ".join(word.text for word in _words(context) if word.names_topic)
-
-
-def _with_topic(text: str, pronoun: _Word, topic: str) -> str:
-    if not topic:
-        return text
-    end = pronoun.start + len(pronoun.text)
-    return f"{text[: pronoun.start]}the {topic}{text[end:]}"
-
-
-def _with_words(text: str, words: Sequence[_Word]) -> str:
-    own = set(terms_of(text))
-    borrowed = [
-        w.text
-        for w in words
-        if w.lower not in follow_ups.GENERIC_WORDS and not own >= {*terms_of(w.text)}
-    ]
-    return f"{text} {' '.join(dict.fromkeys(borrowed))}" if borrowed else text
 
 
 def _words(text: str) -> list[_Word]:
@@ -179,7 +171,6 @@ def _words(text: str) -> list[_Word]:
     return [
         _Word(
             match[0],
-            match.start(),
             lower[n],
             bool(terms_of(match[0])),
             lower[n - 1],

@@ -24,7 +24,7 @@ class AnalyzedQuestion:
     """A question, with everything that is computed from its text alone."""
 
     question: Question
-    text: str  # the beginning of the question's text, of bounded length
+    text: str  # the context and the beginning of the question's text, of bounded length
     terms: Mapping[int, float]  # with their IDF
     type: QuestionType
     negates: bool
@@ -32,13 +32,20 @@ class AnalyzedQuestion:
 
 
 def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
-    text = shortened(question.text, QUESTION_TOKENS)
+    own = shortened(question.text, QUESTION_TOKENS)
+    text = f"{question.context} {own}" if question.context else own
     names = (name.lower().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(text))
     return AnalyzedQuestion(
         question=question,
         text=text,
         terms=vocabulary.ask(text),
-        type=question_type(question.text),
+        type=_type(question),
         negates=NEGATION_PATTERN.search(text) is not None,
         entities=frozenset((*names, *_NUMBER.findall(text))),
     )
+
+
+def _type(question: Question) -> QuestionType:
+    """Return the type of the question or, if it has none ("And in C++?"), of its context."""
+    own = question_type(question.text)
+    return own if own != QuestionType() else question_type(question.context)

@@ -10,10 +10,11 @@ PERSONAL_PRONOUNS = FOLLOW_UP_WORDS["personal_pronouns"]
 DEMONSTRATIVES = FOLLOW_UP_WORDS["demonstratives"]
 ONE = FOLLOW_UP_WORDS["one"]
 BEFORE_VERB = FOLLOW_UP_WORDS["before_verb"]
+SUBJECT_PRONOUNS = FOLLOW_UP_WORDS["subject_pronouns"]
+INTERROGATIVES = FOLLOW_UP_WORDS["interrogatives"]
+AUXILIARIES = FOLLOW_UP_WORDS["auxiliaries"]
 OBJECT_PRONOUNS = FOLLOW_UP_WORDS["object_pronouns"]
 ARTICLES = FOLLOW_UP_WORDS["articles"]
-AUXILIARIES_BEFORE_ONE = FOLLOW_UP_WORDS["auxiliaries_before_one"]
-QUANTIFIERS_BEFORE_ONE = FOLLOW_UP_WORDS["quantifiers_before_one"]
 AFTER_PRONOUN = FOLLOW_UP_WORDS["after_pronoun"]
 GENERIC_WORDS = FOLLOW_UP_WORDS["generic_words"]
 EXPLETIVE_IT = re.compile(
@@ -24,16 +25,18 @@ EXPLETIVE_IT = re.compile(
     r"good\s+idea|bad\s+idea)\s+(?:to|that|if|when|whether|building|using|having)\b",
     re.IGNORECASE,
 )
-DEFINITION_QUESTION = re.compile(  # of a question without its final punctuation
-    r"\W*(?:and\s+|so\s+|but\s+)?(?:(?:what|who)(?:['’]s|\s+is|\s+are|\s+was|\s+were)|define|"
-    r"explain|describe|tell\s+me\s+about|what\s+does)\s++(?:an?\s++|the\s++)?+(?P<term>[^?!.,;]+?)"
-    r"(?:(?<!\s)\s++(?:mean|stand\s+for|do|for|used\s+for))?",
+FRAGMENT = re.compile(  # the beginning of a question that may continue the one before
+    r"\s*(?:(?:and|but|or|so|also|what\s+about|how\s+about|in|on|with|without|for|from|at|by|"
+    r"under|over|during|using|inside|outside|instead\s+of|after|before|between)\s+)+",
     re.IGNORECASE,
 )
-FRAGMENT = re.compile(
-    r"\s*(?:(?:and|but|or|so|what\s+about|how\s+about|also)\s+)+"
-    r"(?:in|on|with|without|for|from|at|by|under|over|during|using|inside|outside|instead\s+of|"
-    r"after|before|between)\b",
+SENTENCE = re.compile(  # words that only a whole sentence has
+    r"\b(?:what|which|who|whose|how|why|when|where|do|does|did|is|are|was|were|can|could|should|"
+    r"would|will|must|may|might|has|have|had|explain|describe|define|show|tell)\b",
     re.IGNORECASE,
 )
-WHAT_ABOUT = re.compile(r"\s*(?:(?:and|but|or|so)\s+)?(?:what|how)\s+about\s+", re.IGNORECASE)
+ENUMERATED = re.compile(  # "the second one", "the other", "the last two"
+    r"\bthe\s+(?:other|others|two|three|latter|former|first|second|third|fourth|fifth|last|next|"
+    r"previous)\b|^\W*(?:and\s+|so\s+|but\s+)?which\s+(?:is|are|was|were|should|do|does)\b",
+    re.IGNORECASE,
+)
