@@ -68,10 +68,11 @@ def talked(small_home: Path) -> Iterator[Terminal]:
 
 def test_an_answer_is_followed_by_its_numbered_source(talked: Terminal) -> None:
     answer = talked.text[talked.text.index(WHEN) : talked.text.index("/sources 1")]
-    assert f"  {BOILS} [1]\n" in answer
+    assert f"  {BOILS} It switches itself off by means of a " in answer
+    assert "strip.\n  [1]\n" in answer or "strip. [1]\n" in answer
     assert "  Welcome › Kettles\n" in answer
     assert "/docs/intro#kettles\n" in answer
-    assert f"  [1] “{BOILS}”" in answer
+    assert f"  [1] “{BOILS} It switches" in answer
 
 
 def test_markers_and_urls_link_to_the_quoted_text(talked: Terminal) -> None:
@@ -133,7 +134,7 @@ def test_piped_questions_are_answered_line_by_line_and_follow_up(small_home: Pat
         small_home, WHEN, "", "What makes a kite fly?", "And what keeps it from drifting away?"
     )
     assert done.exit_code == 0
-    assert f"› {WHEN}\n{BOILS} [1]\n" in done.stdout
+    assert f"› {WHEN}\n{BOILS} It switches itself off" in done.stdout
     assert "The string keeps it from drifting away." in done.stdout.rpartition("› And what")[2]
     assert "\x1b" not in done.stdout
 
@@ -152,7 +153,8 @@ def test_json_output_has_one_reply_per_line(small_home: Path) -> None:
     done = pipe(small_home, fly, "/new", "/bogus", "How do I train GPT-4?", options=("--json",))
     first, error, last = map(json.loads, done.stdout.splitlines())
     assert first["question"] == fly
-    assert first["citations"][0]["quote"] == "A kite flies because the wind pushes it upwards."
+    quote = first["citations"][0]["quote"]
+    assert quote.startswith("A kite flies because the wind pushes it upwards.")
     assert error == {"error": "There is no command /bogus. /help lists them."}
     assert last["has_relevant_context"] is False
     assert first["thread"] != last["thread"]

@@ -63,7 +63,7 @@ def test_ask_answers_with_sentences_of_the_book(small_home: Path) -> None:
     assert answer["refusal_type"] is None
     (first, *_) = answer["citations"]
     assert first["number"] == 1
-    assert first["quote"] == "A kettle boils water at 100 degrees Celsius."
+    assert first["quote"].startswith("A kettle boils water at 100 degrees Celsius.")
     assert first["url"].endswith("/docs/intro#kettles")
     assert (first["filename"], first["section"]) == ("intro.md", "Kettles")
     assert 0.5 <= first["score"] <= 1

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from bythebook.errors import ReaderFailed
 from bythebook.interfaces.reader import SentenceSupport
+from bythebook.language.terms import Vocabulary
+from bythebook.retrieval.question_analysis import AnalyzedQuestion, analyze
 from bythebook.retrieval.reranking import CALIBRATION, READ_HITS, rerank
-from bythebook.types import Hit, Metadata, Passage, PassageReading
+from bythebook.types import Hit, Metadata, Passage, PassageReading, Question
 from tests.support.samples import evidence
 
 _QUESTION = "When was the bridge opened?"
@@ -43,6 +45,10 @@ class ScriptedReader:
         raise NotImplementedError
 
 
+def _asked(text: str) -> AnalyzedQuestion:
+    return analyze(Question(text), Vocabulary())
+
+
 def _hits(*scores: float) -> list[Hit]:
     texts = [f"Passage number {number}." for number in range(len(scores))]
     hits = evidence(*texts).hits
@@ -52,7 +58,7 @@ def _hits(*scores: float) -> list[Hit]:
 async def test_a_passage_that_answers_overtakes_one_that_is_only_similar() -> None:
     similar, answering = _hits(0.8, 0.7)
     reader = ScriptedReader({similar.passage.text: 0.02, answering.passage.text: 0.97})
-    first, second = await rerank(_QUESTION, [similar, answering], reader)
+    first, second = await rerank(_asked(_QUESTION), [similar, answering], reader)
     assert (first.passage, second.passage) == (answering.passage, similar.passage)
     assert (first.rank, second.rank) == (1, 2)
     assert first.score > 0.5 > second.score
@@ -61,20 +67,20 @@ async def test_a_passage_that_answers_overtakes_one_that_is_only_similar() -> No
 
 async def test_without_a_reader_nothing_changes() -> None:
     hits = _hits(0.8, 0.7)
-    assert await rerank(_QUESTION, hits, None) == tuple(hits)
+    assert await rerank(_asked(_QUESTION), hits, None) == tuple(hits)
 
 
 async def test_a_failing_reader_leaves_the_retrieval_scores() -> None:
     hits = _hits(0.8, 0.7)
-    assert await rerank(_QUESTION, hits, ScriptedReader({}, failure=ReaderFailed("damaged"))) == (
-        tuple(hits)
-    )
+    assert await rerank(
+        _asked(_QUESTION), hits, ScriptedReader({}, failure=ReaderFailed("damaged"))
+    ) == (tuple(hits))
 
 
 async def test_only_the_best_hits_are_read_and_the_others_stay_behind_them() -> None:
     hits = _hits(*[0.9 - 0.05 * number for number in range(READ_HITS + 2)])
     reader = ScriptedReader({hit.passage.text: 0.1 for hit in hits})
-    ranked = await rerank(_QUESTION, hits, reader)
+    ranked = await rerank(_asked(_QUESTION), hits, reader)
     assert len(reader.read_texts) == READ_HITS
     assert [hit.passage for hit in ranked[READ_HITS:]] == [hit.passage for hit in hits[READ_HITS:]]
     assert [hit.score for hit in ranked] == sorted((hit.score for hit in ranked), reverse=True)
@@ -85,11 +91,11 @@ async def test_passages_and_questions_in_other_languages_keep_their_scores() -> 
     english, german = _hits(0.8, 0.7)
     german = replace(german, passage=replace(german.passage, metadata=Metadata(language="de")))
     reader = ScriptedReader({english.passage.text: 0.9})
-    ranked = await rerank(_QUESTION, [english, german], reader)
+    ranked = await rerank(_asked(_QUESTION), [english, german], reader)
     assert {hit.passage.id: hit.score for hit in ranked}[german.passage.id] == 0.7
     assert reader.read_texts == [english.passage.text]
     asked = "Wann wurde die Brücke für den Verkehr geöffnet und wer hat sie gebaut?"
-    assert await rerank(asked, [english], reader) == (english,)
+    assert await rerank(_asked(asked), [english], reader) == (english,)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
@@ -102,4 +108,24 @@ def test_the_score_grows_with_both_judgements(one: float, two: float, other: flo
 @pytest.mark.parametrize("hits", [[], _hits(0.4)])
 async def test_few_hits_are_no_special_case(hits: list[Hit]) -> None:
     reader = ScriptedReader({hit.passage.text: 0.5 for hit in hits})
-    assert len(await rerank(_QUESTION, hits, reader)) == len(hits)
+    assert len(await rerank(_asked(_QUESTION), hits, reader)) == len(hits)
+
+
+async def test_name_that_no_passage_has_lowers_the_scores() -> None:
+    (hit,) = _hits(0.6)
+    reader = ScriptedReader({hit.passage.text: 0.6})
+    known, unknown = [
+        (await rerank(_asked(f"Is {name} better for this?"), [hit], reader))[0].score
+        for name in ("Passage", "Unity")
+    ]
+    assert known > 0.5 > unknown
+
+
+async def test_the_reader_decides_more_about_facts_than_about_explanations() -> None:
+    (hit,) = _hits(0.9)
+    reader = ScriptedReader({hit.passage.text: 0.1})
+    fact, explanation = [
+        (await rerank(_asked(question), [hit], reader))[0].score
+        for question in ("How many wheels are there?", "Why are there wheels?")
+    ]
+    assert explanation > 0.5 > fact

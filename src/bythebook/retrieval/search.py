@@ -177,7 +177,7 @@ async def _search(analyzed: AnalyzedQuestion, index: SearchContext, neighbours_o
     best = _best_fusion_score(examined, index.calibration)
     scored = _score(examined, index.calibration, best=best)
     kept = limit_per_file(scored, limit=question.top_k, likely=max(question.min_score, LIKELY))
-    hits = page_first(await rerank(analyzed.text, _ranked(kept), index.reader), question)
+    hits = page_first(await rerank(analyzed, _ranked(kept), index.reader), question)
     shown = {hit.passage.id for hit in hits}
     neighbours = await _neighbours(hits[:neighbours_of], query, candidates, best=best)
     beside = (hit for hit in neighbours if hit.passage.id not in shown)
@@ -194,7 +194,7 @@ async def _score_selection(
     examined = _examine([entry], query, candidates)
     best = _best_fusion_score(examined, index.calibration)
     hits = _score(examined, index.calibration, best=best, selected=True)
-    return query.findings(await rerank(analyzed.text, hits, index.reader), embedded)
+    return query.findings(await rerank(analyzed, hits, index.reader), embedded)
 
 
 async def _embed_question(analyzed: AnalyzedQuestion, index: SearchContext) -> _Query:

@@ -33,6 +33,13 @@ _NUMBER_ASKED = re.compile(
     r"(what|which) (year|date|percentage|percent|number|share|size|value)|(since |until )?when)\b",
     re.IGNORECASE,
 )
+_FACT_ASKED = re.compile(  # at the beginning of the question
+    r"\W*(?:(?:and|so|but) )?(?:who|whom|whose|when (?:did|was|were|does|will)|"
+    r"in (?:what|which) year|how (?:many|much|long|far|often|old|large|big|fast|high|wide|heavy|"
+    r"deep|tall|expensive)|(?:what|which) (?:year|date|percentage|percent|number|share|size|value)|"
+    r"what is the (?:name|price|cost|weight|size|number|date))\b",
+    re.IGNORECASE,
+)
 _COUNT_ASKED = re.compile(r"\bhow many\b", re.IGNORECASE)
 _NUMBER = re.compile(
     rf"\d|\b({either('numbers', 'tens', 'counts')}|third|quarter|once|twice|several|infinity|"
@@ -51,6 +58,7 @@ class QuestionType:
     steps: bool = False
     number: bool = False
     count: bool = False  # only a number can answer
+    fact: bool = False  # a name, a number or a date answers
     definition: str = ""  # the term to define; empty: none
 
     def is_defined_by(self, text: str) -> bool:
@@ -78,5 +86,6 @@ def question_type(question: str) -> QuestionType:
         steps=bool(_STEPS.search(question)),
         number=bool(_NUMBER_ASKED.search(question)),
         count=bool(_COUNT_ASKED.search(question)),
+        fact=bool(_FACT_ASKED.match(question)),
         definition=term if 0 < len(term.split()) <= _LONGEST_TERM else "",
     )
