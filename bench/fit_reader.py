@@ -20,7 +20,15 @@ import numpy as np
 from training.metrics import auroc
 
 from bythebook.config.settings import load_settings
-from bythebook.retrieval.reranking import READ_HITS, ReaderCalibration, log_odds
+from bythebook.retrieval.reranking import (
+    CALIBRATION,
+    CALIBRATION_OF_FACTS,
+    READ_HITS,
+    UNKNOWN_NAME,
+    ReaderCalibration,
+    has_unknown_name,
+    log_odds,
+)
 from bythebook.retrieval.search import search
 from bythebook.types import Hit, Question
 from bythebook.wiring import build_book
@@ -36,6 +44,15 @@ class Case:
     kind: str
     features: np.ndarray  # (hits, 2): log odds of the retrieval score and of the reading
     right: np.ndarray  # (hits,)
+    is_fact: bool = False  # a name, number or date is asked for
+    has_unknown_name: bool = False  # none of the passages has a name of the question
+
+    @property
+    def shipped_odds(self) -> np.ndarray:
+        """Return the log odds that the product gives each hit."""
+        weights = CALIBRATION_OF_FACTS if self.is_fact else CALIBRATION
+        odds: np.ndarray = weights.bias + self.features @ [weights.retrieval, weights.reading]
+        return odds - UNKNOWN_NAME * self.has_unknown_name
 
 
 def main() -> None:
@@ -73,7 +90,8 @@ def collect(number: int, docs: Path, files: list[Path], homes: Path) -> list[Cas
             for row in rows:
                 if row.get("selected_text"):
                     continue
-                hits = (await search(Question(str(row["question"])), index)).hits[:READ_HITS]
+                findings = await search(Question(str(row["question"])), index)
+                hits, question = findings.hits[:READ_HITS], findings.question
                 read = await reader.read(str(row["question"]), [hit.passage for hit in hits])
                 odds = [
                     (log_odds(hit.score), log_odds(reading.probability))
@@ -83,7 +101,9 @@ def collect(number: int, docs: Path, files: list[Path], homes: Path) -> list[Cas
                 right = [answerable and is_right(hit, row) for hit in hits]
                 features = np.array(odds).reshape(-1, 2)
                 kind = row["kind"] if not answerable else "answerable"
-                cases.append(Case(number, kind, features, np.array(right, dtype=float)))
+                unknown = has_unknown_name(question, hits)
+                case = Case(number, kind, features, np.array(right, dtype=float))
+                cases.append(replace(case, is_fact=question.type.fact, has_unknown_name=unknown))
             return cases
 
     return asyncio.run(ask())
@@ -122,7 +142,9 @@ def fit(cases: list[Case], adversarial: float) -> ReaderCalibration:
 
 
 def report(cases: list[Case], fitted: ReaderCalibration) -> None:
-    def odds_of(case: Case, weights: ReaderCalibration) -> np.ndarray:
+    def odds_of(case: Case, weights: ReaderCalibration | None) -> np.ndarray:
+        if weights is None:
+            return case.shipped_odds
         odds: np.ndarray = weights.bias + case.features @ [weights.retrieval, weights.reading]
         return odds
 
@@ -131,6 +153,7 @@ def report(cases: list[Case], fitted: ReaderCalibration) -> None:
         ("retrieval", ReaderCalibration(0, 1, 0)),
         ("reader", ReaderCalibration(0, 0, 1)),
         ("both", fitted),
+        ("product", None),
     ):
         scores = np.array([odds_of(case, weights).max() for case in answerable])
         floor = np.quantile(scores, 0.05)

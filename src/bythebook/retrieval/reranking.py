@@ -71,7 +71,7 @@ async def rerank(
         _log.warning("answering without the reading model: %s", error)
         return tuple(hits)
     calibration = CALIBRATION_OF_FACTS if question.type.fact else CALIBRATION
-    unknown = _has_unknown_name(question, best)
+    unknown = has_unknown_name(question, best)
     read = {
         hit.passage.id: replace(
             hit,
@@ -88,7 +88,8 @@ async def rerank(
     return tuple(replace(hit, rank=rank) for rank, hit in ordered)
 
 
-def _has_unknown_name(question: AnalyzedQuestion, hits: Sequence[Hit]) -> bool:
+def has_unknown_name(question: AnalyzedQuestion, hits: Sequence[Hit]) -> bool:
+    """Return whether none of the hits has one of the question's names."""
     text = "\n".join(hit.passage.embedded_text for hit in hits).lower()
     names = [name for name in question.entities if not name[0].isdigit()]
     return bool(hits) and any(name not in text for name in names)
