@@ -20,9 +20,9 @@ bythebook=.venv/bin/bythebook
 
 $bythebook ingest examples/physical-ai-book/docs --home "$home"
 for question in \
-    "How do ROS 2 nodes exchange messages?" \
-    "What is domain randomisation?" \
-    "How do I train GPT-4?"; do
+    "What is the difference between a topic and a service?" \
+    "How can I make my object detector faster?" \
+    "Who invented the Kalman filter?"; do
     printf '\n%s bythebook ask "%s"\n' '$' "$question"
     # Exit code 1 says that the book does not answer; that is one of the three on purpose.
     $bythebook ask "$question" --home "$home" || [ $? -eq 1 ]
