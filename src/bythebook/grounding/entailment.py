@@ -107,10 +107,10 @@ def _all_windows(hits: Sequence[Hit]) -> Iterator[Window]:
         for width in range(1, _WIDEST + 1):
             for first in range(len(units) - width + 1):
                 last = first + width - 1
-                yield Window(hit, first, last, _header(units, first))
+                yield Window(hit, first, last, header_of(units, first))
 
 
-def _header(units: Sequence[Unit], first: int) -> int | None:
+def header_of(units: Sequence[Unit], first: int) -> int | None:
     """Return the index of the table's first row, or of the sentence before the list."""
     kind = units[first].kind
     if kind not in (UnitKind.ROW, UnitKind.ITEM):
@@ -286,6 +286,13 @@ class WordSimilarity:
         there = np.stack([self._known[word] for word in others])
         nearest = (np.stack([self._known[word] for word in words]) @ there.T).max(axis=1)
         return float((1 - nearest.clip(0, 1)).sum())
+
+    async def cosines(self, sentence: str, texts: Sequence[str]) -> list[float | None]:
+        """Return the cosine of each text with the sentence; None without a measured embedder."""
+        if self._embedder is None or not texts:
+            return [None] * len(texts)
+        one, *others = await self._embedder.embed([sentence, *texts], role="passage")
+        return [float(other @ one) for other in others]
 
     async def _learn(self, words: Sequence[str], embedder: Embedder) -> None:
         new = [word for word in dict.fromkeys(words) if word not in self._known]
