@@ -3,7 +3,8 @@
     python -m bench.drafts DRAFTS.jsonl [--read 40]
 
 A row has ``passages`` and ``sentences``, each sentence with the label ``supported``. A sentence is
-shown as it is, replaced by the book's own words, or withheld. A replacement counts as content
+shown as it is, replaced by the book's own words, or withheld; one that only announces others is
+left out. A replacement counts as content
 shown if the quotation holds at least half of the sentence's content words, or if the reading model
 takes it alone for support, or if the cosine of the two is at least .7. This is an estimate:
 ``--read`` prints as many of the replaced true sentences with their quotations, to be read.
@@ -20,17 +21,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.check import read_drafts
+from tests.grounding.claim_mutations import Case
+
 from bythebook.grounding.claim_parser import parse_claim
-from bythebook.grounding.framing import without_connective
-from bythebook.grounding.sentence_judge import SentenceVerifier, judge
+from bythebook.grounding.framing import is_announcement, without_connective
+from bythebook.grounding.sentence_judge import SentenceVerifier, judge, keys_of_evidence
 from bythebook.grounding.stream_splitter import claim_of
 from bythebook.grounding.verdicts import Supported, Withheld
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.reader import LocalReader
 from bythebook.types import Evidence, Hit, Unit
-
-from bench.check import read_drafts
-from tests.grounding.claim_mutations import Case
 
 _MOST_WORDS = 0.5
 _SUPPORTED = 0.5
@@ -53,11 +54,14 @@ class Outcome:
 async def outcomes(path: Path) -> list[Outcome]:
     verifier = SentenceVerifier(LocalEmbedder("minilm"), LocalReader())
     found = []
-    for _, case in read_drafts(path):
+    for case in read_drafts(path):
         hits = tuple(Hit(passage, rank, 0.5, 0.9) for rank, passage in enumerate(case.passages, 1))
+        if is_announcement(case.claim, keys_of_evidence(hits)):
+            continue  # it is shown with what it announces
         verdict = await judge(claim_of(case.claim), Evidence(hits), verifier)
-        is_replaced = isinstance(verdict, Supported) and not verdict.is_own
-        carries = is_replaced and await holds_content(case.claim, verdict, verifier)
+        carries = False
+        if isinstance(verdict, Supported) and not verdict.is_own:
+            carries = await holds_content(case.claim, verdict, verifier)
         found.append(Outcome(case, verdict, carries))
     return found
 
@@ -69,8 +73,8 @@ async def holds_content(sentence: str, shown: Supported, verifier: SentenceVerif
     asked = [term.key for term in parse_claim(text).terms if not term.is_light]
     if sum(key in keys for key in asked) >= _MOST_WORDS * len(asked):
         return True
-    (cosine,) = await verifier.similarity.cosines(text, [shown.text])
-    if cosine is not None and cosine >= _NEAR:
+    vectors = await verifier.similarity.vectors([text, shown.text])
+    if vectors is not None and vectors[0] @ vectors[1] >= _NEAR:
         return True
     quoted = replace(passage, text=shown.text, units=(Unit(0, len(shown.text)),))
     if verifier.reader is None:

@@ -19,6 +19,8 @@ _CONNECTIVE = re.compile(
     r"[ \t]*+,[ \t]*+(?=\w)",
     re.IGNORECASE,
 )
+_PARTICLE = re.compile(r"(?:yes|no)[ \t]*+[,:][ \t]*+(?=\w)", re.IGNORECASE)
+_HERE = re.compile(r"here(?:['’]s| is| are)\b", re.IGNORECASE)
 _ANNOUNCES = re.compile(
     r"\b(?:here(?:['’]s| is| are)|as follows|(?:the|these) following|in (?:summary|short)|"
     r"to (?:summari[sz]e|sum up)|(?:these|those) are|(?:the|these) (?:steps|reasons|ways)|"
@@ -36,14 +38,24 @@ def without_connective(text: str) -> str:
     return text
 
 
+def without_particle(text: str) -> str:
+    """Remove a "Yes," or "No," at the start: what follows is the claim that can be verified."""
+    particle = _PARTICLE.match(text)
+    if particle is None:
+        return text
+    rest = text[particle.end() :]
+    return rest[0].upper() + rest[1:]
+
+
 def is_announcement(text: str, known: frozenset[str]) -> bool:
     """Return whether the text only announces what follows.
 
-    It ends with a colon, has a word such as "here" or "following", denies nothing and has no
-    number or other word that is not ``known``: one of the keys of the evidence.
+    It ends with a colon and has a word such as "here" or "following", or it begins with "here". It
+    denies nothing and has no number or other word that is not ``known``: a key of the evidence.
     """
-    text = without_line_mark(text).strip().strip("*_").rstrip()
-    if not text.endswith(":") or len(text.split()) > _MOST_WORDS or not _ANNOUNCES.search(text):
+    text = without_connective(text).strip().strip("*_").rstrip()
+    announces = _ANNOUNCES.search(text) if text.endswith(":") else _HERE.match(text)
+    if announces is None or len(text.split()) > _MOST_WORDS:
         return False
     claim = parse_claim(text)
     return not claim.denials and all(

@@ -1,8 +1,8 @@
 """Find the book's own words that a sentence rests on.
 
 Candidates are runs of neighbouring units of one passage: one or two sentences, or up to four items
-or rows. Those that share the most words with the sentence are ordered by the cosine as well, and
-the reading model chooses among the best three. Without a model, the words decide.
+or rows. They are ordered by the words and the meaning (cosine) that they share with the sentence;
+the reading model reads the best three. Without models, the words decide.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from bythebook.errors import ReaderFailed
 from bythebook.grounding.claim_parser import ParsedClaim, parse_claim
@@ -24,12 +26,13 @@ if TYPE_CHECKING:
     from bythebook.grounding.entailment import WordSimilarity
     from bythebook.interfaces.reader import Reader
 
-LEAST_RELEVANCE = 0.9  # of a quotation; fitted by bench/check.py
+LEAST_RELEVANCE = 0.7  # of a quotation; chosen with bench/check.py
 _WIDEST = {UnitKind.SENTENCE: 2, UnitKind.ITEM: 4, UnitKind.ROW: 4}  # units in a run, else 1
 _LONGEST = 500  # characters: as much as a citation quotes
-_COMPARED = 8  # candidates that are embedded
-_READ = 3  # … and read by the reading model
-_WIDTH_COST = 0.06  # of each further unit: it must add words of the sentence
+_MOST_UNITS = 100  # that are embedded
+_READ = 3  # candidates that the reading model reads
+_SUPPORT = 0.3  # weight of its probability
+_WIDTH_COST = 0.05  # of each further unit: it must add words of the sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,18 @@ class Quotation:
     last: int
     coverage: float = 0.0  # weighted share of the sentence's terms that it holds
     cosine: float | None = None  # None: there is no measured embedder
-    support: float | None = None  # the reading model's probability that it supports the sentence
+    support: float = 0.0  # the reading model's probability that it supports the sentence
 
     @property
     def relevance(self) -> float:
         """Return a value from 0 to 2; without a cosine, the coverage counts twice."""
         return self.coverage + (self.coverage if self.cosine is None else self.cosine)
+
+    @property
+    def unit_texts(self) -> list[str]:
+        passage = self.hit.passage
+        units = passage.units[self.first : self.last + 1]
+        return [passage.unit_text(unit)[:_LONGEST] for unit in units]
 
     @property
     def text(self) -> str:
@@ -70,28 +79,42 @@ class Quotation:
 async def find_quotation(
     sentence: str, hits: Sequence[Hit], similarity: WordSimilarity, reader: Reader | None
 ) -> Quotation | None:
-    """Return the run that the sentence rests on, if any shares words with it."""
-    claim = parse_claim(sentence)
-    candidates = sorted(_candidates(claim, hits), key=_by_words, reverse=True)[:_COMPARED]
+    """Return the run that the sentence rests on most, if there is any text."""
+    runs = _candidates(parse_claim(sentence), hits)
+    candidates = await _with_cosines(sentence, runs, similarity)
     if not candidates:
         return None
-    cosines = await similarity.cosines(sentence, [_of(c).text for c in candidates])
-    candidates = [replace(c, cosine=cosine) for c, cosine in zip(candidates, cosines, strict=True)]
-    candidates.sort(key=_by_meaning, reverse=True)
-    return _whole(await _read(sentence, candidates[:_READ], reader))
+    best = sorted(candidates, key=_rank, reverse=True)[:_READ]
+    return _whole(max([await _read(sentence, each, reader) for each in best], key=_rank))
 
 
-async def _read(sentence: str, candidates: Sequence[Quotation], reader: Reader | None) -> Quotation:
-    """Return the candidate that the reading model prefers, or the first one without it."""
-    passages = [_of(candidate) for candidate in candidates]
-    if reader is None or any(language_of_passage(passage) != "en" for passage in passages):
-        return candidates[0]
+async def _with_cosines(
+    sentence: str, candidates: Sequence[Quotation], similarity: WordSimilarity
+) -> Sequence[Quotation]:
+    """Add the cosine of the sentence with the mean of the units of each run."""
+    texts = list(dict.fromkeys(text for each in candidates for text in each.unit_texts))
+    vectors = await similarity.vectors([sentence, *texts[:_MOST_UNITS]])
+    if vectors is None or not texts:
+        return candidates
+    asked, known = vectors[0], dict(zip(texts, vectors[1:], strict=False))
+    found = []
+    for each in candidates:
+        own = [known[text] for text in each.unit_texts if text in known]
+        mean = np.sum(own, axis=0) if own else np.zeros_like(asked)
+        cosine = float(mean @ asked) / max(float(np.linalg.norm(mean)), 1e-9)
+        found.append(replace(each, cosine=cosine))
+    return found
+
+
+async def _read(sentence: str, candidate: Quotation, reader: Reader | None) -> Quotation:
+    passage = _of(candidate)
+    if reader is None or language_of_passage(passage) != "en":
+        return candidate
     try:
-        (support,) = await reader.support([sentence], passages)
+        (support,) = await reader.support([sentence], [passage])
     except ReaderFailed:
-        return candidates[0]
-    chosen = candidates[support.passage or 0]
-    return replace(chosen, support=support.probability)
+        return candidate
+    return replace(candidate, support=support.probability)
 
 
 def _of(candidate: Quotation) -> Passage:
@@ -105,15 +128,12 @@ def _of(candidate: Quotation) -> Passage:
     return replace(passage, text=text, units=(Unit(0, len(text)),))
 
 
-def _by_words(candidate: Quotation) -> float:
-    return candidate.coverage - _WIDTH_COST * (candidate.last - candidate.first)
+def _rank(candidate: Quotation) -> float:
+    width = candidate.last - candidate.first
+    return candidate.relevance + _SUPPORT * candidate.support - _WIDTH_COST * width
 
 
-def _by_meaning(candidate: Quotation) -> float:
-    return candidate.relevance - _WIDTH_COST * (candidate.last - candidate.first)
-
-
-def _candidates(claim: ParsedClaim, hits: Sequence[Hit]) -> Iterator[Quotation]:
+def _candidates(claim: ParsedClaim, hits: Sequence[Hit]) -> list[Quotation]:
     readings = [[_keys(hit.passage, unit) for unit in hit.passage.units] for hit in hits]
     counts = Counter(key for keys in readings for unit in keys for key in unit)
     total = sum(map(len, readings))
@@ -122,17 +142,18 @@ def _candidates(claim: ParsedClaim, hits: Sequence[Hit]) -> Iterator[Quotation]:
         for term in claim.terms
         if not term.is_light
     }
-    everything = sum(asked.values())
+    everything = sum(asked.values()) or 1.0
+    found = []
     for hit, keys in zip(hits, readings, strict=True):
         placed = parse_claim(hit.passage.place.path).keys
         for first, last in _runs(hit.passage):
             header = header_of(hit.passage.units, first)
-            within = frozenset().union(*keys[first : last + 1])
-            around = within | placed | (keys[header] if header is not None else frozenset())
-            if within.isdisjoint(asked):
-                continue
-            covered = sum(weight for key, weight in asked.items() if key in around)
-            yield Quotation(hit, first, last, covered / everything)
+            own = placed.union(*keys[first : last + 1])
+            if header is not None:
+                own |= keys[header]
+            covered = sum(weight for key, weight in asked.items() if key in own) / everything
+            found.append(Quotation(hit, first, last, covered))
+    return found
 
 
 def _keys(passage: Passage, unit: Unit) -> frozenset[str]:

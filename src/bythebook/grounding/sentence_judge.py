@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from bythebook.errors import ReaderFailed
 from bythebook.grounding.claim_parser import ParsedClaim, TermKind, parse_claim
 from bythebook.grounding.entailment import Comparison, Window, WordSimilarity, compare_claim
-from bythebook.grounding.framing import without_connective
+from bythebook.grounding.framing import without_connective, without_particle
 from bythebook.grounding.quotation import LEAST_RELEVANCE, find_quotation
 from bythebook.grounding.stream_splitter import (
     DraftClaim,
@@ -80,6 +80,7 @@ async def judge(
                 cited = claim_of(claim.raw.removeprefix(text)).cited
                 finding = Finding(foreign_markers=_count_foreign(cited, evidence))
                 return Supported(text, hit, quote, claim.lead, finding)
+    claim = replace(claim, text=without_particle(claim.text))
     verdict = await _in_own_words(claim, evidence, hits, verifier)
     if isinstance(verdict, Withheld) and verdict.is_claim and not verdict.is_refuted:
         return await in_books_words(claim, verdict, hits, verifier)
