@@ -47,7 +47,7 @@ from bythebook.grounding.entailment import (
     is_reworded,
 )
 from bythebook.grounding.framing import without_connective
-from bythebook.grounding.quotation import find_quotation
+from bythebook.grounding.quotation import find_quotations
 from bythebook.grounding.sentence_judge import keys_of_evidence, missing_terms
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.reader import LocalReader
@@ -139,9 +139,9 @@ async def collect(sets: Iterable[tuple[str, Iterable[Case]]]) -> list[Row]:
         claim = parse_claim(text)
         weighed = await compare_claim(claim, hits, similarity)
         (support,) = await reader.support([text], case.passages)
-        quotation = None
+        quotations = []
         if fold == CLAIMS:
-            quotation = await find_quotation(text, hits, similarity, reader)
+            quotations = await find_quotations(text, hits, similarity, reader)
         signals = weighed[0].signals if weighed else None
         return Row(
             fold,
@@ -150,7 +150,7 @@ async def collect(sets: Iterable[tuple[str, Iterable[Case]]]) -> list[Row]:
             signals,
             log_odds(support.probability),
             bool(missing_terms(claim, keys_of_evidence(hits), (TermKind.NUMBER, TermKind.NAME))),
-            quotation.relevance if quotation else 0.0,
+            quotations[0].relevance if quotations else 0.0,
         )
 
     return [await row(fold, case) for fold, told_cases in sets for case in told_cases]

@@ -68,15 +68,17 @@ async def outcomes(path: Path) -> list[Outcome]:
 
 async def holds_content(sentence: str, shown: Supported, verifier: SentenceVerifier) -> bool:
     text = without_connective(sentence)
+    quotations = [shown, *filter(None, [shown.also])]
+    shown_text = "\n".join(quotation.text for quotation in quotations)
     passage = shown.hit.passage
-    keys = parse_claim(shown.text).keys | parse_claim(passage.place.path).keys
+    keys = parse_claim(shown_text).keys | parse_claim(passage.place.path).keys
     asked = [term.key for term in parse_claim(text).terms if not term.is_light]
     if sum(key in keys for key in asked) >= _MOST_WORDS * len(asked):
         return True
-    vectors = await verifier.similarity.vectors([text, shown.text])
+    vectors = await verifier.similarity.vectors([text, shown_text])
     if vectors is not None and vectors[0] @ vectors[1] >= _NEAR:
         return True
-    quoted = replace(passage, text=shown.text, units=(Unit(0, len(shown.text)),))
+    quoted = replace(passage, text=shown_text, units=(Unit(0, len(shown_text)),))
     if verifier.reader is None:
         return False
     (support,) = await verifier.reader.support([text], [quoted])
@@ -115,6 +117,8 @@ def main() -> None:
     for outcome in random.Random(7).sample(replaced, min(options.read, len(replaced))):
         mark = "holds" if outcome.carries else "HOLDS NOT"
         print(f"\n{mark} | {outcome.case.kind} | {outcome.case.claim}\n  {outcome.verdict.text}")
+        if isinstance(outcome.verdict, Supported) and outcome.verdict.also:
+            print(f"  AND: {outcome.verdict.also.text}")
 
 
 if __name__ == "__main__":

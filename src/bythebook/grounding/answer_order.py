@@ -42,6 +42,16 @@ class AnswerOrder:
         else:
             yield verdict
         self.before = verdict
+        if isinstance(verdict, Supported) and verdict.also is not None:
+            yield from self._further(verdict.also)
+
+    def _further(self, verdict: Supported) -> Iterator[Supported]:
+        """Yield further words for the same sentence, unless they lean on others or are shown."""
+        is_new = not self._is_quoted(verdict) and not is_shown(verdict, self._earlier)
+        if is_new and stands(verdict, self.before):
+            self._own.append(verdict)
+            self.before = verdict
+            yield verdict
 
     def _is_quoted(self, verdict: Supported) -> bool:
         """Return whether these words of the book are shown in place of an earlier sentence."""

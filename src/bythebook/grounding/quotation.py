@@ -8,8 +8,9 @@ the reading model reads the best three. Without models, the words decide.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,9 @@ LEAST_RELEVANCE = 0.7  # of a quotation; chosen with bench/check.py
 _WIDEST = {UnitKind.SENTENCE: 2, UnitKind.ITEM: 4, UnitKind.ROW: 4}  # units in a run, else 1
 _LONGEST = 500  # characters: as much as a citation quotes
 _MOST_UNITS = 100  # that are embedded
+_ENOUGH_COVERED = 0.6  # of the sentence's words by one quotation
+_LEAST_ADDED = 0.2  # … by a second one
+_MISTAKES = re.compile(r"\b(?:mistake|pitfall|myth|misconception|anti-?pattern)s?\b", re.I)
 _READ = 3  # candidates that the reading model reads
 _SUPPORT = 0.3  # weight of its probability
 _WIDTH_COST = 0.05  # of each further unit: it must add words of the sentence
@@ -42,7 +46,8 @@ class Quotation:
     hit: Hit
     first: int
     last: int
-    coverage: float = 0.0  # weighted share of the sentence's terms that it holds
+    keys: frozenset[str] = frozenset()  # terms of the sentence that it or its headings hold
+    coverage: float = 0.0  # their weighted share
     cosine: float | None = None  # None: there is no measured embedder
     support: float = 0.0  # the reading model's probability that it supports the sentence
 
@@ -76,16 +81,44 @@ class Quotation:
         return inside_fence(words) or words
 
 
-async def find_quotation(
+async def find_quotations(
     sentence: str, hits: Sequence[Hit], similarity: WordSimilarity, reader: Reader | None
-) -> Quotation | None:
-    """Return the run that the sentence rests on most, if there is any text."""
-    runs = _candidates(parse_claim(sentence), hits)
+) -> list[Quotation]:
+    """Return the run that the sentence rests on most, and a second one for the rest of its words.
+
+    The second is there only if the first lacks many of them; none if there is no text.
+    """
+    weights = _weights(parse_claim(sentence), hits)
+    runs = _candidates(weights, hits)
     candidates = await _with_cosines(sentence, runs, similarity)
     if not candidates:
+        return []
+    ranked = sorted(candidates, key=_rank, reverse=True)
+    best = max([await _read(sentence, each, reader) for each in ranked[:_READ]], key=_rank)
+    second = _second(best, ranked, weights)
+    return [_whole(each) for each in (best, second) if each is not None]
+
+
+def _second(
+    best: Quotation, others: Sequence[Quotation], weights: Mapping[str, float]
+) -> Quotation | None:
+    """Return the run that adds most of the words that the best one lacks, if it adds enough."""
+    if best.coverage >= _ENOUGH_COVERED:
         return None
-    best = sorted(candidates, key=_rank, reverse=True)[:_READ]
-    return _whole(max([await _read(sentence, each, reader) for each in best], key=_rank))
+    everything = sum(weights.values()) or 1.0
+
+    def added(other: Quotation) -> float:
+        return sum(weights[key] for key in other.keys - best.keys) / everything
+
+    apart = [
+        other
+        for other in others
+        if other.hit is not best.hit or other.last < best.first or other.first > best.last
+    ]
+    second = max(apart, key=lambda other: added(other) + _rank(other) / 2, default=None)
+    if second is None or added(second) < _LEAST_ADDED or second.relevance < LEAST_RELEVANCE:
+        return None
+    return second
 
 
 async def _with_cosines(
@@ -133,26 +166,29 @@ def _rank(candidate: Quotation) -> float:
     return candidate.relevance + _SUPPORT * candidate.support - _WIDTH_COST * width
 
 
-def _candidates(claim: ParsedClaim, hits: Sequence[Hit]) -> list[Quotation]:
-    readings = [[_keys(hit.passage, unit) for unit in hit.passage.units] for hit in hits]
-    counts = Counter(key for keys in readings for unit in keys for key in unit)
-    total = sum(map(len, readings))
-    asked = {
-        term.key: math.log((total + 1) / (counts[term.key] + 0.5)) + 0.1
+def _weights(claim: ParsedClaim, hits: Sequence[Hit]) -> dict[str, float]:
+    """Return the weight of each term of the claim by its rarity in the evidence."""
+    units = [_keys(hit.passage, unit) for hit in hits for unit in hit.passage.units]
+    counts = Counter(key for keys in units for key in keys)
+    return {
+        term.key: math.log((len(units) + 1) / (counts[term.key] + 0.5)) + 0.1
         for term in claim.terms
         if not term.is_light
     }
-    everything = sum(asked.values()) or 1.0
+
+
+def _candidates(weights: Mapping[str, float], hits: Sequence[Hit]) -> list[Quotation]:
+    everything = sum(weights.values()) or 1.0
     found = []
-    for hit, keys in zip(hits, readings, strict=True):
-        placed = parse_claim(hit.passage.place.path).keys
+    for hit in hits:
+        units = hit.passage.units
+        keys = [_keys(hit.passage, unit) & weights.keys() for unit in units]
+        placed = parse_claim(hit.passage.place.path).keys & weights.keys()
         for first, last in _runs(hit.passage):
-            header = header_of(hit.passage.units, first)
-            own = placed.union(*keys[first : last + 1])
-            if header is not None:
-                own |= keys[header]
-            covered = sum(weight for key, weight in asked.items() if key in own) / everything
-            found.append(Quotation(hit, first, last, covered))
+            header = header_of(units, first)
+            own = placed.union(*keys[first : last + 1], keys[header] if header is not None else ())
+            coverage = sum(weights[key] for key in own) / everything
+            found.append(Quotation(hit, first, last, own, coverage))
     return found
 
 
@@ -162,7 +198,10 @@ def _keys(passage: Passage, unit: Unit) -> frozenset[str]:
 
 def _runs(passage: Passage) -> Iterator[tuple[int, int]]:
     units = passage.units
+    of_mistakes = _MISTAKES.search(passage.place.heading) is not None
     for first, unit in enumerate(units):
+        if of_mistakes and unit.kind in (UnitKind.ITEM, UnitKind.ROW):
+            continue  # without its heading it would be taken for advice
         for last in range(first, min(len(units), first + _WIDEST.get(unit.kind, 1))):
             if units[last].kind is not unit.kind or units[last].end - unit.start > _LONGEST:
                 break
@@ -174,9 +213,19 @@ def _whole(chosen: Quotation) -> Quotation:
     units, first = chosen.hit.passage.units, chosen.first
     if units[first].kind is UnitKind.ROW:
         above = header_of(units, first)
+    elif units[first].kind is UnitKind.ITEM:
+        above = _lead_in(chosen)
     else:
         leans = parse_claim(chosen.hit.passage.unit_text(units[first])).leans
         above = first - 1 if leans and first else None
     if above is None or units[chosen.last].end - units[above].start > _LONGEST:
         return chosen
     return replace(chosen, first=above)
+
+
+def _lead_in(chosen: Quotation) -> int | None:
+    """Return the index of the sentence that announces the list, if there is one."""
+    passage, above = chosen.hit.passage, header_of(chosen.hit.passage.units, chosen.first)
+    if above is None or not passage.unit_text(passage.units[above]).rstrip("*_ ").endswith(":"):
+        return None
+    return above

@@ -17,7 +17,7 @@ from bythebook.errors import ReaderFailed
 from bythebook.grounding.claim_parser import ParsedClaim, TermKind, parse_claim
 from bythebook.grounding.entailment import Comparison, Window, WordSimilarity, compare_claim
 from bythebook.grounding.framing import without_connective, without_particle
-from bythebook.grounding.quotation import LEAST_RELEVANCE, find_quotation
+from bythebook.grounding.quotation import LEAST_RELEVANCE, Quotation, find_quotations
 from bythebook.grounding.stream_splitter import (
     DraftClaim,
     claim_of,
@@ -136,16 +136,20 @@ async def in_books_words(
 ) -> Supported | Withheld:
     """Return the words of the book that the sentence rests on, or the sentence as withheld."""
     text = without_connective(claim.text)
-    found = await find_quotation(text, hits, verifier.similarity, verifier.reader)
-    if found is None or found.relevance < LEAST_RELEVANCE:
+    found = await find_quotations(text, hits, verifier.similarity, verifier.reader)
+    if not found or found[0].relevance < LEAST_RELEVANCE:
         return withheld
-    lead, mark = claim.lead, claim.text.removesuffix(without_line_mark(claim.text))
-    if "\n" in found.text:
-        return Supported(
-            found.text, found.hit, found.quote, "\n\n", withheld.finding, replaces=claim.text
-        )
-    shown = mark + without_line_mark(found.text)
-    return Supported(shown, found.hit, found.quote, lead, withheld.finding, replaces=claim.text)
+    first, *others = (_quoted(each, claim, withheld.finding) for each in found)
+    return replace(first, also=next(iter(others), None))
+
+
+def _quoted(found: Quotation, claim: DraftClaim, finding: Finding) -> Supported:
+    """Return the quotation with the list mark of the sentence, unless it has lines of its own."""
+    mark = claim.text.removesuffix(without_line_mark(claim.text))
+    is_block = "\n" in found.text
+    text = found.text if is_block else mark + without_line_mark(found.text)
+    lead = "\n\n" if is_block else claim.lead
+    return Supported(text, found.hit, found.quote, lead, finding, replaces=claim.text)
 
 
 async def _read(text: str, hits: Sequence[Hit], verifier: SentenceVerifier) -> float | None:

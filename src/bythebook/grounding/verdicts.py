@@ -33,6 +33,7 @@ class Supported:
     finding: Finding = Finding()
     is_verbatim: bool = True
     replaces: str = ""  # the model's sentence that these words of the book are shown for
+    also: Supported | None = None  # further words of the book for the same sentence
 
     @property
     def is_own(self) -> bool:
