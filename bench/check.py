@@ -12,9 +12,10 @@ and ``sentences``); they are only counted, never fitted on.
 The weights of words are fitted on the sentences made by rule; each figure is of a book that they
 were not fitted on. The kinds in UNSEEN, and the sentences written by hand, are in no fit of them.
 The least support by the reading model is the lowest value with which at most FALSE_CLAIMS of the
-false claims are shown (READ_REWORDED), and at most FALSE_RULES of the lies by rule and FALSE_HAND
-of those by hand (READ_EDITED). LEAST_RELEVANCE is the relevance that QUOTED of the true claims
-reach. ``--ablate`` also reports the figures without each feature. The last lines belong into
+false claims are shown (READ_REWORDED), and at most MORE_BY_RULE and MORE_BY_HAND more of the lies
+by rule and by hand than without the reading model (READ_EDITED). LEAST_RELEVANCE is the relevance
+that QUOTED of the true claims reach. "As shipped" are the figures of the values in the code.
+``--ablate`` also reports the figures without each feature. The last lines belong into
 ``src/bythebook/grounding/entailment.py`` and ``quotation.py``.
 """
 
@@ -60,9 +61,9 @@ DRAFTS = "drafts"
 CLAIMS = "claims"
 MOST_CLAIMS = 800
 FALSE_CLAIMS = 0.05
-FALSE_RULES = 0.045
-FALSE_HAND = 0.13
-QUOTED = 0.95
+MORE_BY_RULE = 0.01
+MORE_BY_HAND = 0.03
+QUOTED = 0.97
 RIDGE = 0.5
 
 
@@ -75,6 +76,7 @@ class Row:
     support: float  # log odds of the reading model's probability
     is_refuted: bool = False  # its names or numbers are in no passage
     relevance: float = 0.0  # of the quotation that would take its place
+    shipped: float = 0.0  # log odds by the values in the code
 
     @property
     def is_readable(self) -> bool:
@@ -106,6 +108,8 @@ def main() -> None:
     rows = asyncio.run(collect(sets))
     print("\nreading model alone")
     report(rows, np.array([row.support for row in rows]))
+    print("\nas shipped")
+    report(rows, np.array([-9.0 if row.is_refuted else row.shipped for row in rows]))
     print("\nwords alone")
     words = cross_validate(rows, NAMES)
     report(rows, words)
@@ -137,8 +141,8 @@ async def collect(sets: Iterable[tuple[str, Iterable[Case]]]) -> list[Row]:
         hits = [Hit(passage, 1, 0.5, 0.9) for passage in case.passages]
         text = without_connective(case.claim)
         claim = parse_claim(text)
-        weighed = await compare_claim(claim, hits, similarity)
         (support,) = await reader.support([text], case.passages)
+        weighed = await compare_claim(claim, hits, similarity, support.probability)
         quotations = []
         if fold == CLAIMS:
             quotations = await find_quotations(text, hits, similarity, reader)
@@ -151,6 +155,7 @@ async def collect(sets: Iterable[tuple[str, Iterable[Case]]]) -> list[Row]:
             log_odds(support.probability),
             bool(missing_terms(claim, keys_of_evidence(hits), (TermKind.NUMBER, TermKind.NAME))),
             quotations[0].relevance if quotations else 0.0,
+            log_odds(weighed[1]) if weighed else -9.0,
         )
 
     return [await row(fold, case) for fold, told_cases in sets for case in told_cases]
@@ -207,11 +212,12 @@ def fit_support(rows: Sequence[Row], words: np.ndarray) -> tuple[float, float]:
         return float((scores[mine] > 0).mean()) if mine.any() else 0.0
 
     reworded = next((float(a) for a in grid if shown(CLAIMS, float(a), 9.0) <= FALSE_CLAIMS), 9.0)
+    most = {
+        "by rule": shown("by rule", 9.0, 9.0) + MORE_BY_RULE,
+        "by hand": shown("by hand", 9.0, 9.0) + MORE_BY_HAND,
+    }
     for edited in map(float, grid):
-        if (
-            shown("by rule", reworded, edited) <= FALSE_RULES
-            and shown("by hand", reworded, edited) <= FALSE_HAND
-        ):
+        if all(shown(group, reworded, edited) <= limit for group, limit in most.items()):
             return reworded, edited
     return reworded, 9.0
 

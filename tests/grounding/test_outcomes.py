@@ -72,6 +72,12 @@ async def test_sentence_that_is_contradicted_or_not_of_the_book_is_withheld(lie:
     assert verdict.is_claim
 
 
+async def test_name_with_a_hyphen_is_that_of_the_book() -> None:
+    found = evidence("The robot loses its WiFi behind a thick wall.")
+    (verdict,) = await _check("Behind a thick wall the robot loses its Wi-Fi link.", of=found)
+    assert isinstance(verdict, Supported)
+
+
 async def test_books_words_are_not_repeated() -> None:
     verdicts = await _check(f"{_REWORDED} [1] {_REWORDED} [1]")
     assert [type(verdict) for verdict in verdicts] == [Supported, Withheld]

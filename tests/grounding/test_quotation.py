@@ -67,8 +67,9 @@ async def test_items_come_with_the_sentence_that_announces_them() -> None:
 
 async def test_a_list_of_mistakes_is_not_taken_for_advice() -> None:
     text = "- Fly the kite near power lines.\n- Hold the line with bare hands."
-    assert await _quote("Fly the kite near power lines.", _markdown(text, "Common mistakes")) == []
-    assert await _quote("Fly the kite near power lines.", _markdown(text))
+    (found,) = await _quote("Fly the kite near power lines.", _markdown(text, "Common mistakes"))
+    assert found.text == "Common mistakes:\n\n- Fly the kite near power lines."
+    assert found.quote == "Fly the kite near power lines."
 
 
 @pytest.mark.parametrize("text", ["", "   "])

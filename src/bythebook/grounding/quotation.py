@@ -64,14 +64,20 @@ class Quotation:
 
     @property
     def text(self) -> str:
-        """Return the words as the passage has them, with list and table marks."""
+        """Return the words as the passage has them, with list and table marks.
+
+        Those of a list of mistakes come after its heading: else they would be taken for advice.
+        """
         units, text = self.hit.passage.units, self.hit.passage.text
         start, end = units[self.first].start, units[self.last].end
         if units[self.first].kind in (UnitKind.ITEM, UnitKind.ROW):
             start = text.rfind("\n", 0, start) + 1
         if units[self.last].kind is UnitKind.ROW:
             end = text.find("\n", end) if "\n" in text[end:] else len(text)
-        return text[start:end].strip()
+        words, heading = text[start:end].strip(), self.hit.passage.place.heading
+        if units[self.first].kind is UnitKind.ITEM and _MISTAKES.search(heading):
+            return f"{heading}:\n\n{words}"
+        return words
 
     @property
     def quote(self) -> str:
@@ -198,10 +204,7 @@ def _keys(passage: Passage, unit: Unit) -> frozenset[str]:
 
 def _runs(passage: Passage) -> Iterator[tuple[int, int]]:
     units = passage.units
-    of_mistakes = _MISTAKES.search(passage.place.heading) is not None
     for first, unit in enumerate(units):
-        if of_mistakes and unit.kind in (UnitKind.ITEM, UnitKind.ROW):
-            continue  # without its heading it would be taken for advice
         for last in range(first, min(len(units), first + _WIDEST.get(unit.kind, 1))):
             if units[last].kind is not unit.kind or units[last].end - unit.start > _LONGEST:
                 break

@@ -212,8 +212,12 @@ def keys_of_evidence(hits: Sequence[Hit]) -> frozenset[str]:
 def missing_terms(
     claim: ParsedClaim, known: frozenset[str], kinds: Sequence[TermKind]
 ) -> list[str]:
+    """Return the numbers or names of the claim that are not known; "Wi-Fi" is known as "WiFi"."""
+    texts = ["", *(term.text.lower() for term in claim.terms), ""]
     return [
         term.text
-        for term in claim.terms
-        if term.kind in kinds and not term.is_light and term.key not in known
+        for before, term, after in zip(texts, claim.terms, texts[2:], strict=False)
+        if term.kind in kinds
+        and not term.is_light
+        and known.isdisjoint((term.key, before + term.text.lower(), term.text.lower() + after))
     ]
