@@ -173,11 +173,11 @@ def _rank(candidate: Quotation) -> float:
 
 
 def _weights(claim: ParsedClaim, hits: Sequence[Hit]) -> dict[str, float]:
-    """Return the weight of each term of the claim by its rarity in the evidence."""
+    """Return the weight of each term of the claim by its rarity in the evidence; at least 1 use."""
     units = [_keys(hit.passage, unit) for hit in hits for unit in hit.passage.units]
     counts = Counter(key for keys in units for key in keys)
     return {
-        term.key: math.log((len(units) + 1) / (counts[term.key] + 0.5)) + 0.1
+        term.key: math.log((len(units) + 1) / (max(1, counts[term.key]) + 0.5)) + 0.1
         for term in claim.terms
         if not term.is_light
     }
