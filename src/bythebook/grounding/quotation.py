@@ -33,6 +33,7 @@ _LONGEST = 500  # characters: as much as a citation quotes
 _MOST_UNITS = 100  # that are embedded
 _ENOUGH_COVERED = 0.6  # of the sentence's words by one quotation
 _LEAST_ADDED = 0.2  # … by a second one
+_LEAST_NEAR = 0.4  # cosine of a second one
 _MISTAKES = re.compile(r"\b(?:mistake|pitfall|myth|misconception|anti-?pattern)s?\b", re.I)
 _READ = 3  # candidates that the reading model reads
 _SUPPORT = 0.3  # weight of its probability
@@ -53,8 +54,9 @@ class Quotation:
 
     @property
     def relevance(self) -> float:
-        """Return a value from 0 to 2; without a cosine, the coverage counts twice."""
-        return self.coverage + (self.coverage if self.cosine is None else self.cosine)
+        """Return a value from 0 to 2; without a cosine, only more than half of the words help."""
+        cosine = max(0.0, 2 * self.coverage - 1) if self.cosine is None else self.cosine
+        return self.coverage + cosine
 
     @property
     def unit_texts(self) -> list[str]:
@@ -122,9 +124,10 @@ def _second(
         if other.hit is not best.hit or other.last < best.first or other.first > best.last
     ]
     second = max(apart, key=lambda other: added(other) + _rank(other) / 2, default=None)
-    if second is None or added(second) < _LEAST_ADDED or second.relevance < LEAST_RELEVANCE:
+    if second is None or added(second) < _LEAST_ADDED:
         return None
-    return second
+    near = second.coverage if second.cosine is None else second.cosine
+    return second if near >= _LEAST_NEAR else None
 
 
 async def _with_cosines(
