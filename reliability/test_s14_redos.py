@@ -18,7 +18,7 @@ import pytest
 import bythebook
 from bythebook.answering import answer_span
 from bythebook.evaluation import nuggets
-from bythebook.grounding import stream_splitter, verifier
+from bythebook.grounding import stream_splitter, verbatim
 from bythebook.language.english import question_types
 from bythebook.sources import files
 from bythebook.sources.markdown import mdx
@@ -122,9 +122,9 @@ def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
     """Return patterns that are only known at run time, by the function that makes them."""
     globs = [files._glob(glob) for glob in ("**/*.test.{js,ts}", "**/_*/**")]
     return {
-        "bythebook.grounding.verifier._in_a_row": (
+        "bythebook.grounding.verbatim._in_a_row": (
             "finditer",
-            [verifier._in_a_row(["a", "b", "a"])],
+            [verbatim._in_a_row(["a", "b", "a"])],
         ),
         "bythebook.grounding.stream_splitter._closing": (
             "search",

@@ -369,6 +369,7 @@ class Verdict:
     reasons: tuple[str, ...] = ()
     markers: int = 0  # removed citation markers that match no passage of the evidence
     addresses: int = 0  # removed links and markup
+    replaces: str = ""  # the model's sentence that ``text``, the book's own words, stands for
 
 
 @dataclass(frozen=True, slots=True)

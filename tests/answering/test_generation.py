@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bythebook.answering.extractive import ExtractiveWriter
-from bythebook.answering.generation import PARTLY
+from bythebook.answering.gate import QuestionPart
+from bythebook.answering.generation import PARTLY, GenerationRun
 from bythebook.answering.prompts import NOT_SAID
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.interfaces.writer import WriterSearchResult
 from bythebook.refusals import DISCLAIMER, Refusal, RefusalType
-from bythebook.types import Answer, Hit, Question, Usage
-from tests.support.samples import hit
+from bythebook.retrieval.question_analysis import analyze
+from bythebook.types import Answer, Evidence, Hit, PassageReading, Question, Usage
+from tests.support.samples import evidence, hit
 from tests.support.writers import Model, small_library
 
 KETTLE = Question("At how many degrees does a kettle boil water?", min_score=0.01)
@@ -123,6 +126,88 @@ async def test_model_that_declines_is_not_replaced(tmp_path: Path, said: str) ->
     assert isinstance(reply.outcome, Refusal)
     assert reply.outcome.type is RefusalType.INSUFFICIENT_GROUNDING
     assert (reply.withheld, reply.fallback) == (0, None)
+
+
+def _with_reading(found: Evidence, probability: float, score: float) -> Evidence:
+    reading = PassageReading(probability, None, 0)
+    hits = tuple(replace(one, reading=reading, score=score) for one in found.hits)
+    return replace(found, hits=hits)
+
+
+async def _run(
+    folder: Path, found: Evidence, *pieces: str, fallback: bool = True
+) -> tuple[GenerationRun, list[str]]:
+    context = await (await small_library(folder, Model(*pieces), fallback=fallback)).context()
+    part = QuestionPart(analyze(KETTLE, context.index.vocabulary), found.hits)
+    run = GenerationRun(context, [part], found, ())
+    return run, [sentence.text async for sentence in run.sentences()]
+
+
+_BOOK = "A kettle boils water at 100 degrees Celsius. A lid keeps the steam inside the kettle."
+_DOUBTFUL = "Steam stays inside the kettle because its lid keeps it there for long. [1]"
+
+
+@pytest.mark.parametrize(
+    ("probability", "score", "overruled"), [(0.9, 0.9, True), (0.9, 0.3, False), (0.3, 0.9, False)]
+)
+async def test_model_that_declines_is_overruled_if_a_passage_surely_answers(
+    tmp_path: Path, probability: float, score: float, overruled: bool
+) -> None:
+    run, texts = await _run(tmp_path, _with_reading(evidence(_BOOK), probability, score), NOT_SAID)
+    assert bool(texts) is overruled
+    assert run.disclaimer is None
+    if overruled:
+        assert run.fallback is not None
+        assert "but the book has one; these are the book's own sentences." in run.fallback
+        assert run.writer == ExtractiveWriter.name
+
+
+async def test_draft_that_is_mostly_unverified_is_replaced_once(tmp_path: Path) -> None:
+    run, texts = await _run(
+        tmp_path, evidence(_BOOK), _DOUBTFUL, "\n", "Violins are tuned by ear. [1]"
+    )
+    assert run.fallback is not None
+    assert "Most of what the language model wrote could not be verified; these" in run.fallback
+    assert run.writer == ExtractiveWriter.name
+    assert len(texts) == len(set(texts))
+    assert not run.verdicts[0].holds
+    assert run.verdicts[0].reasons == ("most of the draft could not be verified",)
+
+
+async def test_quotation_is_shown_beside_a_verified_sentence(tmp_path: Path) -> None:
+    run, texts = await _run(tmp_path, evidence(_BOOK), f"{TRUE} ", _DOUBTFUL)
+    assert texts == [
+        "A kettle boils water at 100 degrees Celsius.",
+        "A lid keeps the steam inside the kettle.",
+    ]
+    assert run.fallback is None
+    assert [verdict.replaces for verdict in run.verdicts] == ["", _DOUBTFUL.removesuffix(" [1]")]
+
+
+async def test_held_sentences_keep_their_order(tmp_path: Path) -> None:
+    _, texts = await _run(tmp_path, evidence(_BOOK), f"{_DOUBTFUL} ", TRUE)
+    assert texts == [
+        "A lid keeps the steam inside the kettle.",
+        "A kettle boils water at 100 degrees Celsius.",
+    ]
+
+
+async def test_rest_is_added_if_a_draft_is_unverified_after_its_start(
+    tmp_path: Path,
+) -> None:
+    lies = " ".join(["Violins are tuned by ear. [1]", "Guitars are red. [1]", "Drums hum. [1]"])
+    run, texts = await _run(tmp_path, evidence(_BOOK), f"{TRUE} ", lies)
+    assert texts[0] == "A kettle boils water at 100 degrees Celsius."
+    assert texts.count(texts[0]) == 1
+    assert run.fallback is not None
+    assert "the rest are the book's own sentences" in run.fallback
+
+
+async def test_quotations_are_shown_without_a_fallback(tmp_path: Path) -> None:
+    run, texts = await _run(tmp_path, evidence(_BOOK), _DOUBTFUL, fallback=False)
+    assert texts == ["A lid keeps the steam inside the kettle."]
+    assert run.fallback is None
+    assert run.verdicts[0].holds
 
 
 async def test_partial_answer_has_a_disclaimer(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ async def _held(told: Sequence[Case], marker: str = " [1]") -> dict[Case, bool]:
     held = {}
     for case in told:
         verdicts = await _verdicts(case.claim + marker, _evidence(case.passages))
-        held[case] = all(isinstance(verdict, Supported) for verdict in verdicts)
+        held[case] = all(isinstance(verdict, Supported) and verdict.is_own for verdict in verdicts)
     return held
 
 

@@ -136,7 +136,7 @@ async def test_an_answer_is_one_request_with_the_passages_in_the_prompt() -> Non
     assert request.headers["authorization"] == "Bearer sk-secret"
     system, user = request.body["messages"]
     assert (system["role"], user["role"]) == ("system", "user")
-    assert "All you know are the numbered passages" in system["content"]
+    assert "Use only the numbered passages" in system["content"]
     assert KETTLE in user["content"]
     assert request.body["stream_options"] == {"include_usage": True}
     assert not request.body.keys() & {"tools", "store"}

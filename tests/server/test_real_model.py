@@ -82,7 +82,7 @@ async def _all_stand(told: list[Event], home: Path) -> None:
         verifier = SentenceVerifier(LocalEmbedder("minilm"), LocalReader())
         verdicts = [each async for each in check(draft(), everything, verifier)]
         assert verdicts
-        assert all(isinstance(each, Supported) for each in verdicts), text
+        assert all(isinstance(each, Supported) and each.is_own for each in verdicts), text
 
 
 @pytest.mark.parametrize("writer", ["agents:smollm2", "openai:smollm2"])

@@ -1,14 +1,15 @@
 """Run a writer and stream the verified sentences of its draft, with the fallback and the usage.
 
-The draft is verified while it streams. If the writer fails, or no sentence of its draft is
-supported, the fallback writer takes over and skips what was already shown. A writer's statement
-that the book does not answer is accepted without a fallback.
+The draft is verified while it streams. If the writer fails, or more than two thirds of the claims
+in its draft are withheld or replaced, the fallback writer takes over and skips what was already
+shown; as long as that is so, sentences are held back. A writer's statement that the book does not
+answer is accepted unless the reading model is sure that a passage does.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -31,7 +32,10 @@ from bythebook.types import Evidence, Message, Usage, Verdict
 _log = logging.getLogger(__name__)
 
 PARTLY = "The book does not answer all of this question."
+MOST_UNVERIFIED = 2 / 3  # share of a draft's claims that may be withheld or replaced
+SURE_OF_ANSWER = 0.6  # least score and reading of a hit that overrule "The book does not say."
 _THESE, _THE_REST = "these are the book's own sentences.", "the rest are the book's own sentences."
+_UNVERIFIED = "most of the draft could not be verified"
 AnswerWriter = Writer | ExtractiveWriter
 
 
@@ -65,6 +69,10 @@ class GenerationRun:
         self._parts = parts  # the whole question first
         self._history = history
         self._shown: list[Supported] = []
+        self._held: list[tuple[int, Supported]] = []  # not yet shown; with the verdict's index
+        self._own = 0  # claims of the draft that are shown in the writer's words
+        self._claims = 0
+        self._replaced = ""  # sentence that the last quotation replaces
         self._declined = False
 
     @property
@@ -72,6 +80,7 @@ class GenerationRun:
         return PARTLY if self._declined and self._shown else None
 
     async def sentences(self) -> AsyncGenerator[Supported, None]:
+        why: str | None
         try:
             async with aclosing(self._draft(self._context.writer)) as sentences:
                 async for sentence in sentences:
@@ -84,19 +93,64 @@ class GenerationRun:
             _log.warning("writer %s failed: %s", self._context.writer.name, error)
             why = _why(error)
         else:
-            if self._shown or self._declined:
+            why = self._why_fall_back()
+        fallback = self._context.fallback
+        if why is not None and fallback is not None:
+            before = len(self._shown)
+            self.fallback = f"{why}; {_THE_REST if before else _THESE}"
+            self.writer = self.writer if before else fallback.name
+            async with aclosing(self._draft(fallback, is_fallback=True)) as sentences:
+                async for sentence in sentences:
+                    yield sentence
+            if len(self._shown) > before or not self._held:
+                self._discard()
                 return
-            why = "Nothing that the language model wrote stands in the book"
-        if self._context.fallback is None:
-            return
-        self.fallback = f"{why}; {_THE_REST if self._shown else _THESE}"
-        if not self._shown:
-            self.writer = self._context.fallback.name
-        async with aclosing(self._draft(self._context.fallback)) as sentences:
-            async for sentence in sentences:
-                yield sentence
+            self.fallback, self.writer = None, self._context.writer.name
+        for sentence in self._release():
+            yield sentence
 
-    async def _draft(self, writer: AnswerWriter) -> AsyncGenerator[Supported, None]:
+    def _why_fall_back(self) -> str | None:
+        """Return why the fallback writer should write the answer, if it should."""
+        if self._declined:
+            if self._own or not _is_answered(self.evidence):
+                return None
+            self._declined = False
+            return "The language model found no answer in the passages, but the book has one"
+        if not self._shown and not self._held:
+            return "Nothing that the language model wrote stands in the book"
+        if self._is_unverified:
+            return "Most of what the language model wrote could not be verified"
+        return None
+
+    @property
+    def _is_unverified(self) -> bool:
+        return self._claims - self._own > MOST_UNVERIFIED * self._claims
+
+    def _count(self, sentence: Supported) -> None:
+        """Count a claim; two quotations in place of one sentence are one claim."""
+        if sentence.is_own or sentence.replaces != self._replaced:
+            self._claims += 1
+            self._own += sentence.is_own
+        self._replaced = sentence.replaces
+
+    def _release(self) -> Iterator[Supported]:
+        """Yield the sentences that were held back; from now on they are shown."""
+        held, self._held = self._held, []
+        for _, sentence in held:
+            self._shown.append(sentence)
+            yield sentence
+
+    def _discard(self) -> None:
+        """Count the sentences that were held back as not shown."""
+        for at, sentence in self._held:
+            written = sentence.replaces or sentence.text
+            finding = replace(sentence.finding, reasons=(_UNVERIFIED,))
+            self.verdicts[at] = Withheld(written, finding).verdict
+        self._held = []
+
+    async def _draft(
+        self, writer: AnswerWriter, *, is_fallback: bool = False
+    ) -> AsyncGenerator[Supported, None]:
         """Yield the supported sentences of one writer's draft; record verdicts, usage, evidence."""
         before = tuple(self._shown)
         async with aclosing(self._check(writer, before)) as checked:
@@ -109,12 +163,20 @@ class GenerationRun:
                     case Withheld() if _declines(event):
                         self._declined = True
                     case Withheld():
+                        self._claims += event.is_claim
                         self.verdicts.append(event.verdict)
-                    case Supported():
+                    case Supported() if is_fallback:
                         self.verdicts.append(event.verdict)
                         goes_on = bool(before) and len(self._shown) == len(before)
                         self._shown.append(event)
                         yield replace(event, lead="\n\n") if goes_on else event
+                    case Supported():
+                        self._count(event)
+                        self._held.append((len(self.verdicts), event))
+                        self.verdicts.append(event.verdict)
+                        if self._shown or not self._is_unverified:
+                            for sentence in self._release():
+                                yield sentence
 
     def _check(
         self, writer: AnswerWriter, shown: tuple[Supported, ...]
@@ -128,6 +190,16 @@ class GenerationRun:
 
 def _declines(sentence: Withheld) -> bool:
     return sentence.text.strip(' .*_"“”').casefold() == NOT_SAID.strip(".").casefold()
+
+
+def _is_answered(evidence: Evidence) -> bool:
+    """Return whether the reading model and the search are sure that a passage answers."""
+    return any(
+        hit.score >= SURE_OF_ANSWER
+        and hit.reading is not None
+        and hit.reading.probability >= SURE_OF_ANSWER
+        for hit in evidence.hits
+    )
 
 
 def _why(error: WriterFailed) -> str:

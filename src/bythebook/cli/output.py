@@ -108,7 +108,8 @@ def explain_reply(reply: Reply) -> Iterator[str]:
         yield "Check"
     for verdict in reply.verdicts:
         state = "supported" if verdict.holds else "withheld"
-        sentence = shortened(verdict.text, _LONGEST_SENTENCE)
+        state = "replaced" if verdict.replaces else state
+        sentence = shortened(verdict.replaces or verdict.text, _LONGEST_SENTENCE)
         details = "; ".join(verdict.reasons) or ("verbatim" if verdict.odds == 1 else "")
         yield f"  {state} ({verdict.odds:.2f}) “{sentence}” {details}".rstrip()
         if verdict.markers or verdict.addresses:

@@ -71,7 +71,7 @@ async def recheck(
     sources = {citation.passage_id: book.source(citation, row) for citation in answer.citations}
     hits = [Hit(source, 1, 0.0, 0.0) for source in sources.values() if source is not None]
     verdicts = check(_redraft(answer), Evidence(hits=tuple(hits)), verifier)
-    return tuple([isinstance(verdict, Supported) async for verdict in verdicts])
+    return tuple([isinstance(verdict, Supported) and verdict.is_own async for verdict in verdicts])
 
 
 async def judge_support(library: Book, passages: Iterable[Passage]) -> list[tuple[float, bool]]:

@@ -25,6 +25,8 @@ LIGHT = word_set(_TABLES["light"])
 ABSOLUTE = word_set(_TABLES["absolute"])
 LEANING = word_set(_TABLES["back_references"])
 SAYING: str = _TABLES["saying"]
+CONNECTIVES = tuple(line for line in _TABLES["connectives"].splitlines() if line)
+FRAMING = word_set(_TABLES["framing"])
 WEIGHTY = word_set(_TABLES["weighty"])
 FOLLOW_UP_WORDS = {name: word_set(words) for name, words in _TABLES["follow_ups"].items()}
 

@@ -154,7 +154,7 @@ async def _is_supported(
 
     run = context.context
     verdicts = [verdict async for verdict in check(draft(), run.evidence, run.tools.verifier)]
-    supported = any(isinstance(verdict, Supported) for verdict in verdicts)
+    supported = any(isinstance(verdict, Supported) and verdict.is_own for verdict in verdicts)
     return sdk.GuardrailFunctionOutput(None, tripwire_triggered=not supported)
 
 
