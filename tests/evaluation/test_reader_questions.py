@@ -22,14 +22,14 @@ _ANSWERABLE = word_set(
 )
 # Bars of the extractive writer, five points below what was measured.
 LEAST = {
-    "useful": 0.62,
-    "vital_recall": 0.67,
+    "useful": 0.89,
+    "vital_recall": 0.89,
     "answered": 0.92,
-    "refused.near": 0.41,
+    "refused.near": 0.53,
     "refused.off": 0.95,
     "refused.chat": 0.95,
 }
-MOST = {"words": 100.0}
+MOST = {"words": 160.0}
 
 
 @pytest.fixture(scope="module")

@@ -43,6 +43,7 @@ _ASIDE = 0.4  # factor for passages that only prepare, repeat or test
 _OWN_WORDS = 0.5  # share of the question's words in the unit
 _PLACED_WORDS = 0.3  # … in the unit or the headings above it
 _DEFINES = 0.6  # it defines the term that was asked for
+_IS_CODE = 0.4  # it is code, and code was asked for
 _COUNTS = 0.15  # it has a number and one was asked for
 _READ = 0.5  # the reading model takes it for the answer; times its probability
 _REPEATS = -0.5  # it adds nothing to the question
@@ -265,7 +266,9 @@ def _unit_scores(question: AnalyzedQuestion, hit: Hit) -> list[float]:
         score = hit.unit_cosines[index] if index < len(hit.unit_cosines) else 0.0
         score += _OWN_WORDS * covered(question.terms, words)
         score += _PLACED_WORDS * covered(question.terms, words | headings)
-        if unit.kind is not UnitKind.CODE:
+        if unit.kind is UnitKind.CODE:
+            score += _IS_CODE * question.type.code
+        else:
             score += _DEFINES * question.type.is_defined_by(text)
         score += _COUNTS * question.type.is_counted_by(text)
         if hit.reading is not None and hit.reading.sentence == index:

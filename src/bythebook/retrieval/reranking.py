@@ -92,7 +92,7 @@ def has_unknown_name(question: AnalyzedQuestion, hits: Sequence[Hit]) -> bool:
     """Return whether none of the hits has one of the question's names."""
     text = "\n".join(hit.passage.embedded_text for hit in hits).lower()
     names = [name for name in question.entities if not name[0].isdigit()]
-    return bool(hits) and any(name not in text for name in names)
+    return bool(hits) and any(name.removesuffix("s") not in text for name in names)
 
 
 def _is_readable(hit: Hit) -> bool:
