@@ -81,7 +81,8 @@ def _listed(_: dict[str, Any]) -> Iterator[Event]:
 
 
 def _unknown(_: dict[str, Any]) -> Iterator[Event]:
-    nearby = [{"title": "Page › Nearby", "url": "/docs/page#nearby"}]
+    near = {"Page › Kettles": "/docs/page#kettles", "Page › Nearby": "/docs/page#nearby"}
+    nearby = [{"title": title, "url": url} for title, url in near.items()]
     quote = "A <b>kettle</b> boils water."
     related = {"quote": quote, "title": "Kettles", "link": "/docs/page#kettles:~:text=A"}
     yield SESSION

@@ -263,6 +263,8 @@ def test_the_shortcut_asks_about_a_selection_and_opens_and_closes(page: Page, st
     turn = _ask(page, "How do nodes exchange messages?")
     expect(turn.locator(".said")).to_contain_text("over topics")
     expect(turn).to_contain_text("Answered from your selection alone.")
+    expect(turn.locator(".source")).to_contain_text("Selected text")
+    expect(turn.locator(".on")).to_have_count(0)
 
 
 # --- runs of the book ---------------------------------------------------------------------------

@@ -702,7 +702,7 @@
     #refused(answer) {
       const refusal = this.#refusal(answer);
       if (answer.smallTalk) return [make("p.remark", { dir: "auto" }, refusal), make("div.ideas", ...this.#ideas(this.#suggestions))];
-      return [make("p.refusal", icon("none"), refusal), this.#related(answer), answer.nearby.length ? this.#nearby(answer) : ""];
+      return [make("p.refusal", icon("none"), refusal), this.#related(answer), this.#nearby(answer)];
     }
 
     #refusal({ refused, text, smallTalk, remark }) {
@@ -716,10 +716,10 @@
     #related({ related }) {
       if (!related) return "";
       const { quote, title, link } = related;
-      const place = { url: link.split(":~:")[0].replace(/#$/, ""), link, quote, section: title };
+      const place = { url: withoutFragment(link), link, quote, section: title };
       return make("div.related", make("h3", this.#words.does),
         make("blockquote", { dir: "auto" }, quote),
-        this.#link("a.topic", place, { dir: "auto" }, title),
+        make("p", { dir: "auto" }, this.#link("a.topic", place, {}, title)),
       );
     }
 
@@ -746,12 +746,13 @@
         blocks = [];
       }
       if (blocks.length) runs.push({ blocks, cited: [] });
-      return runs.map(({ blocks, cited }) => make("div.run", { dir: "auto" }, ...withoutLastMarker(blocks), ...this.#origins(cited)));
+      return runs.map(({ blocks, cited }) => make("div.run", { dir: "auto" }, ...withoutLastMarker(blocks), ...this.#origins(answer, cited)));
     }
 
     /** Return the source lines of a run: one for each section, with the numbers of its citations. */
-    #origins(cited) {
+    #origins(answer, cited) {
       const words = this.#words;
+      const { selection } = this.#question(answer);
       return [...Map.groupBy(new Set(cited), ({ url }) => url).values()].map((same) => {
         const [citation] = same;
         const all = same.map(({ number }) => number);
@@ -763,7 +764,7 @@
         );
         link.citation = citation;
         const section = { ...citation, link: citation.url, quote: "" };
-        const on = address(citation.url) && this.#link("a.on", section, { "aria-label": `${words.on}: ${place}` }, words.on);
+        const on = !selection && address(citation.url) && this.#link("a.on", section, { "aria-label": `${words.on}: ${place}` }, words.on);
         return make("p.origin", link, on);
       });
     }
@@ -809,14 +810,19 @@
       return link;
     }
 
-    #nearby({ nearby }) {
-      const items = nearby.map(({ title, url }) => make("li", this.#link("a.topic", { url, link: url }, { dir: "auto" }, title)));
-      return make("div.topics", make("h3", this.#words.nearby), make("ul", ...items));
+    #nearby({ nearby, related }) {
+      const topics = nearby.filter(({ url }) => url !== (related && withoutFragment(related.link)));
+      const items = topics.map(({ title, url }) => make("li", this.#link("a.topic", { url, link: url }, { dir: "auto" }, title)));
+      return items.length ? make("div.topics", make("h3", this.#words.nearby), make("ul", ...items)) : "";
+    }
+
+    #question(answer) {
+      return this.#turns[this.#turns.indexOf(answer) - 1] ?? {};
     }
 
     #fromSelection(answer) {
-      const asked = this.#turns[this.#turns.indexOf(answer) - 1];
-      if (!asked?.selection) return "";
+      const asked = this.#question(answer);
+      if (!asked.selection) return "";
       const words = this.#words;
       const whole = make("button.plain", { onclick: () => this.ask(asked.text) }, words.whole);
       return make("p.note", answer.refused ? "" : words.alone, " ", whole);
@@ -973,6 +979,9 @@
     const [sentence, part] = /^[^“]*: (“.+”)\.?/.exec(text) ?? [""];
     return { part, low: text.slice(sentence.length).trim() };
   }
+
+  /** Return a URL without its text fragment. */
+  const withoutFragment = (url) => url.split(":~:")[0].replace(/#$/, "");
 
   /** Put an element into a new one at its place, which is returned. */
   function wrap(element, what, options = {}) {
