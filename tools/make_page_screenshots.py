@@ -46,10 +46,21 @@ def ask(question: str) -> Act:
     return act
 
 
+def ask_on_tab(question: str) -> Act:
+    """Ask in a narrow window, and scroll to the source lines and the questions to ask next."""
+
+    def act(page: Page) -> None:
+        page.locator("#tabs button", has_text="Ask").click()
+        ask(question)(page)
+        page.locator("by-the-book .log").evaluate("(log) => log.scrollTo(0, log.scrollHeight)")
+
+    return act
+
+
 def follow(question: str) -> Act:
     def act(page: Page) -> None:
         ask(question)(page)
-        page.locator("by-the-book .marker").first.click()
+        page.locator("by-the-book .source").first.click()
         page.wait_for_selector(".cited")
         page.mouse.move(0, 0)
 
@@ -73,15 +84,17 @@ class Shot:
     scheme: str = "light"
 
 
-_ASKED = "Why is a map published with transient local durability?"
+_ASKED = "What quality of service settings are there?"
+_TABLE = "Why is a map published with transient local durability?"
 SHOTS = {
     "cover.png": Shot(),
     "answer.png": Shot(act=follow(_ASKED)),
     "dark.png": Shot(act=follow(_ASKED), scheme="dark"),
-    "refusal.png": Shot(act=ask("How do I train GPT-4?")),
+    "refusal.png": Shot(act=ask("What is the price of a VLA model?")),
     "search.png": Shot(f"{_READ}ros2/nodes-and-topics", search("quality of service")),
     "urdu.png": Shot("read/physical-ai-book/ur/docs/ros2/nodes-and-topics"),
     "mobile.png": Shot(f"{_READ}ros2/nodes-and-topics#discovery", size=NARROW),
+    "mobile-answer.png": Shot(act=ask_on_tab(_TABLE), size=NARROW),
     "admin.png": Shot("admin", size=(1200, 1500)),
 }
 

@@ -87,9 +87,25 @@ def answer(page: Page) -> None:
     page.locator("by-the-book .answered").last.locator(".marker").first.hover()
 
 
+def table(page: Page) -> None:
+    start(page)
+    ask(page, "Why is a map published with transient local durability?")
+    show_end(page)
+
+
+def show_end(page: Page) -> None:
+    """Scroll to the last source line and the questions to ask next."""
+    page.locator("by-the-book .log").evaluate("(log) => log.scrollTo(0, log.scrollHeight)")
+
+
 def refusal(page: Page) -> None:
     start(page)
-    ask(page, "How do I train GPT-4?")
+    ask(page, "What is the price of a VLA model?")
+
+
+def greeting(page: Page) -> None:
+    start(page)
+    ask(page, "Hello!")
 
 
 def selection(page: Page) -> None:
@@ -117,7 +133,8 @@ def feedback(page: Page) -> None:
 
 def code(page: Page) -> None:
     start(page)
-    ask(page, "Show me a node that publishes")
+    ask(page, "How do I create a publisher in Python?")
+    page.locator("by-the-book .code").first.evaluate("(code) => code.scrollIntoView()")
 
 
 SHOTS: dict[str, tuple[Callable[[Page], None], tuple[int, int], str, str]] = {
@@ -125,13 +142,16 @@ SHOTS: dict[str, tuple[Callable[[Page], None], tuple[int, int], str, str]] = {
     "answer": (answer, WIDE, "light", ""),
     "answer-dark": (answer, WIDE, "dark", ""),
     "code": (code, WIDE, "light", ""),
+    "table": (table, WIDE, "light", ""),
     "refusal": (refusal, WIDE, "light", ""),
+    "greeting": (greeting, WIDE, "light", "suggestions=What is a topic?|What is SLAM?"),
     "selection": (selection, WIDE, "light", ""),
     "selection-answer": (chosen, WIDE, "light", ""),
     "feedback": (feedback, WIDE, "light", ""),
     "mobile": (answer, SMALL, "light", ""),
     "urdu": (refusal, WIDE, "light", "language=ur&position=left"),
     "urdu-mobile-dark": (answer, SMALL, "dark", "language=ur"),
+    "urdu-table": (table, SMALL, "light", "language=ur"),
 }
 
 

@@ -64,6 +64,20 @@ async def test_learning_objectives_come_before_other_sections() -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "texts"),
+    [
+        ("What does the book say about wind?", ["Wind blows."]),
+        ("what does this textbook explain about What you will learn", ["To fly."]),
+        ("What does the book say about dragons?", []),
+    ],
+)
+async def test_heading_asked_about_is_answered_by_its_section(
+    question: str, texts: list[str]
+) -> None:
+    assert await _texts(question) == texts
+
+
+@pytest.mark.parametrize(
     "question",
     [
         "Summarize module 9",

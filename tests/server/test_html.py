@@ -94,6 +94,13 @@ def test_citation_markers_follow_their_sentences() -> None:
     assert made.endswith('<p><sup data-cite="2">2</sup></p>\n')
 
 
+def test_lists_of_two_runs_are_two_lists() -> None:
+    first = [Sentence("- a", (1,), closes=False), Sentence("- b", (1,), "\n")]
+    made = said_html([*first, Sentence("- c", (2,), "\n\n")])
+    assert made.count("<ul>") == 2
+    assert "<p>" not in made
+
+
 _HOSTILE = st.lists(
     st.sampled_from(
         [

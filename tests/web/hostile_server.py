@@ -50,11 +50,55 @@ def _fallback(_: dict[str, Any]) -> Iterator[Event]:
     yield done("<p>Offline.</p>", answered_offline=True, disclaimer="Little.")
 
 
+def source(number: int, section: str) -> dict[str, Any]:
+    url = f"/docs/page#{section.lower()}"
+    told = {"chunk_text": "Quoted words.", "similarity_score": 0.9, "chapter": "Chapter"}
+    link = f"{url}:~:text=Quoted"
+    return {**told, "section": section, "url": url, "link": link, "number": number}
+
+
+def _marker(number: int) -> str:
+    return f'<sup data-cite="{number}">{number}</sup>'
+
+
+def _table(_: dict[str, Any]) -> Iterator[Event]:
+    cells = "".join(f"<td>longword{number}longword</td>" for number in range(12))
+    html = f"<p>A table:</p><table><tbody><tr>{cells}<td>end {_marker(1)}</td></tr></tbody></table>"
+    yield SESSION
+    yield delta("A table.", citations=[source(1, "Wide")])
+    yield done(html)
+
+
+def _listed(_: dict[str, Any]) -> Iterator[Event]:
+    """Sentences that are cited one by one, as a language model writes them."""
+    one, two, three, four = map(_marker, range(1, 5))
+    paragraph = f"<p>One.{one} Two.{two} Three.{three}</p><p>Four.{one}</p>"
+    listing = f"<pre><code>four()</code></pre><p>{four}</p><p>Without a source.</p>"
+    yield SESSION
+    places = [source(number, "First") for number in (1, 2, 3)]
+    yield delta("One.", citations=[*places, source(4, "Second")])
+    yield done(paragraph + listing, next_questions=["What next?", "listed again?"])
+
+
+def _unknown(_: dict[str, Any]) -> Iterator[Event]:
+    near = {"Page › Kettles": "/docs/page#kettles", "Page › Nearby": "/docs/page#nearby"}
+    nearby = [{"title": title, "url": url} for title, url in near.items()]
+    quote = "A <b>kettle</b> boils water."
+    related = {"quote": quote, "title": "Kettles", "link": "/docs/page#kettles:~:text=A"}
+    yield SESSION
+    yield delta("The book does not say")
+    more = {"should_answer": False, "confidence_level": "insufficient"}
+    yield done("<p>The book does not say</p>", related=related, **{**more, "nearby": nearby})
+
+
 REPLIES: dict[str, FakeReply] = {
     "cut": _cut,
     "hang": _hang,
     "broken": _broken,
     "fallback": _fallback,
+    "table": _table,
+    "listed": _listed,
+    "unknown": _unknown,
 }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -156,8 +157,34 @@ def test_citation_opens_its_sentence_in_the_book(page: Page) -> None:
 def test_a_suggested_question_is_answered(page: Page) -> None:
     _open(page)
     page.locator("by-the-book .idea").first.click()
-    page.wait_for_selector("by-the-book article.answered.done .sources")
+    page.wait_for_selector("by-the-book article.answered.done .source")
     assert page.locator("by-the-book .refusal").count() == 0
+
+
+def test_source_line_opens_the_sentence_and_reading_on_its_section(page: Page) -> None:
+    _open(page)
+    _ask(page, "What quality of service settings are there?")
+    run = page.locator("by-the-book .run").first
+    expect(run.locator(".source")).to_contain_text("Nodes and topics › Quality of service (QoS)")
+    run.locator(".source").click()
+    _check_marked(page, "A quality-of-service profile states how messages are delivered.")
+    run.get_by_text("Read on in the book").click()
+    expect(page).to_have_url(re.compile(rf"{_PAGE}#quality-of-service-qos"))
+    expect(page.locator("#quality-of-service-qos")).to_be_in_viewport()
+    expect(page.locator(".cited")).to_have_count(0)
+
+
+def test_greeting_gets_the_suggested_questions_again(page: Page) -> None:
+    _open(page)
+    expect(page.locator("by-the-book .idea")).to_have_count(4)
+    ideas = page.locator("by-the-book .idea").all_inner_texts()
+    _ask(page, "Hello!")
+    turn = page.locator("by-the-book .answered")
+    expect(turn.locator(".remark")).to_contain_text("Ask a question about this book")
+    assert turn.locator(".idea").all_inner_texts() == ideas
+    assert turn.locator(".refusal, .actions").count() == 0
+    turn.locator(".idea").first.click()
+    expect(page.locator("by-the-book .answered.done .source").first).to_be_visible()
 
 
 def _citations() -> list[tuple[Passage, Unit]]:

@@ -226,7 +226,7 @@ def test_an_answer_is_copied_with_its_sources(page: Page, stage: Stage) -> None:
     _ask(page, _ASKS).locator(".actions .icon").first.click()
     expect(page.locator("by-the-book [role=status]")).to_have_text("Copied")
     copied = page.evaluate("() => navigator.clipboard.readText()")
-    assert re.search(r"topics\. \[1\]", copied)
+    assert re.search(r"an action instead\. \[1\]", copied)
     assert re.search(rf"\[1\] .+ › .+ {stage.site}/physical-ai-book/docs/", copied)
 
 
@@ -263,6 +263,128 @@ def test_the_shortcut_asks_about_a_selection_and_opens_and_closes(page: Page, st
     turn = _ask(page, "How do nodes exchange messages?")
     expect(turn.locator(".said")).to_contain_text("over topics")
     expect(turn).to_contain_text("Answered from your selection alone.")
+    expect(turn.locator(".source")).to_contain_text("Selected text")
+    expect(turn.locator(".on")).to_have_count(0)
+
+
+# --- runs of the book ---------------------------------------------------------------------------
+
+
+def test_each_run_has_one_marker_and_one_source_line(page: Page, stage: Stage) -> None:
+    _open(page, stage.url())
+    with page.expect_request("**/chat/stream") as asked:
+        turn = _ask(page, _ASKS)
+    assert asked.value.post_data_json["whole_evidence"] is True
+    runs = turn.locator(".run").all()
+    assert len(runs) > 1
+    for run in runs:
+        expect(run.locator(".marker")).to_have_count(1)
+        expect(run.locator(".origin")).to_have_count(1)
+        expect(run.locator(".source")).to_contain_text(run.locator(".marker").inner_text())
+        expect(run.locator(".on")).to_have_text("Read on in the book")
+        address = run.locator(".on").get_attribute("href")
+        assert address is not None
+        assert ":~:" not in address
+    runs[0].locator(".source").hover()
+    expect(page.locator("by-the-book .card blockquote")).to_contain_text("over topics")
+
+
+def test_sentences_of_one_section_share_a_source_line(page: Page, stage: Stage) -> None:
+    _open(page, stage.url(server=stage.hostile))
+    turn = _ask(page, "listed")
+    lines = turn.locator(".origin").all_inner_texts()
+    assert [" ".join(line.split()) for line in lines] == [
+        "Source 1–3 Chapter › First Read on in the book",
+        "Source 4 Chapter › Second Read on in the book",
+    ]
+    assert turn.locator(".marker").all_inner_texts() == ["1", "2", "3", "1"]
+    expect(turn.locator(".run").last).to_have_text("Without a source.")
+    assert turn.locator("mark").count() == 0
+
+
+def test_wide_table_scrolls_by_itself(page: Page, stage: Stage) -> None:
+    page.set_viewport_size({"width": 390, "height": 760})
+    _open(page, stage.url(server=stage.hostile))
+    turn = _ask(page, "table")
+    table = turn.get_by_role("group", name="Table")
+    table.focus()
+    page.keyboard.press("End")
+    wide = "(element) => element.scrollWidth - element.clientWidth"
+    assert table.evaluate(wide) > 100
+    assert page.locator("by-the-book .log").evaluate(wide) <= 0
+    expect(table.locator("td").last).to_have_text("end")  # the source line has the number
+    expect(turn.locator(".origin")).to_contain_text("1")
+
+
+def test_code_is_highlighted_and_can_be_copied(page: Page, stage: Stage) -> None:
+    _open(page, stage.url())
+    turn = _ask(page, "How do I create a publisher in Python?")
+    listing = turn.locator(".code").first
+    assert listing.locator("pre span").count() > 5
+    listing.get_by_role("button", name="Copy the code").click()
+    expect(page.locator("by-the-book [role=status]")).to_have_text("Copied")
+    copied = page.evaluate("() => navigator.clipboard.readText()")
+    assert copied == (listing.locator("pre").text_content() or "").rstrip()
+
+
+def test_short_answer_is_marked_in_its_sentence(page: Page, stage: Stage) -> None:
+    _open(page, stage.url())
+    turn = _ask(page, "What quality of service settings are there?")
+    expect(turn.locator("mark")).to_have_count(1)
+    expect(turn.locator("p", has=page.locator("mark"))).to_contain_text("Four settings")
+
+
+def test_next_questions_are_answered(page: Page, stage: Stage) -> None:
+    _open(page, stage.url())
+    first = _ask(page, _ASKS)
+    ideas = first.locator(".next .idea").all_inner_texts()
+    assert len(ideas) == 3
+    assert _ASKS not in ideas
+    first.locator(".next .idea").first.click()
+    assert _focused(page) == "log"
+    answers = page.locator("by-the-book .answered.done")
+    expect(answers).to_have_count(2)
+    expect(page.locator("by-the-book .asked").last).to_contain_text(ideas[0])
+    expect(answers.last.locator(".source").first).to_be_visible()
+    expect(answers.first.locator(".next")).to_be_hidden()
+    assert ideas[0] not in answers.last.locator(".next .idea").all_inner_texts()
+
+
+def test_question_that_was_asked_is_not_suggested_again(page: Page, stage: Stage) -> None:
+    _open(page, stage.url(server=stage.hostile))
+    assert _ask(page, "listed again?").locator(".idea").all_inner_texts() == ["What next?"]
+
+
+def test_refusal_shows_what_the_book_does_say_and_then_nearby_topics(
+    page: Page, stage: Stage
+) -> None:
+    _open(page, stage.url(server=stage.hostile))
+    turn = _ask(page, "unknown")
+    assert " ".join(turn.locator(".said").inner_text().split()) == (
+        "The book does not say. The book does say: A <b>kettle</b> boils water. Kettles "
+        "Related topics in the book Page › Nearby"
+    )
+    link = turn.get_by_role("link", name="Kettles")
+    expect(link).to_have_attribute("href", "/docs/page#kettles:~:text=A")
+
+
+def test_unanswered_part_is_a_quiet_note(page: Page, stage: Stage) -> None:
+    _open(page, stage.url())
+    turn = _ask(page, "What is a topic and how tall is the Eiffel tower?")
+    expect(turn.locator(".said")).to_contain_text("A topic is a named channel")
+    expect(turn.locator(".part")).to_contain_text("not answer this part: “how tall is the Eiffel")
+    assert turn.locator(".warn, .refusal").count() == 0
+
+
+def test_small_talk_gets_a_friendly_line_and_the_suggestions(page: Page, stage: Stage) -> None:
+    _open(page, stage.url(suggestions=f"{_ASKS}|Two?"))
+    turn = _ask(page, "Hello!")
+    expect(turn).to_contain_text("Ask a question about this book")
+    expect(page.locator("by-the-book [role=status]")).to_contain_text("Ask a question")
+    assert turn.locator(".refusal, .actions, .topics").count() == 0
+    assert turn.locator(".idea").all_inner_texts() == [_ASKS, "Two?"]
+    turn.locator(".idea").first.click()
+    expect(page.locator("by-the-book .answered.done").last).to_contain_text("over topics")
 
 
 # --- what goes wrong ----------------------------------------------------------------------------
@@ -378,6 +500,12 @@ def test_urdu_texts_are_right_to_left(page: Page, stage: Stage) -> None:
     expect(page.locator("by-the-book .frame")).to_have_attribute("dir", "rtl")
     expect(page.get_by_role("textbox", name="آپ کا سوال")).to_be_visible()
     expect(_ask(page, "How do I train GPT-4?")).to_contain_text("کافی معلومات نہیں")
+    expect(_ask(page, "Hello!")).to_contain_text("خوش آمدید")
+    turn = _ask(page, "What is a topic and how tall is the Eiffel tower?")
+    expect(turn.locator(".part")).to_contain_text("کتاب اس حصے کا جواب نہیں دیتی: “how tall")
+    expect(turn.locator(".next h3")).to_have_text("اب یہ پوچھ سکتے ہیں")
+    expect(turn.get_by_text("کتاب میں آگے پڑھیں").first).to_be_visible()
+    expect(turn.locator(".source bdi").first).to_contain_text(" › ")
     box = page.locator("by-the-book .panel").bounding_box()
     assert box is not None
     assert box["x"] < 100
@@ -448,7 +576,9 @@ def test_everything_can_be_done_by_keyboard(page: Page, stage: Stage) -> None:
     page.keyboard.type(_ASKS)
     page.keyboard.press("Enter")
     expect(page.locator("by-the-book .answered")).to_have_class(re.compile("done"))
-    expect(page.locator("by-the-book [role=status]")).to_contain_text("stream of messages")
+    expect(page.locator("by-the-book [role=status]")).to_contain_text(
+        "named, typed, found and tuned"
+    )
     stops = []
     for _ in range(12):
         page.keyboard.press("Tab")
@@ -478,6 +608,8 @@ def test_widget_has_no_accessibility_violations(page: Page, stage: Stage, theme:
     page.locator("by-the-book .launcher").click()
     assert _violations(page) == []
     _ask(page, "How do I train GPT-4?")
+    _ask(page, "How do I create a publisher in Python?")
+    _ask(page, "Why is a map published with transient local durability?")
     turn = _ask(page, _ASKS)
     turn.get_by_role("button", name="Not helpful").click()
     turn.locator(".marker").first.hover()

@@ -1,7 +1,8 @@
 """Find the passages that introduce the book or one of its parts, from its table of contents.
 
 A question such as "Summarize module 2" is not answered by the passages most similar to it, but by
-the introduction of that module, its learning objectives and its list of chapters.
+the introduction of that module, its learning objectives and its list of chapters. "What does the
+book say about X?" is answered by the section that has the heading X, if there is just one.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import re
 from collections.abc import Sequence
 
 from bythebook.chunking.outline import Contents, OutlineEntry
+from bythebook.chunking.text_fragments import folded
 from bythebook.interfaces.store import PassageStore
 from bythebook.language.english.overview_questions import (
     is_whole_book,
     name_of_part,
     numbered_part,
     overview_topic,
+    subject_of_book,
 )
 from bythebook.language.terms import term_ids
 from bythebook.types import Hit, Passage
@@ -38,18 +41,63 @@ async def find_overview(question: str, contents: Contents, store: PassageStore) 
 
     There are none if it asks for something else, or for a part that the book does not have.
     """
-    topic = overview_topic(question)
+    topic, subject = overview_topic(question), subject_of_book(question)
     pages = _pages(topic, contents.pages) if topic else []
-    if not pages:
-        return ()
+    if pages:
+        return _hits(_scored(await _passages(pages, contents, store)))
+    if subject and (found := _section(subject, contents.pages)):
+        page, path = found
+        return _hits(_scored_section(await _passages([page], contents, store), path))
+    return ()
+
+
+def asks_overview(question: str) -> bool:
+    """Return whether ``find_overview`` may find something, judged by the question alone."""
+    return overview_topic(question) is not None or subject_of_book(question) is not None
+
+
+async def _passages(
+    pages: Sequence[OutlineEntry], contents: Contents, store: PassageStore
+) -> list[Passage]:
+    """Return the passages of the pages in reading order."""
     ids = [name for page in pages for name in contents.passages.get(page.url, ())]
     order = {name: number for number, name in enumerate(ids)}
     entries = sorted(await store.fetch(ids), key=lambda entry: order[entry.passage.id])
-    chosen = _scored([entry.passage for entry in entries])[:_MOST_PASSAGES]
+    return [entry.passage for entry in entries]
+
+
+def _hits(scored: Sequence[tuple[Passage, float]]) -> tuple[Hit, ...]:
     return tuple(
         Hit(passage, rank, cosine=0.0, score=score)
-        for rank, (passage, score) in enumerate(chosen, 1)
+        for rank, (passage, score) in enumerate(scored[:_MOST_PASSAGES], 1)
     )
+
+
+def _section(
+    heading: str, pages: Sequence[OutlineEntry]
+) -> tuple[OutlineEntry, tuple[str, ...]] | None:
+    """Return the only section with this heading: its page and heading path; None if unclear."""
+    wanted = folded(heading)
+    found = [
+        (page, section.path)
+        for page in pages
+        for section in page.sections
+        if wanted and folded(section.path[-1]) == wanted
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _scored_section(
+    passages: Sequence[Passage], path: tuple[str, ...]
+) -> list[tuple[Passage, float]]:
+    """Return the passages of the section, then those of the sections below it."""
+    own = [passage for passage in passages if passage.place.section == path]
+    below = [
+        passage
+        for passage in passages
+        if passage.place.section[: len(path)] == path and passage not in own
+    ]
+    return [*((p, _SCORE) for p in own), *((p, _SCORE_OF_OTHERS) for p in below)]
 
 
 def _pages(topic: str, pages: Sequence[OutlineEntry]) -> list[OutlineEntry]:

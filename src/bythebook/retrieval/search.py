@@ -19,7 +19,6 @@ from bythebook.indexing.embeddings import QuestionVectors, embed
 from bythebook.interfaces.embedding import Embedder
 from bythebook.interfaces.reader import Reader
 from bythebook.interfaces.store import Candidate, IndexedPassage, PassageStore
-from bythebook.language.english.overview_questions import overview_topic
 from bythebook.language.terms import Vocabulary, term_evidence
 from bythebook.language.tokens import estimate_most, shortened
 from bythebook.retrieval.counter_evidence import add_counter_evidence
@@ -33,7 +32,7 @@ from bythebook.retrieval.diversity import (
     most_of_one_file,
 )
 from bythebook.retrieval.echo_filter import adds_information
-from bythebook.retrieval.overview import find_overview
+from bythebook.retrieval.overview import asks_overview, find_overview
 from bythebook.retrieval.question_analysis import QUESTION_TOKENS, AnalyzedQuestion, analyze
 from bythebook.retrieval.reranking import rerank
 from bythebook.types import Hit, Passage, Question, Ranks, Signals, VectorState
@@ -139,7 +138,7 @@ async def search(question: Question, index: SearchContext, *, neighbours_of: int
 
 async def search_contents(question: Question, index: SearchContext) -> Findings | None:
     """Return the introduction of the part that the question asks an overview of, if it does."""
-    if index.contents is None or overview_topic(question.text) is None:
+    if index.contents is None or not asks_overview(question.text):
         return None
     began = time.perf_counter()
     hits = await find_overview(question.text, await index.contents(), index.store)

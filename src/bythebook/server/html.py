@@ -69,13 +69,14 @@ def said_html(
 
     The span ``mark``, the short answer, is wrapped in ``<mark>``.
     """
-    parts = [
-        sentence.lead
-        + _with_mark(sentence.text, mark if mark and mark.sentence == number else None)
-        + _markers(sentence)
-        for number, sentence in enumerate(sentences)
-    ]
-    return _render("".join(parts).strip(), origins)
+    texts: list[str] = []
+    for number, sentence in enumerate(sentences):
+        text = _with_mark(sentence.text, mark if mark and mark.sentence == number else None)
+        starts_run = sentence.lead == "\n\n" and number > 0 and sentences[number - 1].closes
+        if starts_run or not texts:  # apart: two lists in a row are not one
+            texts.append("")
+        texts[-1] += sentence.lead + text + _markers(sentence)
+    return "".join(_render(text.strip(), origins) for text in texts)
 
 
 def _without_markers(text: str) -> str:

@@ -24,6 +24,10 @@ _ABOUT = re.compile(
     r")",
     re.IGNORECASE,
 )
+_SAID = re.compile(
+    rf"{_POLITE}what (?:does|do) (?:the|this) {_WHOLE} (?:say|explain|tell us) (?:about|on) (.+)",
+    re.IGNORECASE,
+)
 _PART_WORD = re.compile(rf"\b{_PART}s?\b", re.IGNORECASE)
 _WHOLE_WORD = re.compile(rf"\b{_WHOLE}\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\b\d{1,3}\b")
@@ -36,6 +40,13 @@ def overview_topic(question: str) -> str | None:
     found = _ABOUT.fullmatch(asked) if len(asked) <= _LONGEST else None
     topic = next(filter(None, found.groups()), "") if found else ""
     return topic if _PART_WORD.search(topic) or _WHOLE_WORD.search(topic) else None
+
+
+def subject_of_book(question: str) -> str | None:
+    """Return X of "What does the book say about X?", or None."""
+    asked = " ".join(question[: _LONGEST + 1].split()).rstrip("?.! ")
+    found = _SAID.fullmatch(asked) if len(asked) <= _LONGEST else None
+    return found[1] if found else None
 
 
 def is_whole_book(topic: str) -> bool:

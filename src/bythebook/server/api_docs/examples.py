@@ -80,6 +80,10 @@ THREADS = [
 ]
 
 
+async def suggest_next(reply: Reply) -> list[str]:
+    return list(_DATA["next_questions"]) if isinstance(reply.outcome, Answer) else []
+
+
 def _error(fields: Mapping[str, Any]) -> errors.BookError:
     arguments = {k: v for k, v in fields.items() if k not in ("class", "message", "description")}
     error: errors.BookError = getattr(errors, fields["class"])(fields["message"], **arguments)

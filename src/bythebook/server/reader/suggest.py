@@ -1,23 +1,38 @@
-"""Suggest first questions, derived from headings, that the book can answer."""
+"""Suggest questions, derived from headings, that the book can answer.
+
+First questions are asked of the book before they are suggested. The questions after an answer are
+not: "What does the book say about X?" is answered by the section with the heading X.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
 from itertools import chain, islice, zip_longest
 
 from bythebook.book import Book
 from bythebook.chunking.outline import Contents, OutlineEntry
 from bythebook.chunking.text_fragments import folded
+from bythebook.errors import BookError
 from bythebook.language.text import word_set
-from bythebook.types import Answer, Question
+from bythebook.types import Answer, Place, Question, Reply
 
 _MOST_TRIED = 16
 _QUESTION_MARKS = ("?", "؟", "？")
 _LONGEST = 90  # characters of a heading
 _ASKING = word_set("what how why when where which who")
 _NAMING = word_set("the a an to you we it they this these your our")
+# Headings of sections that prepare, repeat or test.
+_ASIDE = re.compile(
+    r"(?:key )?(?:summary|takeaways?|conclusions?|exercises?|quiz|practice|review|references|"
+    r"bibliography|further reading|next steps|what['’]?s next|prerequisites|objectives|glossary|"
+    r"learning (?:objectives|outcomes|goals)|acknowledge?ments?|index|overview|introduction)"
+    r"(?: (?:and|&) .*)?",
+    re.IGNORECASE,
+)
+_MOST_NEXT = 3
 _FEWEST_WORDS = 3  # of a question: "Which one?" needs the context of its page
 # A heading alone would do as a search query, but readers prefer a sentence.
 _ASKED = {"en": "What does the book say about {}?"}
@@ -45,6 +60,65 @@ class Suggestions:
         return isinstance(reply.outcome, Answer)
 
 
+class NextQuestions:
+    """Questions to ask after an answer, about other sections of the pages that it cites."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self._generation = ""
+        self._unique: Set[str] = frozenset()
+
+    async def after(self, reply: Reply) -> list[str]:
+        """Return the questions; none after a refusal, or while the contents cannot be read."""
+        if not isinstance(reply.outcome, Answer):
+            return []
+        try:
+            contents = await self._book.contents()
+        except BookError:
+            return []
+        if self._generation != contents.generation:
+            self._unique = unique_headings(contents.pages)
+            self._generation = contents.generation
+        places = [citation.place for citation in reply.outcome.citations]
+        asked = next_candidates(contents.pages, places, self._unique)
+        other = (name for name in asked if folded(name) != folded(reply.question.text))
+        return list(islice(other, _MOST_NEXT))
+
+
+def next_candidates(
+    pages: Sequence[OutlineEntry], places: Sequence[Place], unique: Set[str]
+) -> Iterator[str]:
+    """Yield questions about sections that are not cited.
+
+    First those of the cited pages, starting after the cited section, then those of the page after
+    the last cited one.
+    """
+    cited = {(place.page_url or place.file, place.section) for place in places}
+    numbers = {page.url: number for number, page in enumerate(pages)}
+    keys = dict.fromkeys(place.page_url or place.file for place in places)
+    chosen = [numbers[key] for key in keys if key in numbers]
+    if chosen and chosen[-1] + 1 < len(pages):
+        chosen.append(chosen[-1] + 1)
+    language = pages[chosen[0]].language if chosen else ""
+    shown: set[str] = set()
+    for page in (pages[number] for number in dict.fromkeys(chosen)):
+        sections = [section.path for section in page.sections]
+        at = [number for number, path in enumerate(sections) if (page.url, path) in cited]
+        start = at[0] + 1 if at else 0
+        for path in (*sections[start:], *sections[:start]):
+            name = folded(path[-1])
+            is_new = (page.url, path) not in cited and name not in shown
+            if page.language == language and is_new and name in unique and _is_fit(path[-1]):
+                shown.add(name)
+                yield _as_question(path[-1], language)
+
+
+def unique_headings(pages: Sequence[OutlineEntry]) -> Set[str]:
+    """Return the headings, folded, of one section each: others are too unspecific to ask about."""
+    names = Counter(folded(section.path[-1]) for page in pages for section in page.sections)
+    return frozenset(name for name, count in names.items() if count == 1)
+
+
 def _has_failed(task: asyncio.Task[list[str]]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
@@ -66,7 +140,7 @@ def candidates(pages: Sequence[OutlineEntry], language: str) -> Iterator[str]:
 
     Headings that occur on several pages are too unspecific and left out.
     """
-    names = Counter(folded(name) for page in pages for name in {s.path[-1] for s in page.sections})
+    unique = unique_headings(pages)
     modules: dict[str, list[str]] = {}
     for page in pages:
         if page.language == language:
@@ -74,7 +148,7 @@ def candidates(pages: Sequence[OutlineEntry], language: str) -> Iterator[str]:
             own += [
                 name
                 for name in dict.fromkeys(section.path[-1] for section in page.sections)
-                if names[folded(name)] == 1 and _is_fit(name)
+                if folded(name) in unique and _is_fit(name)
             ]
     for own in modules.values():
         own.sort(key=lambda name: not _is_question(name))
@@ -84,7 +158,9 @@ def candidates(pages: Sequence[OutlineEntry], language: str) -> Iterator[str]:
 
 def _is_fit(heading: str) -> bool:
     fewest = _FEWEST_WORDS if _is_question(heading) else 1
-    return bool(folded(heading)) and len(heading) <= _LONGEST and len(heading.split()) >= fewest
+    is_named = any(len(word) > 1 for word in folded(heading).split())  # "A–C" is not
+    fits = len(heading) <= _LONGEST and len(heading.split()) >= fewest
+    return is_named and fits and not _ASIDE.fullmatch(heading)
 
 
 def _as_question(heading: str, language: str) -> str:

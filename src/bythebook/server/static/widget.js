@@ -484,7 +484,7 @@
     }
 
     ask(text, selection = null) {
-      const body = { message: text, session_id: this.#thread, page_url: this.#page, selected_text: selection };
+      const body = { message: text, session_id: this.#thread, page_url: this.#page, selected_text: selection, whole_evidence: true };
       return this.#put({ by: "reader", text, selection, body, key: `${Date.now()}${Math.random()}` });
     }
 
@@ -561,7 +561,11 @@
           level: data.confidence_level,
           refused: !data.should_answer && (data.refusal_type ?? "low_relevance"),
           nearby: data.nearby ?? [],
-          low: data.disclaimer,
+          related: data.related,
+          smallTalk: data.small_talk,
+          remark: data.remark,
+          next: data.next_questions ?? [],
+          ...disclaimerOf(data.disclaimer ?? ""),
           offlineWriter: data.answered_offline,
           degraded: data.degraded,
           query: data.query_id,
@@ -645,14 +649,27 @@
       this.#follow();
     }
 
+    get #suggestions() {
+      return this.option("suggestions").split("|").map((idea) => idea.trim()).filter(Boolean);
+    }
+
+    /** Create a button for each question that asks it. */
+    #ideas(questions) {
+      const pick = (idea) => {
+        this.ask(idea);
+        this.#parts.log.focus({ preventScroll: true }); // the button is gone
+      };
+      return questions.map((idea) => make("button.idea", { dir: "auto", onclick: () => pick(idea) }, idea));
+    }
+
     #welcome() {
       const words = this.#words;
-      const ideas = this.option("suggestions").split("|").map((idea) => idea.trim()).filter(Boolean);
+      const ideas = this.#ideas(this.#suggestions);
       return make("div.welcome", make("span.badge", icon("book")),
         make("h3", words.welcome),
         make("p", words.intro),
         ideas.length ? null : make("p", words.hint),
-        ...ideas.map((idea) => make("button.idea", { dir: "auto", onclick: () => this.ask(idea) }, idea)),
+        ...ideas,
       );
     }
 
@@ -669,20 +686,87 @@
       const turn = make(`article.answered.${answer.state}`, { "aria-busy": String(answer.state === "writing") }, said);
       if (answer.state === "writing" && !answer.html.length) turn.append(make("p.looking", make("i"), words.looking));
       if (answer.refused) {
-        said.append(make("p.refusal", icon("none"), this.#refusal(answer)));
-        if (answer.nearby.length) turn.append(this.#nearby(answer));
-      } else for (const html of answer.html) said.append(make("div", { dir: "auto" }, this.#marked(answer, html ?? "")));
+        said.append(...this.#refused(answer));
+        if (answer.smallTalk) return turn;
+      } else if (answer.state === "done") said.append(...answer.html.flatMap((html) => this.#runs(answer, html)));
+      else for (const html of answer.html) said.append(make("div", { dir: "auto" }, this.#marked(answer, html ?? "")));
+      if (answer.part) turn.append(make("p.note.part", { dir: "auto" }, words.part.replace("{part}", answer.part)));
       for (const name of ["low", "degraded"]) if (answer[name]) turn.append(make("p.note.warn", icon("warn"), words[name]));
       if (answer.offlineWriter) turn.append(make("p.note", words.offlineWriter));
-      if (answer.state === "done" && !answer.refused) turn.append(this.#sources(answer));
-      if (answer.state === "done") turn.append(this.#fromSelection(answer), this.#actions(answer));
+      if (answer.state === "done") turn.append(this.#fromSelection(answer), this.#actions(answer), this.#next(answer));
       if (/stopped|failed/.test(answer.state)) turn.append(this.#troubled(answer));
       return turn;
     }
 
-    #refusal({ refused, text }) {
+    /** Say that the book does not answer, and what it does say; to small talk only a friendly line. */
+    #refused(answer) {
+      const refusal = this.#refusal(answer);
+      if (answer.smallTalk) return [make("p.remark", { dir: "auto" }, refusal), make("div.ideas", ...this.#ideas(this.#suggestions))];
+      return [make("p.refusal", icon("none"), refusal), this.#related(answer), this.#nearby(answer)];
+    }
+
+    #refusal({ refused, text, smallTalk, remark }) {
       const kind = refused === "selected_text_missing" ? "unselected" : "refused";
-      return this.#language === "en" && text ? `${text.replace(/\.$/, "")}.` : this.#words[kind];
+      const said = smallTalk ? remark : text;
+      if (this.#language !== "en" || !said) return this.#words[smallTalk ? "hello" : kind];
+      return `${said.replace(/\.$/, "")}.`;
+    }
+
+    /** Show what the book says about the subject of a question that it does not answer. */
+    #related({ related }) {
+      if (!related) return "";
+      const { quote, title, link } = related;
+      const place = { url: withoutFragment(link), link, quote, section: title };
+      return make("div.related", make("h3", this.#words.does),
+        make("blockquote", { dir: "auto" }, quote),
+        make("p", { dir: "auto" }, this.#link("a.topic", place, {}, title)),
+      );
+    }
+
+    #next({ next = [], refused }) {
+      const asked = new Set(this.#turns.map(({ by, text }) => by === "reader" && text));
+      const ideas = this.#ideas(refused ? [] : next.filter((question) => !asked.has(question)));
+      return ideas.length ? make("div.next", make("h3", this.#words.next), ...ideas) : "";
+    }
+
+    /** Return the runs of an answer: blocks of the book that have their source line in common. */
+    #runs(answer, html) {
+      const runs = [];
+      let blocks = [];
+      for (const block of [...this.#marked(answer, html).children]) {
+        blocks.push(block);
+        const cited = [...block.querySelectorAll(".marker")].map(({ citation }) => citation).filter(Boolean);
+        if (!cited.length) continue;
+        const last = runs.at(-1);
+        const places = new Set([...cited, ...(last?.cited ?? [])].map(({ url }) => url));
+        if (last && places.size === 1) {
+          last.blocks.push(...blocks);
+          last.cited.push(...cited);
+        } else runs.push({ blocks, cited });
+        blocks = [];
+      }
+      if (blocks.length) runs.push({ blocks, cited: [] });
+      return runs.map(({ blocks, cited }) => make("div.run", { dir: "auto" }, ...withoutLastMarker(blocks), ...this.#origins(answer, cited)));
+    }
+
+    /** Return the source lines of a run: one for each section, with the numbers of its citations. */
+    #origins(answer, cited) {
+      const words = this.#words;
+      const { selection } = this.#question(answer);
+      return [...Map.groupBy(new Set(cited), ({ url }) => url).values()].map((same) => {
+        const [citation] = same;
+        const all = same.map(({ number }) => number);
+        const range = all[2] && all.at(-1) - all[0] < all.length;
+        const numbers = range ? `${all[0]}–${all.at(-1)}` : all.join(" ");
+        const place = placeOf(citation) || words.source;
+        const link = this.#link("a.source", citation, {},
+          make("span.unseen", words.source), make("b", { dir: "ltr" }, numbers), make("bdi", place),
+        );
+        link.citation = citation;
+        const section = { ...citation, link: citation.url, quote: "" };
+        const on = !selection && address(citation.url) && this.#link("a.on", section, { "aria-label": `${words.on}: ${place}` }, words.on);
+        return make("p.origin", link, on);
+      });
     }
 
     /** Return the HTML of an answer with links in place of its citation markers. */
@@ -697,7 +781,12 @@
         marker.citation = citation;
         place.replaceChildren(marker);
       }
-      for (const table of nodes.querySelectorAll("table, pre, math[display=block]")) table.tabIndex = 0;
+      for (const wide of nodes.querySelectorAll("pre, math[display=block]")) wide.tabIndex = 0;
+      for (const table of nodes.querySelectorAll("table")) wrap(table, "div.scroll", { tabindex: "0", role: "group", "aria-label": this.#words.table });
+      for (const pre of nodes.querySelectorAll("pre")) {
+        const copy = iconButton("copy", this.#words.copyCode, () => this.#copy(copy, pre.textContent.trimEnd()));
+        wrap(pre, "div.code").append(copy);
+      }
       return nodes;
     }
 
@@ -721,30 +810,19 @@
       return link;
     }
 
-    /** List the sources: one line per section, with the numbers of all its citations. */
-    #sources({ citations }) {
-      const words = this.#words;
-      const places = Map.groupBy(citations, ({ url }) => url);
-      const items = [...places.values()].map((same) => {
-        const [citation] = same;
-        const all = same.map(({ number }) => number);
-        const range = all[2] && all.at(-1) - all[0] < all.length;
-        const numbers = range ? `${all[0]}–${all.at(-1)}` : all.join(" ");
-        const link = this.#link("a.source", citation, {}, make("b", { dir: "ltr" }, numbers), make("span", { dir: "auto" }, placeOf(citation) || words.source));
-        link.citation = citation;
-        return make("li", link);
-      });
-      return make("div.sources", make("h3", words.sources), make("ol", ...items));
+    #nearby({ nearby, related }) {
+      const topics = nearby.filter(({ url }) => url !== (related && withoutFragment(related.link)));
+      const items = topics.map(({ title, url }) => make("li", this.#link("a.topic", { url, link: url }, { dir: "auto" }, title)));
+      return items.length ? make("div.topics", make("h3", this.#words.nearby), make("ul", ...items)) : "";
     }
 
-    #nearby({ nearby }) {
-      const items = nearby.map(({ title, url }) => make("li", this.#link("a.topic", { url, link: url }, { dir: "auto" }, title)));
-      return make("div.sources", make("h3", this.#words.nearby), make("ul", ...items));
+    #question(answer) {
+      return this.#turns[this.#turns.indexOf(answer) - 1] ?? {};
     }
 
     #fromSelection(answer) {
-      const asked = this.#turns[this.#turns.indexOf(answer) - 1];
-      if (!asked?.selection) return "";
+      const asked = this.#question(answer);
+      if (!asked.selection) return "";
       const words = this.#words;
       const whole = make("button.plain", { onclick: () => this.ask(asked.text) }, words.whole);
       return make("p.note", answer.refused ? "" : words.alone, " ", whole);
@@ -754,13 +832,19 @@
       const words = this.#words;
       const vote = (verdict) =>
         iconButton(verdict, words[verdict], () => this.#vote(answer, verdict), { "aria-pressed": String(answer.verdict === verdict) });
-      const copy = iconButton("copy", words.copy, async () => {
-        await navigator.clipboard.writeText(this.#citedText(answer));
-        copy.replaceChildren(icon("done"));
-        this.#say(words.copied);
-      });
+      const copy = iconButton("copy", words.copy, () => this.#copy(copy, this.#citedText(answer)));
       const level = answer.refused ? null : make(`span.level.${answer.level}`, words.levels[answer.level] ?? "");
       return make("div.actions", copy, vote("up"), vote("down"), level);
+    }
+
+    async #copy(button, text) {
+      try {
+        await navigator.clipboard.writeText(text);
+        button.replaceChildren(icon("done"));
+        this.#say(this.#words.copied);
+      } catch {
+        this.#say(this.#words.broken); // the page may not use the clipboard
+      }
     }
 
     #citedText(answer) {
@@ -809,7 +893,7 @@
       down.setAttribute("aria-pressed", String(verdict === "down"));
       turn.querySelector(".why")?.remove();
       if (verdict === "up") this.#say(this.#words.thanks);
-      else turn.append(this.#why(answer));
+      else turn.querySelector(".actions").after(this.#why(answer));
       turn.querySelector(".why input")?.focus();
       turn.querySelector(".why")?.scrollIntoView({ block: "nearest" });
     }
@@ -889,6 +973,34 @@
   }
 
   const citationOf = ({ chunk_text: quote, similarity_score: score, ...rest }) => ({ quote, score, ...rest });
+
+  /** Separate the parts of the question that were not answered from the note on low confidence. */
+  function disclaimerOf(text) {
+    const [sentence, part] = /^[^“]*: (“.+”)\.?/.exec(text) ?? [""];
+    return { part, low: text.slice(sentence.length).trim() };
+  }
+
+  /** Return a URL without its text fragment. */
+  const withoutFragment = (url) => url.split(":~:")[0].replace(/#$/, "");
+
+  /** Put an element into a new one at its place, which is returned. */
+  function wrap(element, what, options = {}) {
+    const around = make(what, options);
+    element.replaceWith(around);
+    around.append(element);
+    return around;
+  }
+
+  /** Return the blocks of a run without a marker that ends a table or stands alone: the source line
+   *  below it has the same number. */
+  function withoutLastMarker(blocks) {
+    const last = blocks.at(-1);
+    const places = last.querySelectorAll("sup[data-cite]");
+    const alone = [...places].map(({ textContent }) => textContent).join("") === last.textContent.trim();
+    if (places.length && alone) return blocks.slice(0, -1);
+    if (places.length === 1 && last.matches(".scroll")) places[0].remove();
+    return blocks;
+  }
 
   const clamp = (value, least, most) => Math.max(least, Math.min(value, most));
 

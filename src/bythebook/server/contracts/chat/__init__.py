@@ -31,12 +31,16 @@ from bythebook.server.contracts.chat.threads import (
     add_thread_routes,
     links_to_thread,
 )
+from bythebook.server.reader.suggest import NextQuestions
 from bythebook.server.routes import Client, call_of
 
 
 def add_routes(router: APIRouter, services: Services) -> None:
+    next_questions = NextQuestions(services.book)
     events = examples.stream_content(
-        lambda events: stream_events(examples.QUESTION, events, examples.CALL),
+        lambda events: stream_events(
+            examples.QUESTION, events, examples.CALL, examples.suggest_next
+        ),
         answer=examples.ANSWERED,
         refusal=examples.REFUSED,
     )
@@ -76,7 +80,9 @@ def add_routes(router: APIRouter, services: Services) -> None:
         asker = replace(client, query=str(uuid.uuid4()))
         call = replace(call_of(request), query=asker.query)
         return services.streams.begin(
-            stream_events(question, services.book.ask(question, asker=asker), call),
+            stream_events(
+                question, services.book.ask(question, asker=asker), call, next_questions.after
+            ),
             fail=partial(stream_failure, call=call),
             owner=client.owner,
         )

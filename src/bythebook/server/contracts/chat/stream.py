@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Self
 
@@ -81,6 +81,8 @@ class ChatDoneEvent(ChatResponse):
     related: RelatedQuote | None = None  # of a refusal: what the book does say about the subject
     small_talk: bool = False  # it was no question: show `remark` instead of the refusal
     remark: str | None = None  # a friendly sentence, or one that introduces `related`
+    # Questions about other sections of the cited pages, which the book answers; after an answer.
+    next_questions: list[str] = Field(default_factory=list)
     answered_offline: bool = False  # the language model failed, and the fallback writer was used
     query_id: UUID4 | None = None  # id to send feedback about
 
@@ -94,9 +96,18 @@ EVENTS = (
     StreamEvent("error", "once, last, instead of done", ChatError),
 )
 
+SuggestNext = Callable[[Reply], Awaitable[list[str]]]
+
+
+async def suggest_nothing(_: Reply) -> list[str]:
+    return []
+
 
 async def stream_events(
-    question: Question, events: AsyncGenerator[Event, None], call: Call
+    question: Question,
+    events: AsyncGenerator[Event, None],
+    call: Call,
+    suggest_next: SuggestNext = suggest_nothing,
 ) -> Events:
     """Yield a question's events in the format and order of the contract.
 
@@ -127,7 +138,7 @@ async def stream_events(
                     yield "delta", last
                 for citation in citations:
                     yield "citation", _citation(citation)
-                yield "done", _done(event, call)
+                yield "done", _done(event, call, await suggest_next(event))
 
 
 def stream_failure(error: BookError, *, call: Call) -> NamedEvent:
@@ -183,7 +194,7 @@ def _citation(citation: Citation) -> ChatCitationEvent:
     return ChatCitationEvent(**dict(source), number=citation.number, link=citation.link)
 
 
-def _done(reply: Reply, call: Call) -> ChatDoneEvent:
+def _done(reply: Reply, call: Call, next_questions: list[str]) -> ChatDoneEvent:
     outcome = reply.outcome
     if isinstance(outcome, Refusal):
         html, disclaimer, refusal_type = to_html(outcome.text), None, outcome.type
@@ -199,6 +210,7 @@ def _done(reply: Reply, call: Call) -> ChatDoneEvent:
         related=related_quote(outcome),
         small_talk=isinstance(outcome, Refusal) and outcome.is_small_talk,
         remark=outcome.remark if isinstance(outcome, Refusal) else None,
+        next_questions=next_questions,
         answered_offline=reply.fallback is not None,
         query_id=uuid.UUID(call.query) if call.query else None,
     )
