@@ -45,6 +45,15 @@ def test_marks_nothing_that_may_be_wrong(hit: Hit, sentence: str) -> None:
     assert _find(hit, sentence) is None
 
 
+def test_only_a_fact_has_a_long_span() -> None:
+    hit = _hit("The bridge was opened on 4 May 1932")
+    place = hit.passage.place
+    cited = Citation(1, hit.passage.id, place, "", place.url, place.url, 0.9)
+    for is_fact in (True, False):
+        found = find_answer_span([hit], [Sentence(_TEXT, (1,))], [cited], is_fact=is_fact)
+        assert (found is not None) is is_fact
+
+
 def test_marks_nothing_in_a_sentence_that_cites_another_passage() -> None:
     assert _find(_hit("4 May 1932"), "It opened on 4 May 1932.", passage_id="other") is None
 

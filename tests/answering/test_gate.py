@@ -145,3 +145,24 @@ def test_part_without_a_hit_of_the_minimum_score_has_no_evidence() -> None:
     missing = name_unanswered(parts)
     assert missing == "The book does not answer this part: “what does a balloon cost?”."
     assert name_unanswered(parts[:2]) is None
+
+
+def test_refusal_quotes_what_the_book_says_about_the_subject() -> None:
+    text = "A kite flies in the wind. Kettles boil."
+    found = replace(hit(text, score=0.2), unit_cosines=(0.6, 0.1))
+    vocabulary = Vocabulary.of([found.passage])
+    question = analyze(Question("Does a kite fly at night?"), vocabulary)
+    findings = Findings(question, (found,), 0.0, 0.0)
+    refusal = gate(findings.question, _gather(findings, 4000))
+    assert refusal is not None
+    assert refusal.related is not None
+    assert refusal.related.quote == "A kite flies in the wind."
+    assert refusal.remark == "It does say, in “Section”: A kite flies in the wind."
+
+
+def test_small_talk_is_refused_with_a_friendly_remark() -> None:
+    refusal = _decide(Question("hello there"), *_hits(0.9))
+    assert refusal is not None
+    assert refusal.is_small_talk
+    assert refusal.type is RefusalType.LOW_RELEVANCE
+    assert refusal.remark is not None

@@ -24,6 +24,7 @@ from bythebook.types import Confidence, Evidence, Hit, Level, Question, UnitKind
 DECISIVE = 0.85  # one passage with this score is enough for "medium"
 _BESIDE = 0.3  # of the best score, of a hit that the writer may use
 _COVERED = 0.6  # share of a part's words in the passages, for it to count as answered
+_RELATED_HITS = 2  # best hits that are searched for a sentence about the question's subject
 _RELATED_WORDS = 0.3  # share of the question's words in a sentence about its subject
 _NEARBY_TOPICS = 3
 _NEARBY_COSINE = 0.25  # a nearby topic has this cosine or this share of words
@@ -147,7 +148,7 @@ def gate(question: AnalyzedQuestion, evidence: Evidence) -> Refusal | None:
 def related(question: AnalyzedQuestion, evidence: Evidence) -> Related | None:
     """Return the sentence of the book that is nearest to the question, if it is near enough."""
     best: tuple[float, Hit, int] | None = None
-    for hit in evidence.considered:
+    for hit in evidence.considered[:_RELATED_HITS]:
         for index, (unit, cosine) in enumerate(
             zip(hit.passage.units, hit.unit_cosines, strict=False)
         ):

@@ -95,7 +95,8 @@ async def respond(
 
     outcome: Answer | Refusal
     if sentences:
-        span = find_answer_span(evidence.hits, sentences, citations.numbered)
+        is_fact = findings.question.type.fact
+        span = find_answer_span(evidence.hits, sentences, citations.numbered, is_fact=is_fact)
         disclaimer = " ".join(filter(None, (run.disclaimer, name_unanswered(parts)))) or None
         outcome = Answer(tuple(sentences), citations.numbered, run.writer, disclaimer, span)
     else:
