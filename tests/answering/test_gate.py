@@ -150,7 +150,8 @@ def test_part_without_a_hit_of_the_minimum_score_has_no_evidence() -> None:
 def test_refusal_quotes_what_the_book_says_about_the_subject() -> None:
     text = "A kite flies in the wind. Kettles boil."
     found = replace(hit(text, score=0.2), unit_cosines=(0.6, 0.1))
-    vocabulary = Vocabulary.of([found.passage])
+    others = [hit(f"Number {n}.", section=f"S{n}").passage for n in range(9)]
+    vocabulary = Vocabulary.of([found.passage, *others])
     question = analyze(Question("Does a kite fly at night?"), vocabulary)
     findings = Findings(question, (found,), 0.0, 0.0)
     refusal = gate(findings.question, _gather(findings, 4000))
