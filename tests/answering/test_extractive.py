@@ -78,7 +78,7 @@ def test_shows_only_the_item_of_a_glossary_that_answers() -> None:
     glossary = (
         "- Kite is a toy that flies.\n- Kettle is a pot.\n- Lamp is a light.\n- Map is a plan."
     )
-    assert _write("What is a kite?", glossary) == "- Kite is a toy that flies. [1]"
+    assert _write("What is a kite?", glossary) == "Kite is a toy that flies. [1]"
 
 
 def test_shows_code_with_the_sentence_before_it() -> None:

@@ -133,6 +133,8 @@ def _quote(passage: Passage, units: Sequence[int]) -> str:
 def _sentences(passage: Passage, units: Sequence[int]) -> Iterator[tuple[str, str]]:
     """Yield text and separator: a table and code are one piece each, list items keep their mark."""
     before: int | None = None
+    items = [unit for unit in units if _list_mark(passage, unit)]
+    has_list = len(items) > 1 or items[:1] != list(units[:1])  # an item alone needs no mark
     for is_table, group in groupby(units, lambda unit: passage.units[unit].kind is UnitKind.ROW):
         members = list(group)
         if is_table:
@@ -145,7 +147,7 @@ def _sentences(passage: Passage, units: Sequence[int]) -> Iterator[tuple[str, st
             if passage.units[unit].kind in (UnitKind.CODE, UnitKind.MATHS):
                 yield passage.unit_text(passage.units[unit]), "\n\n"
                 continue
-            mark = _list_mark(passage, unit)
+            mark = _list_mark(passage, unit) if has_list else ""
             for sentence in split_line(passage.unit_text(passage.units[unit])):
                 yield mark + sentence, lead
                 mark, lead = "", " "
