@@ -277,6 +277,7 @@ def question_for(
         selection=None if selection is None else limits.check_selection(selection),
         top_k=limits.check_top_k(top_k),
         min_score=limits.check_threshold(relevance_threshold),
+        min_evidence=limits.check_threshold(relevance_threshold) if relevance_threshold else 0.0,
         filters=filters or {},
     )
 

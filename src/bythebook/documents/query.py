@@ -48,7 +48,12 @@ Response = QueryResponse  # its name in the Python API
 
 
 def read(body: Query) -> Question:
-    return Question(text=body.text, top_k=TOP_K, min_score=SIMILARITY_THRESHOLD)
+    return Question(
+        text=body.text,
+        top_k=TOP_K,
+        min_score=SIMILARITY_THRESHOLD,
+        min_evidence=SIMILARITY_THRESHOLD,
+    )
 
 
 def show(reply: Reply) -> QueryResponse:

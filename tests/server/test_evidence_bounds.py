@@ -1,0 +1,24 @@
+"""Thresholds of the contracts bound the passages that their answers use."""
+
+from bythebook.documents.query import Query
+from bythebook.documents.query import read as read_query
+from bythebook.server.contracts.ask import AgentQuery
+from bythebook.server.contracts.ask import read as read_ask
+from bythebook.server.contracts.chat.answers import ChatRequest
+from bythebook.server.contracts.chat.answers import read as read_chat
+from bythebook.types import Level
+
+
+def test_contracts_with_a_threshold_use_only_passages_that_reach_it() -> None:
+    ask = read_ask(AgentQuery(text="kite", relevance_threshold=0.6))
+    chat = read_chat(ChatRequest(message="kite", similarity_threshold=0.8))
+    query = read_query(Query(text="kite"))
+    assert (ask.min_score, ask.min_evidence) == (0.6, 0.6)
+    assert (chat.min_score, chat.min_evidence) == (0.8, 0.8)
+    assert (query.min_score, query.min_evidence) == (0.75, 0.75)
+
+
+def test_chat_with_whole_evidence_uses_the_threshold_of_the_book() -> None:
+    question = read_chat(ChatRequest(message="kite", whole_evidence=True))
+    assert (question.min_score, question.min_evidence) == (0.5, 0.0)
+    assert question.min_confidence is Level.INSUFFICIENT
