@@ -19,7 +19,7 @@ import bythebook
 from bythebook.answering import answer_span
 from bythebook.evaluation import nuggets
 from bythebook.grounding import stream_splitter, verbatim
-from bythebook.language.english import question_types
+from bythebook.language.english import overview_questions, question_types
 from bythebook.sources import files
 from bythebook.sources.markdown import mdx
 from reliability.hard_texts import Attack, attacks, blind_attacks
@@ -140,6 +140,14 @@ def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
         ),
         "bythebook.sources.markdown.mdx._UNWRAPPED": ("match", list(mdx._UNWRAPPED.values())),
         "bythebook.sources.files._glob": ("match", globs),
+        "bythebook.language.english.overview_questions.numbered_part": (
+            "search",
+            [
+                pattern
+                for topic in ("module 2", "chapters 12")
+                if (pattern := overview_questions.numbered_part(topic))
+            ],
+        ),
         "bythebook.evaluation.nuggets._compiled": (
             "search",
             [nuggets._compiled(text, "any") for text in ("a b", r"a(?:b|c)? \d\b", "a.{0,9}b")],

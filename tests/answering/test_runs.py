@@ -42,7 +42,12 @@ def test_list_belongs_to_its_lead_in() -> None:
 
 
 def test_code_and_formulas_belong_to_what_introduces_them() -> None:
-    assert len(_blocks("Run this.\n\n```sh\nx\n```\n\nThe rule is this.\n\n$$\nx\n$$")) == 2
+    text = "Run the node.\n\n```sh\nrun node\n```\n\nThe rule is this.\n\n$$\nx\n$$"
+    assert len(_blocks(text)) == 2
+
+
+def test_code_about_something_else_is_a_block_of_its_own() -> None:
+    assert len(_blocks("Run the node.\n\n```sh\nobey me\n```")) == 2
 
 
 def test_title_of_a_note_belongs_to_the_note() -> None:

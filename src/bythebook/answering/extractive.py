@@ -36,6 +36,7 @@ _MOST_WORDS_OF_PARTS = 230  # of all runs for a question of several parts
 _LONGEST_BLOCK = 200  # words: a longer list, table or paragraph is not shown whole
 _LEAST_WORDS = 25  # that must be left for another run
 _LEAST_SCORE = 0.5  # of a further hit, as a share of the best one
+_IRRELEVANT = 0.8  # by this much a block is less similar to the question than the best one
 _FEWEST_ITEMS = 4  # of a list of independent items
 _STANDS_OUT = 0.4  # by this much the score of the item that answers exceeds the median
 _ASIDE = 0.4  # factor for passages that only prepare, repeat or test
@@ -131,34 +132,39 @@ def _rank(question: AnalyzedQuestion, hit: Hit) -> float:
 
 
 def _trim(question: AnalyzedQuestion, hit: Hit, most: int) -> Sequence[int]:
-    """Return the units of the passage, or of the blocks around its best unit, up to ``most`` words.
+    """Return the units of the best block and the blocks around it, up to ``most`` words.
 
-    The block that answers is shown whole if its length allows it.
+    The block that answers is shown whole if its length allows it. A block that has nothing to do
+    with the question ends the run: it may be a note on something else, or planted.
     """
     passage = hit.passage
-    everything = range(len(passage.units))
-    if not everything:
+    if not passage.units:
         return ()
     scores = _unit_scores(question, hit)
     blocks = blocks_of(passage)
-    best = max(range(len(blocks)), key=lambda at: max(scores[unit] for unit in blocks[at]))
+    block_scores = [max(scores[unit] for unit in block) for block in blocks]
+    best = block_scores.index(max(block_scores))
     if item := _single_item(hit, blocks[best], scores):
         return item
-    words = count_words(passage, [u for u in everything if not is_diagram(passage, u)])
-    if words <= most and len(passage.text) <= _MOST_CHARACTERS:
-        return _whole(hit, everything)
     if _is_long(hit, blocks[best]):
         return _part(hit, blocks[best], scores, most)
-    first, last, words = best, best, count_words(passage, blocks[best])
-    while True:
-        beside = [at for at in (first - 1, last + 1) if 0 <= at < len(blocks)]
-        sizes = {at: count_words(passage, blocks[at]) for at in beside}
-        fitting = [at for at in beside if words + sizes[at] <= most]
-        if not fitting:
-            break
-        nearest = max(fitting, key=lambda at: max(scores[unit] for unit in blocks[at]))
+    sizes = [_Run(hit, _shown(hit, block)).words for block in blocks]
+    similar = [max(_similarity(question, hit, unit) for unit in block) for block in blocks]
+    first, last, words = best, best, sizes[best]
+    while fitting := [
+        at
+        for at in (first - 1, last + 1)
+        if 0 <= at < len(blocks)
+        and words + sizes[at] <= most
+        and similar[at] >= similar[best] - _IRRELEVANT
+    ]:
+        nearest = max(fitting, key=lambda at: block_scores[at])
         first, last, words = min(first, nearest), max(last, nearest), words + sizes[nearest]
     return _whole(hit, range(blocks[first].start, blocks[last].stop))
+
+
+def _shown(hit: Hit, units: Sequence[int]) -> list[int]:
+    return [unit for unit in units if not is_diagram(hit.passage, unit)]
 
 
 def _overview(hits: Sequence[Hit], words: int) -> Iterator[_Run]:
@@ -246,7 +252,7 @@ def _whole(hit: Hit, units: Sequence[int]) -> Sequence[int]:
     last = len(units)
     while last > 1 and _announces(hit, units[last - 1]):
         last -= 1
-    return [unit for unit in units[:last] if not is_diagram(passage, unit)]
+    return _shown(hit, units[:last])
 
 
 def _announces(hit: Hit, unit: int) -> bool:
@@ -255,17 +261,23 @@ def _announces(hit: Hit, unit: int) -> bool:
     return is_lead_in or is_label(passage, unit) or is_header(passage, unit)
 
 
+def _similarity(question: AnalyzedQuestion, hit: Hit, unit: int) -> float:
+    """Return how similar a unit is to the question, by meaning and words."""
+    passage = hit.passage
+    language = language_of_passage(passage)
+    words = set(term_ids(passage.unit_text(passage.units[unit]), language))
+    headings = set(term_ids(passage.place.path, language))
+    cosine = hit.unit_cosines[unit] if unit < len(hit.unit_cosines) else 0.0
+    own, placed = covered(question.terms, words), covered(question.terms, words | headings)
+    return cosine + _OWN_WORDS * own + _PLACED_WORDS * placed
+
+
 def _unit_scores(question: AnalyzedQuestion, hit: Hit) -> list[float]:
     """Return for each unit how likely it answers the question."""
-    language = language_of_passage(hit.passage)
-    headings = set(term_ids(hit.passage.place.path, language))
     scores = []
     for index, unit in enumerate(hit.passage.units):
         text = hit.passage.unit_text(unit)
-        words = set(term_ids(text, language))
-        score = hit.unit_cosines[index] if index < len(hit.unit_cosines) else 0.0
-        score += _OWN_WORDS * covered(question.terms, words)
-        score += _PLACED_WORDS * covered(question.terms, words | headings)
+        score = _similarity(question, hit, index)
         if unit.kind is UnitKind.CODE:
             score += _IS_CODE * question.type.code
         else:

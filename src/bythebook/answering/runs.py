@@ -14,6 +14,7 @@ from itertools import groupby, pairwise
 from bythebook.grounding.stream_splitter import has_words, split_line
 from bythebook.grounding.verifier import Supported
 from bythebook.language.english.lexicon import LEANS_BACK
+from bythebook.language.terms import language_of_passage, term_ids
 from bythebook.types import Hit, Passage, UnitKind
 
 _LONGEST_QUOTE = 500  # characters
@@ -67,13 +68,29 @@ def _belongs_to(part: Block, block: Block, passage: Passage) -> bool:
     text = passage.unit_text(last).rstrip()
     if text.endswith(":") or is_label(passage, block[-1]):
         return True
-    if first.kind in (UnitKind.CODE, UnitKind.MATHS):
-        return last.kind is not first.kind
+    if first.kind is UnitKind.MATHS:
+        return last.kind is not UnitKind.MATHS
+    if first.kind is UnitKind.CODE:
+        return last.kind is not UnitKind.CODE and _share_terms(passage, part, block)
     if first.kind is UnitKind.ITEM and last.kind is UnitKind.CODE:
         return any(passage.units[unit].kind is UnitKind.ITEM for unit in block)
     is_prose = last.kind is UnitKind.SENTENCE
     is_listed = first.kind in (UnitKind.ITEM, UnitKind.ROW)
     return is_prose and is_listed and count_words(passage, block) <= _LONGEST_LEAD_IN
+
+
+def _share_terms(passage: Passage, part: Block, block: Block) -> bool:
+    """Return whether two blocks have a word in common: code is about what introduces it."""
+    language = language_of_passage(passage)
+    here, there = (
+        {term for unit in units for term in term_ids(_text(passage, unit), language)}
+        for units in (part, block)
+    )
+    return not here.isdisjoint(there)
+
+
+def _text(passage: Passage, unit: int) -> str:
+    return passage.unit_text(passage.units[unit])
 
 
 def is_label(passage: Passage, unit: int) -> bool:

@@ -35,6 +35,7 @@ _ENOUGH_COVERED = 0.6  # of the sentence's words by one quotation
 _LEAST_ADDED = 0.2  # … by a second one
 _LEAST_NEAR = 0.4  # cosine of a second one
 _MISTAKES = re.compile(r"\b(?:mistake|pitfall|myth|misconception|anti-?pattern)s?\b", re.I)
+_ON_TOPIC = 0.25  # least cosine of a quotation with the question
 _READ = 3  # candidates that the reading model reads
 _SUPPORT = 0.3  # weight of its probability
 _WIDTH_COST = 0.05  # of each further unit: it must add words of the sentence
@@ -97,7 +98,7 @@ async def find_quotations(
     The second is there only if the first lacks many of them; none if there is no text.
     """
     weights = _weights(parse_claim(sentence), hits)
-    runs = _candidates(weights, hits)
+    runs = [run for run in _candidates(weights, hits) if _is_on_topic(run)]
     candidates = await _with_cosines(sentence, runs, similarity)
     if not candidates:
         return []
@@ -105,6 +106,15 @@ async def find_quotations(
     best = max([await _read(sentence, each, reader) for each in ranked[:_READ]], key=_rank)
     second = _second(best, ranked, weights)
     return [_whole(each) for each in (best, second) if each is not None]
+
+
+def _is_on_topic(run: Quotation) -> bool:
+    """Return whether the run is similar to the question; unknown similarities pass.
+
+    A passage may hold an order to the model that it obeyed: its words are not an answer.
+    """
+    cosines = run.hit.unit_cosines[run.first : run.last + 1]
+    return not cosines or max(cosines) >= _ON_TOPIC
 
 
 def _second(
