@@ -45,6 +45,16 @@ def test_marks_nothing_that_may_be_wrong(hit: Hit, sentence: str) -> None:
     assert _find(hit, sentence) is None
 
 
+def test_the_span_of_another_hit_is_marked_only_for_facts() -> None:
+    best, other = replace(_hit("green", probability=0.1), score=0.95), _hit("4 May 1932")
+    place = other.passage.place
+    cited = Citation(1, other.passage.id, place, "", place.url, place.url, 0.9)
+    for is_fact in (True, False):
+        sentences = [Sentence(_TEXT, (1,))]
+        found = find_answer_span([best, other], sentences, [cited], is_fact=is_fact)
+        assert (found is not None) is is_fact
+
+
 def test_only_a_fact_has_a_long_span() -> None:
     hit = _hit("The bridge was opened on 4 May 1932")
     place = hit.passage.place

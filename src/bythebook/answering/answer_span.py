@@ -28,8 +28,9 @@ def find_answer_span(
     ``is_fact``: a name, a number or a date was asked for.
     """
     most = _MOST_WORDS_OF_FACT if is_fact else _MOST_WORDS
+    best = sorted(hits, key=lambda hit: -hit.score)[: None if is_fact else 1]
     passages = {citation.number: citation.passage_id for citation in citations}
-    for hit in sorted(hits, key=lambda hit: -hit.score):
+    for hit in best:
         reading = hit.reading
         if reading is None or reading.span is None or reading.probability < _LEAST_PROBABILITY:
             continue
