@@ -57,6 +57,7 @@ class OneProcess:
         self.server.wait()
 
 
+@pytest.mark.alone
 async def test_any_one_process_may_go(rows: Rows, tmp_path: Path) -> None:
     row = rows.add(
         "R26",
