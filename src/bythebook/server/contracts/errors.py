@@ -30,7 +30,6 @@ _UNAVAILABLE: dict[type[BookError], str] = {
 }
 _NOT_OPEN = "The book is not open for questions at the moment."
 _LATER = "Try again in a moment."
-_SOON_S = 1
 _NOT_BY_ITSELF = "Whoever runs this book has to put it right."
 
 
@@ -76,8 +75,6 @@ def sentence_of(error: BookError) -> str:
 
 def retry_after(error: BookError) -> int | None:
     """Return the whole seconds to wait before a retry, or None if unknown."""
-    if isinstance(error, errors.IndexDamaged):
-        return _SOON_S  # a part that starts again may not have all passages yet
     seconds = (
         error.retry_after if isinstance(error, errors.RateLimited | errors.ServiceError) else None
     )
