@@ -42,9 +42,9 @@ def test_file_names_of_the_book_are_not_urls() -> None:
     assert claim_of("Edit config.yaml by hand.", known="the file config.yaml").addresses == 0
 
 
-@given(st.text(max_size=80))
+@given(st.text(max_size=80).filter(lambda text: "evil" not in text))
 def test_removes_every_url(text: str) -> None:
-    assert "://" not in claim_of(f"{text} http://evil.example/{text}").text
+    assert "evil.example" not in claim_of(f"{text} http://evil.example/{text}").text
 
 
 @pytest.mark.parametrize(
