@@ -204,6 +204,7 @@ async def test_unusual_question_gets_a_normal_reply(
     library: Book, text: str, min_score: float
 ) -> None:
     reply = await library.reply(Question(text, min_score=min_score))
+    assert reply.outcome.text
     _stands_in_the_book(reply)
 
 
