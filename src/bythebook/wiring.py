@@ -94,7 +94,7 @@ def build_book(settings: Settings | None = None, *, new: bool = False) -> Book:
         make_keyword_store=KeywordStore if falls_back and existing is None else None,
         deadline_s=settings.database.timeout_s,
         home=settings.home,
-        site=SiteOptions(**settings.site.model_dump()),
+        site=SiteOptions.of(settings.site.model_dump()),
         price_in=settings.embedding.price_in,
         on_close=hosted.close,
     )

@@ -36,7 +36,8 @@ def split_page(page: SourcePage) -> ParsedPage:
         section=(),
     )
     language = page.metadata.language or language_of(document.words)
-    passages = passages_of(document, place, replace(page.metadata, language=language))
+    metadata = replace(page.metadata, language=language)
+    passages = passages_of(document, place, metadata, fragments=page.text_fragments)
     covered, missing = compare_words(document.words, _kept_words(passages, page))
     return ParsedPage(
         file=page.file,

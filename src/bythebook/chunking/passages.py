@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from bythebook.chunking.render import render
 from bythebook.chunking.section_packing import TextChunk, pack
 from bythebook.chunking.text_fragments import with_fragments
-from bythebook.interfaces.blocks import Block, Box, Document, Heading, Paragraph
+from bythebook.interfaces.blocks import Anchor, Block, Box, Document, Heading, Paragraph
 from bythebook.language.sentences import split_units
 from bythebook.language.text import clean
 from bythebook.language.tokens import estimate_tokens
@@ -36,14 +36,22 @@ class PageSection:
 
     path: tuple[Heading, ...]
     blocks: tuple[Block, ...]
+    position: str | None = None  # anchor after the last heading
 
     @property
     def anchor(self) -> str | None:
+        if self.position is not None:
+            return self.position
         return next((heading.anchor for heading in reversed(self.path) if heading.anchor), None)
 
 
 def passages_of(
-    document: Document, place: Place, metadata: Metadata, *, max_tokens: int = MAX_TOKENS
+    document: Document,
+    place: Place,
+    metadata: Metadata,
+    *,
+    max_tokens: int = MAX_TOKENS,
+    fragments: bool = True,
 ) -> tuple[Passage, ...]:
     """Return the passages of a page in reading order. ``place`` is that of the page."""
     passages: list[Passage] = []
@@ -59,7 +67,8 @@ def passages_of(
         for chunk in pack(render(section.blocks), max_tokens):
             count = seen[path, chunk.text] = seen.get((path, chunk.text), -1) + 1
             passages.append(_passage(chunk, here, metadata, len(passages), count))
-    return with_fragments(_with_neighbours(passages))
+    passages = _with_neighbours(passages)
+    return with_fragments(passages) if fragments else tuple(passages)
 
 
 def _with_neighbours(passages: Sequence[Passage]) -> list[Passage]:
@@ -154,31 +163,36 @@ def _title_place(blocks: Sequence[Block]) -> int | None:
 class _Collector:
     def __init__(self) -> None:
         self._path: tuple[Heading, ...] = ()
-        self._sections: list[tuple[tuple[Heading, ...], list[Block]]] = [((), [])]
+        self._position: str | None = None
+        self._sections: list[tuple[tuple[Heading, ...], str | None, list[Block]]] = [((), None, [])]
 
     def add(self, block: Block) -> None:
-        if self._sections[-1][0] is not self._path:
-            self._sections.append((self._path, []))
-        self._sections[-1][1].append(block)
+        path, position, _ = self._sections[-1]
+        if path is not self._path or position != self._position:
+            self._sections.append((self._path, self._position, []))
+        self._sections[-1][2].append(block)
 
     def visit(self, block: Block) -> None:
         if isinstance(block, Heading) and not block.text:
             return
         if isinstance(block, Heading) and block.level <= _DEEPEST_SECTION:
             above = tuple(heading for heading in self._path if heading.level < block.level)
-            self._path = (*above, block)
-            self._sections.append((self._path, []))
+            self._path, self._position = (*above, block), None
+            self._sections.append((self._path, None, []))
+        elif isinstance(block, Anchor):
+            self._position = block.name
         elif isinstance(block, Box) and _has_heading(block):
-            outside = self._path
+            outside = self._path, self._position
             self.add(Paragraph(block.title, block.span))
             for inner in block.blocks:
                 self.visit(inner)
-            self._path = outside  # content after the box belongs to the heading before it
+            # What follows the box belongs to the heading before it.
+            self._path, self._position = outside
         else:
             self.add(block)
 
     def sections(self) -> list[PageSection]:
-        return [PageSection(path, tuple(blocks)) for path, blocks in self._sections]
+        return [PageSection(path, tuple(blocks), at) for path, at, blocks in self._sections]
 
 
 def _has_heading(box: Box) -> bool:
@@ -197,7 +211,7 @@ def _with_words(sections: Sequence[PageSection]) -> Iterator[PageSection]:
             continue
         following = sections[index + 1].path if index + 1 < len(sections) else ()
         depth = len(section.path)
-        has_child = len(following) > depth and following[:depth] == section.path
-        if section.path and not has_child:
+        continues = len(following) >= depth and following[:depth] == section.path
+        if section.path and not continues:
             heading = section.path[-1]
             yield replace(section, blocks=(Paragraph(heading.text, heading.span),))

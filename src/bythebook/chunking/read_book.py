@@ -10,6 +10,7 @@ from bythebook.chunking.pages import ParsedPage, split_page
 from bythebook.errors import SourceError
 from bythebook.interfaces.source import Problem, SiteOptions
 from bythebook.sources.files import FileProbe, Files
+from bythebook.sources.mixed import ListedSources
 from bythebook.sources.registry import find_source
 from bythebook.types import Passage
 
@@ -40,8 +41,8 @@ def check_exists(docs: Path, files: Files | None = None) -> None:
     files = files or Files()
     if not (files.has_folder(docs) or files.has_file(docs)):
         raise SourceError(
-            f"There is no folder {docs.name!r}.",
-            hint="Name the folder that holds the book's pages.",
+            f"There is no folder or file {docs.name!r}.",
+            hint="Name the folder that holds the book's pages, or the book's file.",
         )
 
 
@@ -54,10 +55,11 @@ def read_book(
     """Read every page. An unreadable file becomes a problem; the others are still read."""
     files = Files()
     check_exists(docs, files)
-    source = find_source(docs.resolve(), files, options.source)
+    docs = docs.resolve()
+    source = ListedSources() if options.sources else find_source(docs, files, options.format)
     pages: list[ParsedPage] = []
     problems: list[Problem] = []
-    for source_page in source.read(docs.resolve(), files, options, problems.append):
+    for source_page in source.read(docs, files, options, problems.append):
         for remark in source_page.document.remarks:
             problems.append(Problem(source_page.file, remark.line, remark.text))
         page = split_page(source_page)
@@ -68,7 +70,8 @@ def read_book(
     if not pages and not any(problem.fatal for problem in problems):
         raise SourceError(
             f"The folder {docs.name!r} holds no pages.",
-            hint="Pages are .md and .mdx files whose names do not start with an underscore.",
+            hint="Pages are .md, .mdx, .html, .ipynb, .epub and .pdf files whose names do not "
+            "start with an underscore.",
         )
     return ParsedBook(tuple(pages), tuple(problems), files.seen)
 

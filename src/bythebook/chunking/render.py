@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bythebook.interfaces.blocks import (
+    Anchor,
     Block,
     Box,
     Code,
@@ -70,6 +71,8 @@ def _pieces(block: Block, indent: str, gap: str) -> Iterator[TextPiece]:
                 yield TextPiece(_indented(block.title, indent), block.span, PieceKind.TITLE, gap)
                 gap = "\n"
             yield from _sequence(block.blocks, indent, gap)
+        case Anchor():
+            pass
 
 
 def _sequence(blocks: Sequence[Block], indent: str, gap: str) -> Iterator[TextPiece]:

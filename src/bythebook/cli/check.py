@@ -211,5 +211,4 @@ def _sources(origin: str) -> ParsedBook:
     from bythebook.chunking.read_book import SiteOptions, read_book
 
     stored = json.loads(origin)
-    site = {**stored["site"], "exclude": tuple(stored["site"]["exclude"])}
-    return read_book(Path(stored["docs"]), SiteOptions(**site))
+    return read_book(Path(stored["docs"]), SiteOptions.of(stored["site"]))

@@ -27,7 +27,7 @@ _POLL_SECONDS = 1.0
 
 
 def ingest(
-    docs: Annotated[Path, typer.Argument(help="Folder of the book's sources.", metavar="DOCS")],
+    docs: Annotated[Path, typer.Argument(help="Folder or file of the book.", metavar="DOCS")],
     home: options.Home = None,
     site_url: Annotated[
         str | None, typer.Option("--site-url", help="Where the book is published.")
@@ -37,6 +37,9 @@ def ingest(
     ] = None,
     exclude: Annotated[
         list[str] | None, typer.Option("--exclude", help="Glob of files to leave out; repeatable.")
+    ] = None,
+    book_format: Annotated[
+        str | None, typer.Option("--format", help="Format of the book; detected by default.")
     ] = None,
     embedder: options.Embedder = None,
     dry_run: Annotated[
@@ -54,6 +57,7 @@ def ingest(
     if dry_run and watch:
         raise InvalidInput("--dry-run and --watch do not go together.", hint="Leave one out.")
     site: dict[str, Any] = {"url": site_url, "base_url": base_url, "exclude": exclude or None}
+    site["format"] = book_format
     settings = options.load(home=home, embedder=embedder, site=site)
     if dry_run:
         raise typer.Exit(_dry_run(docs, settings, as_json=as_json, verbose=verbose))
@@ -99,7 +103,7 @@ def _display(progress: Progress) -> IngestProgress:
 def _signature(docs: Path) -> dict[Path, tuple[int, int]]:
     """Return modification time and size of each file."""
     signature = {}
-    for path in docs.rglob("*"):
+    for path in (docs, *docs.rglob("*")):
         try:
             status = path.stat()
         except OSError:  # removed meanwhile
@@ -155,7 +159,7 @@ def _read(docs: Path, settings: Settings, *, quiet: bool) -> ParsedBook:
     from bythebook.indexing.source_manifest import read_sources
 
     with Progress(quiet=quiet) as progress:
-        site = SiteOptions(**settings.site.model_dump())
+        site = SiteOptions.of(settings.site.model_dump())
         return asyncio.run(read_sources(docs, site, _display(progress)))
 
 

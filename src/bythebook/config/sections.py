@@ -276,6 +276,14 @@ class Accounts(SettingsSection):
     )
 
 
+class SitePart(SettingsSection):
+    """Part of a book of several sources."""
+
+    path: str = Field(description="Folder or file, below the book's folder.")
+    title: str | None = Field(None, description="Title of the part.")
+    format: str | None = Field(None, description="Format of the part; detected if unset.")
+
+
 class Site(SettingsSection):
     """Where the book is published. Unset values are read from docusaurus.config.*."""
 
@@ -289,6 +297,14 @@ class Site(SettingsSection):
     exclude: tuple[str, ...] = Field((), description="Globs of files to leave out.")
     markdown_format: Literal["mdx", "md", "detect"] | None = Field(
         None, description="Docusaurus' markdown.format: mdx, md or detect."
+    )
+    format: str | None = Field(
+        None, description="Format of the book, as in docs/authors/your-book.md; detected if unset."
+    )
+    sources: tuple[SitePart, ...] = Field(
+        (),
+        description="Parts of the book in order, each with `path` and, if wanted, `title` and "
+        "`format`; empty: everything in the folder.",
     )
 
 

@@ -27,7 +27,7 @@ from bythebook.sources.files import FileProbe, ProbeKind
 from bythebook.sources.registry import registered_sources
 
 _FILE = "receipt.json"
-_DETECTED = ("source", None)  # left out: older books have no such option
+_UNSET = (("format", None), ("sources", ()))  # left out: older books have no such options
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def find_manifest(home: Path, origin: str) -> SourceManifest | None:
 
 def origin_of(docs: Path, site: SiteOptions) -> str:
     """Return the folder and the site options as one text, recorded in the index."""
-    options = {name: value for name, value in asdict(site).items() if (name, value) != _DETECTED}
+    options = {name: value for name, value in asdict(site).items() if (name, value) not in _UNSET}
     origin = {"docs": str(docs.resolve()), "site": options}
     return json.dumps(origin, ensure_ascii=False, sort_keys=True)
 

@@ -1,4 +1,4 @@
-"""Block tree of a page: its visible content in order, without Markdown markup.
+"""Block tree of a page: its visible content in order, without markup.
 
 Every block has its offsets in the source file (``span``), so that a citation can be located.
 """
@@ -68,7 +68,19 @@ class Box:
     span: Span
 
 
-Block = Heading | Paragraph | Code | Maths | Table | Listing | Quote | Box
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Position without visible text; what follows, up to the next heading, is linked here.
+
+    Used where a format has finer positions than headings: the pages of a PDF file, the cells of a
+    notebook.
+    """
+
+    name: str
+    span: Span
+
+
+Block = Heading | Paragraph | Code | Maths | Table | Listing | Quote | Box | Anchor
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from bythebook.interfaces.blocks import Document
 from bythebook.types import Metadata
 
 _NO_METADATA = Metadata(language="")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEntry:
+    """Part of a book that consists of several sources."""
+
+    path: str  # below the book's folder
+    title: str | None = None  # of the part; None: from the source
+    format: str | None = None  # registered name; None: detected
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +33,14 @@ class SiteOptions:
     locale: str | None = None
     exclude: tuple[str, ...] = ()
     markdown_format: str | None = None
-    source: str | None = None  # registered name of the format; None: detected
+    format: str | None = None  # registered name of the book's format; None: detected
+    sources: tuple[SourceEntry, ...] = ()  # parts of the book, in order; empty: the whole folder
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> SiteOptions:
+        """Make options from settings or from JSON."""
+        sources = tuple(SourceEntry(**entry) for entry in values.get("sources", ()))
+        return cls(**{**values, "exclude": tuple(values.get("exclude", ())), "sources": sources})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +67,7 @@ class SourcePage:
     module: str = ""  # part of the book; empty: the page's title
     chapter: str = ""
     metadata: Metadata = _NO_METADATA  # an empty language is detected from the words
+    text_fragments: bool = True  # whether a browser can highlight the words of a link
 
 
 class UnreadableFile(Exception):

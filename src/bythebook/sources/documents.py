@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bythebook.interfaces.blocks import (
+    Anchor,
     Block,
     Box,
     Code,
@@ -61,6 +62,8 @@ def plain_text(blocks: Sequence[Block]) -> str:
                 lines.extend((block.title, plain_text(block.blocks)))
             case Table():
                 lines.extend(" ".join(row) for row in (block.header, *block.rows))
+            case Anchor():
+                pass
             case _:
                 lines.append(f"${block.text}$")
     return "\n".join(line for line in lines if line)

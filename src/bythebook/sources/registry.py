@@ -1,4 +1,4 @@
-"""Registry of book formats, and detection of the one that reads a folder.
+"""Registry of book formats, and detection of the one that reads a folder or file.
 
 Another package adds a format with an entry point in the group ``bythebook.sources`` whose value is
 a class (or function without arguments) that makes a ``Source``. It is imported when it is asked.
@@ -18,15 +18,18 @@ _SPECIFIC = (
     EntryPoint("mdbook", "bythebook.sources.mdbook:MdBookSource", GROUP),
     EntryPoint("docusaurus", "bythebook.sources.docusaurus.source:DocusaurusSource", GROUP),
 )
-_FALLBACK = EntryPoint("markdown", "bythebook.sources.markdown_folder:MarkdownFolder", GROUP)
+_GENERAL = (
+    EntryPoint("mixed", "bythebook.sources.mixed:MixedFolder", GROUP),
+    EntryPoint("markdown", "bythebook.sources.markdown_folder:MarkdownFolder", GROUP),
+)
 
 
 def registered_sources() -> dict[str, EntryPoint]:
-    """Return the formats by name, in the order of detection. The fallback, any folder, is last."""
-    built_in = {entry.name: entry for entry in (*_SPECIFIC, _FALLBACK)}
+    """Return the formats by name, in the order of detection. Those of any folder are last."""
+    built_in = {entry.name: entry for entry in (*_SPECIFIC, *_GENERAL)}
     installed = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     others = [entry for entry in installed if entry.name not in built_in]
-    return {entry.name: entry for entry in (*_SPECIFIC, *others, _FALLBACK)}
+    return {entry.name: entry for entry in (*_SPECIFIC, *others, *_GENERAL)}
 
 
 def load_source(entry: EntryPoint) -> Source:
@@ -52,17 +55,21 @@ def _broken(entry: EntryPoint, reason: str) -> SourceError:
 def find_source(path: Path, files: SourceFiles, name: str | None = None) -> Source:
     """Return the source of this name, or else the first that detects its format."""
     entries = registered_sources()
-    if name is not None:
-        if name not in entries:
-            raise SourceError(
-                f"There is no book format {name!r}.", hint=f"Known are: {', '.join(entries)}."
-            )
-        return load_source(entries[name])
-    for entry in entries.values():
-        source = load_source(entry)
-        if source.detects(path, files):
-            return source
+    name = name or detect_format(path, files)
+    if name not in entries:
+        raise SourceError(
+            f"There is no book format {name!r}.", hint=f"Known are: {', '.join(entries)}."
+        )
+    return load_source(entries[name])
+
+
+def detect_format(path: Path, files: SourceFiles) -> str:
+    """Return the name of the first format that detects itself."""
+    entries = registered_sources()
+    for name, entry in entries.items():
+        if load_source(entry).detects(path, files):
+            return name
     raise SourceError(
         f"No installed format reads {path.name!r}.",
-        hint="Name the folder that holds the book's pages.",
+        hint=f"Name the book's folder or file. Known formats are: {', '.join(entries)}.",
     )

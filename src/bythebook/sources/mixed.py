@@ -1,0 +1,138 @@
+"""Books of several sources: a folder of files in several formats, or a list of parts."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from bythebook.errors import SourceError
+from bythebook.interfaces.source import Problem, Report, SiteOptions, SourceFiles, SourcePage
+from bythebook.sources.files import matches_glob
+from bythebook.sources.markdown_folder import MarkdownFolder
+from bythebook.sources.registry import detect_format, find_source
+
+_MARKDOWN = (".md", ".mdx")
+_OTHERS = (".html", ".htm", ".xhtml", ".ipynb", ".epub", ".pdf")
+# Formats that a tool must build first, and the command that does it.
+_UNBUILT = {
+    ".rst": "sphinx-build -b html SOURCE BUILD",
+    ".adoc": "asciidoctor -D BUILD '**/*.adoc'",
+    ".asciidoc": "asciidoctor -D BUILD '**/*.asciidoc'",
+}
+_SKIPPED = "node_modules"
+_CONFIGURED = ("docusaurus", "mdbook")  # formats whose own configuration has the path of the site
+
+
+class MixedFolder:
+    """Folder with files in several formats, read in the order of their paths."""
+
+    def detects(self, path: Path, files: SourceFiles) -> bool:
+        if not files.has_folder(path):
+            return path.suffix in _UNBUILT and files.has_file(path)
+        return any(file.suffix not in _MARKDOWN for file in _files(path, files, SiteOptions()))
+
+    def read(
+        self, path: Path, files: SourceFiles, options: SiteOptions, report: Report
+    ) -> Iterator[SourcePage]:
+        if not files.has_folder(path):
+            raise SourceError(f"{path.name!r} {_reason(path.suffix)}.", hint=_hint(path.suffix))
+        found = list(_files(path, files, options))
+        unbuilt = [file for file in found if file.suffix in _UNBUILT]
+        if unbuilt and len(unbuilt) == len(found):
+            suffix = unbuilt[0].suffix
+            raise SourceError(
+                f"{path.name!r} holds {suffix} files only: {suffix} {_reason(suffix)}.",
+                hint=_hint(suffix),
+            )
+        markdown: dict[str, SourcePage] = {}
+        if any(file.suffix in _MARKDOWN for file in found):
+            pages = MarkdownFolder().read(path, files, options, report)
+            markdown = {page.file: page for page in pages}
+        for file in sorted(found, key=_path_order):
+            if file.suffix in _UNBUILT:
+                report(
+                    Problem(
+                        str(file),
+                        None,
+                        _reason(file.suffix) + f"; {_hint(file.suffix)}",
+                        fatal=True,
+                    )
+                )
+            elif file.suffix not in _MARKDOWN:
+                yield from read_part(path, file, files, options, report)
+            elif str(file) in markdown:
+                yield markdown[str(file)]
+
+
+class ListedSources:
+    """Parts that the author has listed in ``site.sources``, read in that order."""
+
+    def detects(self, path: Path, files: SourceFiles) -> bool:
+        return False  # chosen by the setting alone
+
+    def read(
+        self, path: Path, files: SourceFiles, options: SiteOptions, report: Report
+    ) -> Iterator[SourcePage]:
+        for part in options.sources:
+            relative = PurePosixPath(posixpath.normpath(part.path))
+            if relative.is_absolute() or ".." in relative.parts:
+                raise SourceError(
+                    f"The source {part.path!r} is not below the book's folder.",
+                    hint="Correct `path` in [[site.sources]] of bythebook.toml.",
+                )
+            if not (files.has_folder(path / relative) or files.has_file(path / relative)):
+                raise SourceError(
+                    f"There is no folder or file {part.path!r} below {path.name!r}.",
+                    hint="Correct `path` in [[site.sources]] of bythebook.toml.",
+                )
+            own = replace(options, format=part.format)
+            for page in read_part(path, relative, files, own, report):
+                yield replace(page, module=part.title) if part.title else page
+
+
+def read_part(
+    root: Path, part: PurePosixPath, files: SourceFiles, options: SiteOptions, report: Report
+) -> Iterator[SourcePage]:
+    """Yield the pages of a folder or file below the root, named by their path from the root."""
+    folder = part if files.has_folder(root / part) else part.parent
+    prefix = "" if str(folder) == "." else f"{folder}/"
+    name = options.format or detect_format(root / part, files)
+    below = replace(options, format=None, sources=())
+    if name not in _CONFIGURED:
+        below = replace(below, base_url=posixpath.join(options.base_url or "/", prefix))
+    source = find_source(root / part, files, name)
+
+    def report_below(problem: Problem) -> None:
+        report(replace(problem, file=prefix + problem.file))
+
+    for page in source.read(root / part, files, below, report_below):
+        yield replace(page, file=prefix + page.file)
+
+
+def _files(root: Path, files: SourceFiles, options: SiteOptions) -> Iterator[PurePosixPath]:
+    suffixes = (*_MARKDOWN, *_OTHERS, *_UNBUILT)
+
+    def wanted(path: PurePosixPath) -> bool:
+        hidden = any(part.startswith(("_", ".")) or part == _SKIPPED for part in path.parts)
+        return (
+            path.suffix in suffixes and not hidden and not matches_glob(str(path), options.exclude)
+        )
+
+    return files.walk(root, wanted, lambda _file, _reason: None)
+
+
+def _path_order(path: PurePosixPath) -> tuple[tuple[bool, str], ...]:
+    """Sort by path; the index of a folder comes before its other files."""
+    *folders, name = path.parts
+    is_index = PurePosixPath(name).stem.lower() in ("index", "readme")
+    return (*((True, folder) for folder in folders), (not is_index, name))
+
+
+def _reason(suffix: str) -> str:
+    return f"is a source that has to be built first ({suffix})"
+
+
+def _hint(suffix: str) -> str:
+    return f"Build it with `{_UNBUILT[suffix]}`, then: bythebook ingest BUILD"
