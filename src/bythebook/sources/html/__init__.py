@@ -1,0 +1,1 @@
+"""Built HTML: any static site, and the documents of an EPUB file."""

@@ -1,0 +1,56 @@
+"""Source of formulas: TeX beside MathML, MathJax and KaTeX, or the symbols of MathML."""
+
+from __future__ import annotations
+
+import re
+
+from bythebook.sources.html.content import classes
+from bythebook.sources.html.tree import Element, all_text
+
+_HOLDERS = frozenset(("katex", "katex-display", "math", "arithmatex", "mathjax", "MathJax"))
+_DELIMITERS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"), ("$", "$"))
+_SPACES = re.compile(r"\s+")
+
+
+def maths_of(element: Element) -> tuple[str, bool] | None:
+    """Return the source of a formula and whether it is displayed, or None if it is no formula."""
+    if element.tag == "math":
+        return _mathml(element), element.get("display") == "block" or element.get(
+            "mode"
+        ) == "display"
+    if element.tag == "script" and element.get("type", "").startswith("math/tex"):
+        return (element.text or "").strip(), "display" in element.get("type", "")
+    names = classes(element)
+    if element.tag != "mjx-container" and not _HOLDERS.intersection(names):
+        return None
+    inner = element.find(".//math")
+    is_display = "katex-display" in names or "display" in names or element.tag == "div"
+    if inner is not None:
+        return _mathml(inner), is_display or inner.get("display") == "block"
+    text = all_text(element).strip()
+    return _without_delimiters(text)
+
+
+def _mathml(element: Element) -> str:
+    for annotation in element.iterfind(".//annotation"):
+        if "tex" in annotation.get("encoding", ""):
+            return (annotation.text or "").strip()
+    alternative = element.get("alttext")
+    if alternative:
+        return alternative.strip()
+    parts = (
+        part.strip()
+        for child in element.iter()
+        if child.tag not in ("annotation", "annotation-xml")
+        for part in (child.text or "",)
+    )
+    return _SPACES.sub(" ", " ".join(part for part in parts if part))
+
+
+def _without_delimiters(text: str) -> tuple[str, bool] | None:
+    for opening, closing in _DELIMITERS:
+        start, end = text.find(opening), text.rfind(closing)
+        if start >= 0 and end >= start + len(opening):
+            inner = text[start + len(opening) : end].strip()  # outside is an equation's number
+            return inner, opening in ("\\[", "$$")
+    return None

@@ -1,0 +1,155 @@
+"""Order and parts of a site's pages, from its own navigation."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from bythebook.sources.html.content import classes
+from bythebook.sources.html.text import one_line
+from bythebook.sources.html.tree import Element, select
+
+_MENUS = ".//nav//a[@href] | .//*[@role='navigation']//a[@href] | .//aside//a[@href]"
+_LABELS = ("a", "label", "span", "p", "div", "summary", "button")
+
+
+@dataclass(frozen=True, slots=True)
+class PageLinks:
+    """What a page's navigation says about it."""
+
+    following: str | None  # file of the next page
+    menu: tuple[str, ...]  # files that the menus link to, in order
+    labels: tuple[str, ...]  # of the parts that the page belongs to, outermost first
+
+
+def read_links(root: Element, file: str, files: Mapping[str, str]) -> PageLinks:
+    """Return a page's links. ``files`` maps every address of a page to its file."""
+    menu: dict[str, None] = {}
+    own: list[Element] = []
+    for link in select(root, _MENUS):
+        target = resolve(link.get("href"), file, files)
+        if target is None:
+            continue
+        menu.setdefault(target)
+        if target == file and "#" not in link.get("href", "").rstrip("#"):
+            own.append(link)
+    labels = max((_labels(link) for link in own), key=len, default=())
+    return PageLinks(_following(root, file, files), tuple(menu), labels)
+
+
+def _following(root: Element, file: str, files: Mapping[str, str]) -> str | None:
+    links = [*select(root, ".//link[@rel='next']"), *select(root, ".//a[@rel='next']")]
+    links += [
+        link
+        for link in select(root, ".//a[@href and contains(@class, 'next')]")
+        if any(
+            name.rpartition("-")[2] == "next" or name.startswith("next") for name in classes(link)
+        )
+    ]
+    for link in links:
+        target = resolve(link.get("href"), file, files)
+        if target is not None and target != file:
+            return target
+    return None
+
+
+def resolve(href: str | None, file: str, files: Mapping[str, str]) -> str | None:
+    """Return the file of the site that a link on a page leads to."""
+    try:
+        parts = urlsplit(href or "")
+    except ValueError:
+        return None
+    if parts.scheme and parts.scheme not in ("http", "https"):
+        return None
+    path = unquote(parts.path)
+    if not path:
+        return None if parts.netloc else file
+    if path.startswith("/"):
+        return _by_suffix(path, files)
+    folder = posixpath.dirname(file)
+    joined = posixpath.normpath(posixpath.join("/", folder, path)).lstrip("/")
+    return files.get(joined) or files.get(joined.rstrip("/"))
+
+
+def _by_suffix(path: str, files: Mapping[str, str]) -> str | None:
+    """Return the file of an absolute path, whose first segments may be the site's base URL."""
+    segments = [segment for segment in path.split("/") if segment]
+    for start in range(len(segments) + 1):
+        found = files.get("/".join(segments[start:]))
+        if found is not None:
+            return found
+    return None
+
+
+def addresses(files: Iterable[str]) -> dict[str, str]:
+    """Return the file of each address: with and without ``.html`` and ``index.html``."""
+    found: dict[str, str] = {}
+    for file in files:
+        stem, _ = posixpath.splitext(file)
+        names = [file, stem]
+        if posixpath.basename(stem) == "index":
+            names.append(posixpath.dirname(file))
+        for name in names:
+            found.setdefault(name, file)
+    return found
+
+
+def _labels(link: Element) -> tuple[str, ...]:
+    """Return the labels of the menu entries around a page's own, with the caption above them."""
+    items = list(link.iterancestors("li"))
+    if not items:
+        return ()
+    labels = [_label(item) for item in reversed(items)]
+    if items[0].find(".//li") is None:
+        labels.pop()  # the page's own; a page with others below it names a part
+    outermost = items[-1].getparent()
+    caption = outermost.getprevious() if outermost is not None else None
+    if caption is not None and ("caption" in classes(caption) or caption.get("role") == "heading"):
+        labels.insert(0, one_line(caption))
+    return tuple(label for label in labels if label)
+
+
+def _label(item: Element) -> str:
+    for child in item.iter(*_LABELS):
+        inner = next(child.iterancestors("li"), None)
+        if inner is item and (text := one_line(child)):
+            return text
+    return ""
+
+
+def reading_order(pages: Sequence[str], links: Mapping[str, PageLinks]) -> list[str]:
+    """Return the pages as the site's "next" links chain them; others by menu and path."""
+    starts = sorted(pages, key=lambda page: (page.count("/"), _is_not_index(page), page))
+    linked = {links[page].following for page in pages}
+    ordered: dict[str, None] = {}
+    menu: dict[str, None] = {}
+    for page in starts:
+        for target in links[page].menu:
+            menu.setdefault(target)
+    for start in dict.fromkeys([*starts[:1], *menu, *starts]):
+        if start in ordered or (
+            start in linked and start is not starts[0] and not _is_stray(start, links, ordered)
+        ):
+            continue
+        _follow(start, links, ordered)
+    for page in (*menu, *starts):
+        if page not in ordered:
+            _follow(page, links, ordered)
+    return [page for page in ordered if page in links]
+
+
+def _is_stray(page: str, links: Mapping[str, PageLinks], ordered: Mapping[str, None]) -> bool:
+    """Return whether a page's predecessor has been placed without leading to it."""
+    return any(links[other].following == page for other in ordered)
+
+
+def _follow(page: str | None, links: Mapping[str, PageLinks], ordered: dict[str, None]) -> None:
+    while page is not None and page in links and page not in ordered:
+        ordered[page] = None
+        page = links[page].following
+
+
+def _is_not_index(page: str) -> bool:
+    return posixpath.basename(page) not in ("index.html", "index.htm", "index.xhtml")

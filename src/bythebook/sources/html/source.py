@@ -1,0 +1,194 @@
+"""Built HTML: the pages of any static site, or single files."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote, unquote, urlsplit
+
+from bythebook.errors import SourceError
+from bythebook.interfaces.blocks import Document, Heading
+from bythebook.interfaces.source import (
+    Problem,
+    Report,
+    SiteOptions,
+    SourceFiles,
+    SourcePage,
+    UnreadableFile,
+)
+from bythebook.language.text import clean, word_set
+from bythebook.sources.documents import headings_of
+from bythebook.sources.files import matches_glob
+from bythebook.sources.html.blocks import BlockReader
+from bythebook.sources.html.content import find_content
+from bythebook.sources.html.navigation import (
+    PageLinks,
+    addresses,
+    read_links,
+    reading_order,
+)
+from bythebook.sources.html.tree import Element, parse_html, select
+from bythebook.sources.html.visible_words import visible_words
+from bythebook.types import Metadata
+
+SUFFIXES = (".html", ".htm", ".xhtml")
+_OTHER_FORMATS = (".md", ".mdx", ".ipynb", ".epub", ".pdf")
+# Pages that generators make of the others.
+_MADE = word_set("404 search genindex py-modindex modindex print toc sitemap http-routingtable")
+_SITE_NAME = re.compile(r"\s+[|—–·-]\s+|\s+&#8212;\s+")
+
+
+class HtmlSource:
+    def detects(self, path: Path, files: SourceFiles) -> bool:
+        if not files.has_folder(path):
+            return path.suffix.lower() in SUFFIXES and files.has_file(path)
+        if files.has_file(path / "index.html") or files.has_file(path / "404.html"):
+            return True
+        found = {PurePosixPath(name).suffix.lower() for name in files.names(path)}
+        return bool(found.intersection(SUFFIXES)) and found.isdisjoint(_OTHER_FORMATS)
+
+    def read(
+        self, path: Path, files: SourceFiles, options: SiteOptions, report: Report
+    ) -> Iterator[SourcePage]:
+        root = path if files.has_folder(path) else path.parent
+        names = _page_files(path, files, options, report)
+        if not names:
+            raise SourceError(
+                f"There is no HTML page in {path.name!r}.",
+                hint="Name the folder of the built site, such as _build/html, site or build.",
+            )
+        known = addresses(names)
+        pages: dict[str, _Page] = {}
+        for name in names:
+            try:
+                page = _read_page(files.read_bytes(root, PurePosixPath(name)), name, known)
+            except UnreadableFile as error:
+                report(Problem(name, error.line, error.reason, fatal=True))
+                continue
+            if page is not None:
+                pages[name] = page
+        for name, original in _copies(pages):
+            report(Problem(name, None, f"has the same text as {original}: left out"))
+            del pages[name]
+        links = {name: page.links for name, page in pages.items()}
+        for name in reading_order(list(pages), links):
+            yield _source_page(name, pages[name], options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    title: str
+    language: str
+    canonical: str
+    document: Document
+    links: PageLinks
+
+
+def _page_files(path: Path, files: SourceFiles, options: SiteOptions, report: Report) -> list[str]:
+    if not files.has_folder(path):
+        return [path.name] if files.has_file(path) else []
+
+    def wanted(file: PurePosixPath) -> bool:
+        if file.suffix.lower() not in SUFFIXES or _is_hidden(file) or file.stem in _MADE:
+            return False
+        is_made = file.stem == "index" and file.parent.name in _MADE  # Sphinx' dirhtml
+        return not is_made and not matches_glob(str(file), options.exclude)
+
+    def refuse(file: str, reason: str) -> None:
+        report(Problem(file, None, reason, fatal=True))
+
+    return sorted(str(file) for file in files.walk(path, wanted, refuse))
+
+
+def _is_hidden(file: PurePosixPath) -> bool:
+    return any(part.startswith(("_", ".")) or part == "node_modules" for part in file.parts)
+
+
+def _read_page(content: bytes, name: str, known: dict[str, str]) -> _Page | None:
+    """Read a page; None if it only redirects or holds no words."""
+    root = parse_html(content)
+    if select(root, ".//meta[translate(@http-equiv, 'REFSH', 'refsh')='refresh']"):
+        return None
+    document = read_document(find_content(root))
+    if not document.words:
+        return None
+    return _Page(
+        title=_title(root, document) or PurePosixPath(name).stem,
+        language=root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang") or "",
+        canonical=_canonical(root),
+        document=document,
+        links=read_links(root, name, known),
+    )
+
+
+def _copies(pages: dict[str, _Page]) -> list[tuple[str, str]]:
+    """Return the pages that repeat another one, such as the untranslated pages of a language."""
+    first: dict[int, str] = {}
+    copies = []
+    for name in sorted(pages, key=lambda name: (name.count("/"), name)):
+        original = first.setdefault(hash(pages[name].document.words), name)
+        if original != name:
+            copies.append((name, original))
+    return copies
+
+
+def read_document(content: Element) -> Document:
+    """Read the content of a page into blocks, and count its words independently."""
+    blocks = tuple(BlockReader().read(content))
+    return Document(blocks, tuple(headings_of(blocks)), visible_words(content))
+
+
+def _title(root: Element, document: Document) -> str:
+    first = next(iter(document.headings), None)
+    if isinstance(first, Heading) and first.level == 1 and first.text:
+        return clean(first.text)
+    written = root.findtext(".//title") or ""
+    return clean(_SITE_NAME.split(" ".join(written.split()))[0]) or (first.text if first else "")
+
+
+def _canonical(root: Element) -> str:
+    for link in select(
+        root, ".//link[@rel='canonical']/@href | .//meta[@property='og:url']/@content"
+    ):
+        if str(link).startswith(("http://", "https://")):
+            return str(link)
+    return ""
+
+
+def _source_page(name: str, page: _Page, options: SiteOptions) -> SourcePage:
+    labels = [label for label in page.links.labels if label != page.title]
+    return SourcePage(
+        file=name,
+        title=page.title,
+        url=_url(name, page.canonical, options),
+        document=page.document,
+        module=labels[0] if labels else "",
+        chapter=labels[1] if len(labels) > 1 else "",
+        metadata=Metadata(language=options.locale or page.language.partition("-")[0]),
+    )
+
+
+def _url(name: str, canonical: str, options: SiteOptions) -> str:
+    """Return the page's published address, or else its path below the base URL."""
+    try:
+        parts = urlsplit(canonical)
+    except ValueError:
+        parts = urlsplit("")
+    is_own = bool(parts.netloc) and _same_page(unquote(parts.path), name)
+    if is_own and options.base_url is None:
+        origin = options.url or f"{parts.scheme}://{parts.netloc}"
+        return origin.rstrip("/") + parts.path
+    folder, _, last = name.rpartition("/")
+    path = f"{folder}/" if last in ("index.html", "index.htm") and folder else name
+    path = "" if name in ("index.html", "index.htm") else path
+    origin = (options.url or "").rstrip("/")
+    return origin + quote(posixpath.join("/", options.base_url or "/", path))
+
+
+def _same_page(path: str, name: str) -> bool:
+    """Return whether a canonical path is that of a file; others name a main version of it."""
+    stem = name.removesuffix("index.html").removesuffix(".html").strip("/")
+    return path.removesuffix(".html").removesuffix("index").strip("/").endswith(stem)

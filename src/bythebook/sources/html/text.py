@@ -1,0 +1,88 @@
+"""Visible text of inline content and of code."""
+
+from __future__ import annotations
+
+import re
+
+from lxml import etree
+
+from bythebook.sources.html.content import is_chrome
+from bythebook.sources.html.maths import maths_of
+from bythebook.sources.html.tree import Element
+from bythebook.sources.markdown.inline import tidy
+
+_WHITE = re.compile(r"[ \t\r\n\f]+")
+_LINES = frozenset(("div", "p", "li", "tr"))
+# Elements that stand on lines of their own.
+BLOCKS = frozenset(
+    [
+        *("address", "article", "aside", "blockquote", "caption", "center", "dd", "details"),
+        *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "h1", "h2", "h3", "h4"),
+        *("h5", "h6", "header", "hr", "legend", "li", "main", "ol", "p", "pre", "section"),
+        *("summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul"),
+    ]
+)
+
+
+def squeeze(text: str | None) -> str:
+    """Return source text as a browser shows it: every run of white space is one blank."""
+    return _WHITE.sub(" ", text) if text else ""
+
+
+def inline_text(element: Element) -> str:
+    """Return the text of an inline element: formulas as TeX, images as their description."""
+    parts: list[str] = []
+    walker = etree.iterwalk(element, events=("start", "end"))
+    for event, each in walker:
+        if event == "end":
+            if each is not element:
+                parts.append(("\n" if each.tag in BLOCKS else "") + squeeze(each.tail))
+            continue
+        formula = maths_of(each)
+        if each is not element and is_chrome(each):
+            walker.skip_subtree()
+        elif formula is not None:
+            walker.skip_subtree()
+            parts.append(f"${formula[0]}$" if formula[0] else "")
+        else:
+            parts.append(_opening(each))
+    return "".join(parts)
+
+
+def _opening(element: Element) -> str:
+    if element.tag == "br":
+        return "\n"
+    if element.tag == "img":
+        return description(element)
+    return ("\n" if element.tag in BLOCKS else "") + squeeze(element.text)
+
+
+def description(image: Element) -> str:
+    """Return an image's alternative text, separated from the words around it."""
+    text = squeeze(image.get("alt")).strip()
+    return f" {text} " if text else ""
+
+
+def one_line(element: Element) -> str:
+    """Return the text of a heading, a title or a cell."""
+    return " ".join(tidy(inline_text(element)).split())
+
+
+def code_text(pre: Element) -> str:
+    """Return code byte for byte, without line numbers and the last line end."""
+    parts: list[str] = []
+    walker = etree.iterwalk(pre, events=("start", "end"))
+    for event, each in walker:
+        if event == "start":
+            if each is not pre and is_chrome(each):
+                walker.skip_subtree()
+            else:
+                parts.append("\n" if each.tag == "br" else each.text or "")
+        elif each is not pre:
+            if each.tag in _LINES and not "".join(parts[-2:]).endswith("\n"):
+                parts.append("\n")
+            parts.append(each.tail or "")
+    text = "".join(parts).replace("\r\n", "\n")
+    if (pre.text or "").startswith("\n"):
+        text = text[1:]  # HTML ignores a line end after <pre>
+    return text.removesuffix("\n")
