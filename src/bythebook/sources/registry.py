@@ -15,6 +15,7 @@ from bythebook.interfaces.source import Source, SourceFiles
 GROUP = "bythebook.sources"
 
 _SPECIFIC = (
+    EntryPoint("epub", "bythebook.sources.epub.source:EpubSource", GROUP),
     EntryPoint("html", "bythebook.sources.html.source:HtmlSource", GROUP),
     EntryPoint("mdbook", "bythebook.sources.mdbook:MdBookSource", GROUP),
     EntryPoint("docusaurus", "bythebook.sources.docusaurus.source:DocusaurusSource", GROUP),

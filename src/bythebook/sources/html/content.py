@@ -31,6 +31,7 @@ _CHROME_NAMES = word_set(
 )
 _CHROME_PREFIXES = ("codeLineNumber_", "backToTop", "tocCollapsible", "buttonGroup_")
 _CHROME_IDS = word_set("footer toc navbar sidebar menu header-nav search comments disqus_thread")
+_EPUB_MARKS = ("noteref", "backlink", "pagebreak")  # values of epub:type
 _FOOTNOTE_LINK = re.compile(r"#(?:fn|footnote|user-content-fn|_footnotedef)", re.I)
 _MARKS = frozenset(("", "¶", "#", "§", "🔗", "\u200b", "↩", "↩︎", "^", "↑", "\uf0c1"))
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -84,7 +85,7 @@ def _is_marked(element: Element) -> bool:
     """Return whether attributes say that an element is hidden or belongs to the theme."""
     if element.get("role") in _CHROME_ROLES or element.get("id") in _CHROME_IDS:
         return True
-    if element.get("aria-hidden") == "true":
+    if element.get("aria-hidden") == "true" or element.get("type") in _EPUB_MARKS:
         return True
     if "hidden" in element.attrib and not _is_panel(element):
         return True

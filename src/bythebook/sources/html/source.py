@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote, urlsplit
@@ -38,6 +39,7 @@ SUFFIXES = (".html", ".htm", ".xhtml")
 _OTHER_FORMATS = (".md", ".mdx", ".ipynb", ".epub", ".pdf")
 # Pages that generators make of the others.
 _MADE = word_set("404 search genindex py-modindex modindex print toc sitemap http-routingtable")
+_COPIED = 0.95  # share of the words
 _SITE_NAME = re.compile(r"\s+[|—–·-]\s+|\s+&#8212;\s+")
 
 
@@ -126,13 +128,24 @@ def _read_page(content: bytes, name: str, known: dict[str, str]) -> _Page | None
 
 def _copies(pages: dict[str, _Page]) -> list[tuple[str, str]]:
     """Return the pages that repeat another one, such as the untranslated pages of a language."""
-    first: dict[int, str] = {}
+    originals: dict[str, list[str]] = {}
     copies = []
     for name in sorted(pages, key=lambda name: (name.count("/"), name)):
-        original = first.setdefault(hash(pages[name].document.words), name)
-        if original != name:
+        same_title = originals.setdefault(pages[name].title, [])
+        words = pages[name].document.words
+        found = (other for other in same_title if _overlap(words, pages[other].document.words))
+        original = next(found, None)
+        if original is None:
+            same_title.append(name)
+        else:
             copies.append((name, original))
     return copies
+
+
+def _overlap(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether two pages have nearly all their words in common."""
+    shared = sum((Counter(words) & Counter(others)).values())
+    return shared >= _COPIED * max(len(words), len(others))
 
 
 def read_document(content: Element) -> Document:

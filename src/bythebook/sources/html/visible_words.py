@@ -8,9 +8,9 @@ from bythebook.language.text import words
 from bythebook.sources.html.content import is_chrome
 from bythebook.sources.html.maths import maths_of
 from bythebook.sources.html.text import BLOCKS
+from bythebook.sources.html.tree import Element
 
 _ON_OWN_LINES = BLOCKS | {"label", "br", "option"}
-from bythebook.sources.html.tree import Element
 
 
 def visible_words(content: Element) -> tuple[str, ...]:

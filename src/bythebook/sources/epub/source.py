@@ -1,0 +1,155 @@
+"""EPUB books: one page for each document of the spine, with the outline's titles."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
+
+from bythebook.errors import SourceError
+from bythebook.interfaces.blocks import Block, Document, Heading
+from bythebook.interfaces.source import (
+    Problem,
+    Report,
+    SiteOptions,
+    SourceFiles,
+    SourcePage,
+    UnreadableFile,
+)
+from bythebook.language.text import clean
+from bythebook.sources.documents import headings_of
+from bythebook.sources.epub.archive import EpubArchive
+from bythebook.sources.epub.package import OutlineLink, Package, read_package
+from bythebook.sources.html.source import read_document
+from bythebook.sources.html.text import one_line
+from bythebook.sources.html.tree import Element, parse_html, parse_xml
+from bythebook.types import Metadata
+
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+
+
+class EpubSource:
+    def detects(self, path: Path, files: SourceFiles) -> bool:
+        return path.suffix.lower() == ".epub" and files.has_file(path)
+
+    def read(
+        self, path: Path, files: SourceFiles, options: SiteOptions, report: Report
+    ) -> Iterator[SourcePage]:
+        if not files.has_file(path):
+            raise SourceError(f"There is no EPUB file {path.name!r}.", hint="Name the .epub file.")
+        try:
+            archive = EpubArchive(files.read_bytes(path.parent, PurePosixPath(path.name)))
+            archive.check_encryption()
+            package = read_package(archive)
+        except UnreadableFile as error:
+            report(Problem(path.name, error.line, error.reason, fatal=True))
+            return
+        if not package.documents:
+            report(Problem(path.name, None, "holds no documents", fatal=True))
+        for document in package.documents:
+            name = f"{path.name}/{document}"
+            try:
+                tree = _parse(archive.read(document), name, report)
+            except UnreadableFile as error:
+                report(Problem(name, error.line, error.reason, fatal=True))
+                continue
+            page = _page(name, tree, document, package, options)
+            if page is not None:
+                yield page
+
+
+def _parse(content: bytes, name: str, report: Report) -> Element:
+    """Parse a document as XML, which EPUB demands, or else as browsers do."""
+    try:
+        return parse_xml(content)
+    except UnreadableFile as error:
+        if not error.reason.startswith("not well-formed"):
+            raise
+        tree = parse_html(content)
+        report(Problem(name, error.line, error.reason))
+        return tree
+
+
+def _page(
+    name: str, tree: Element, path: str, package: Package, options: SiteOptions
+) -> SourcePage | None:
+    links = [link for link in package.outline if link.path == path and link.label]
+    body = tree.find(".//body")
+    body = tree if body is None else body
+    _mark_headings(body, links)
+    document = read_document(body)
+    if not document.words:
+        return None  # a cover
+    title = _title(document, links, tree, path)
+    parents = links[0].parents if links else _parents_above(path, package)
+    first, *rest = [*parents, ""]
+    return SourcePage(
+        file=name,
+        title=title,
+        url=_url(name, options),
+        document=_with_title(document, title),
+        module=first or package.title,
+        chapter=rest[0] if rest else "",
+        metadata=Metadata(language=options.locale or package.language),
+    )
+
+
+def _mark_headings(body: Element, links: Sequence[OutlineLink]) -> None:
+    """Turn the paragraphs that the outline names into headings, if the book has none there."""
+    wanted = {link.anchor: link for link in links if link.anchor}
+    if not wanted:
+        return
+    for element in list(body.iter()):
+        link = wanted.get(element.get("id", ""))
+        if link is None or element.tag in _HEADINGS:
+            continue
+        title = _same_text(element, link.label)
+        if title is not None and title.tag not in _HEADINGS:
+            title.tag = _HEADINGS[min(len(link.parents) + 1, 5)]
+            title.set("id", link.anchor)
+
+
+def _same_text(element: Element, label: str) -> Element | None:
+    """Return the element itself, or one of the first inside it, whose text is the label."""
+    label = label.casefold()
+    near = [element, *list(element.iterdescendants("p", "div", *_HEADINGS))[:3]]
+    near += list(element.itersiblings("p", *_HEADINGS))[:1]
+    return next((each for each in near if one_line(each).casefold() == label), None)
+
+
+def _title(document: Document, links: Sequence[OutlineLink], tree: Element, path: str) -> str:
+    first = document.headings[0] if document.headings else None
+    if first is not None and first.level == min(each.level for each in document.headings):
+        return clean(first.text)
+    if links:
+        return clean(links[0].label)
+    return clean(" ".join((tree.findtext(".//title") or "").split())) or PurePosixPath(path).stem
+
+
+def _parents_above(path: str, package: Package) -> tuple[str, ...]:
+    """Return the outline's position of the document before this one: it continues there."""
+    known: dict[str, OutlineLink] = {}
+    for entry in package.outline:
+        known.setdefault(entry.path, entry)
+    before = package.documents[: package.documents.index(path)]
+    link = next((known[each] for each in reversed(before) if each in known), None)
+    return () if link is None else (*link.parents, link.label)
+
+
+def _with_title(document: Document, title: str) -> Document:
+    """Make the first heading the page's title if it is."""
+    blocks: list[Block] = list(document.blocks)
+    for index, block in enumerate(blocks):
+        if isinstance(block, Heading):
+            if clean(block.text) == title and block.level > 1:
+                blocks[index] = replace(block, level=1)
+            break
+    return replace(document, blocks=tuple(blocks), headings=tuple(headings_of(blocks)))
+
+
+def _url(name: str, options: SiteOptions) -> str:
+    return (options.url or "").rstrip("/") + quote(
+        posixpath.join("/", options.base_url or "/", name)
+    )
