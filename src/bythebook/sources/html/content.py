@@ -25,8 +25,8 @@ _CHROME_NAMES = word_set(
     "md-source-file md-feedback md-post__meta related sphinxsidebar clearer viewcode-link "
     "view-this-page edit-link page-nav prev-next-area prev-next-footer footer bottom-of-page "
     "quarto-title-tools nav-footer page-navigation footnote-back footnote-backref "
-    "reversefootnote footnote-reference footnote-ref fnref katex-html MathJax_Preview "
-    "MathJax_CHTML MathJax_SVG linenos lineno linenodiv gutter rouge-gutter line-numbers "
+    "reversefootnote footnote-reference footnote-ref fnref navheader navfooter docnav nav-panel "
+    "navigation katex-html MathJax_Preview MathJax_CHTML MathJax_SVG linenos lineno linenodiv gutter rouge-gutter line-numbers "
     "hljs-ln-numbers codeLineNumber no-print-page fn-backref"
 )
 _CHROME_PREFIXES = ("codeLineNumber_", "backToTop", "tocCollapsible", "buttonGroup_")
@@ -72,6 +72,8 @@ def is_chrome(element: Element) -> bool:
         return not _is_maths_script(element)
     if tag == "a":
         return _is_mark(element)
+    if tag in ("ul", "table") and _leads_to_neighbours(element):
+        return True
     if tag == "sup" and len(element) == 1 and not (element.text or "").strip():
         return element[0].tag == "a" and is_chrome(element[0])
     return _is_edge(element) or (bool(element.attrib) and _is_marked(element))
@@ -113,6 +115,15 @@ def _is_mark(link: Element) -> bool:
     if text in _MARKS:
         return link.find(".//img") is None
     return bool(_FOOTNOTE_LINK.match(target)) and text.strip("[]()").isdigit()
+
+
+def _leads_to_neighbours(element: Element) -> bool:
+    """Return whether a list or table only leads to the pages before and after this one."""
+    links = list(element.iter("a"))
+    if not 1 <= len(links) <= 8:
+        return False
+    ways = {link.get("accesskey", "") + link.get("rel", "") for link in links}
+    return not ways.isdisjoint(("p", "n", "prev", "next", "pprev", "nnext"))
 
 
 def _is_edge(element: Element) -> bool:

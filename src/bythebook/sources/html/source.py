@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote, urlsplit
 
@@ -24,6 +24,7 @@ from bythebook.language.text import clean, word_set
 from bythebook.sources.documents import headings_of
 from bythebook.sources.files import matches_glob
 from bythebook.sources.html.blocks import BlockReader
+from bythebook.sources.html.boilerplate import edge_texts, remove_repeated, repeated_texts
 from bythebook.sources.html.content import find_content
 from bythebook.sources.html.navigation import (
     PageLinks,
@@ -62,14 +63,13 @@ class HtmlSource:
                 f"There is no HTML page in {path.name!r}.",
                 hint="Name the folder of the built site, such as _build/html, site or build.",
             )
+        trees = _Trees(files, root, report)
         known = addresses(names)
+        edges = [edge_texts(find_content(tree)) for _, tree in trees.parse(names)]
+        repeated = repeated_texts(edges)
         pages: dict[str, _Page] = {}
-        for name in names:
-            try:
-                page = _read_page(files.read_bytes(root, PurePosixPath(name)), name, known)
-            except UnreadableFile as error:
-                report(Problem(name, error.line, error.reason, fatal=True))
-                continue
+        for name, tree in trees.parse(names):
+            page = _read_page(tree, name, known, repeated)
             if page is not None:
                 pages[name] = page
         for name, original in _copies(pages):
@@ -78,6 +78,26 @@ class HtmlSource:
         links = {name: page.links for name, page in pages.items()}
         for name in reading_order(list(pages), links):
             yield _source_page(name, pages[name], options)
+
+
+@dataclass(slots=True)
+class _Trees:
+    """Parser of a site's pages, twice: all trees at once would need too much memory."""
+
+    files: SourceFiles
+    root: Path
+    report: Report
+    _unreadable: set[str] = field(default_factory=set)
+
+    def parse(self, names: Sequence[str]) -> Iterator[tuple[str, Element]]:
+        for name in names:
+            if name in self._unreadable:
+                continue
+            try:
+                yield name, parse_html(self.files.read_bytes(self.root, PurePosixPath(name)))
+            except UnreadableFile as error:
+                self._unreadable.add(name)
+                self.report(Problem(name, error.line, error.reason, fatal=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +129,15 @@ def _is_hidden(file: PurePosixPath) -> bool:
     return any(part.startswith(("_", ".")) or part == "node_modules" for part in file.parts)
 
 
-def _read_page(content: bytes, name: str, known: dict[str, str]) -> _Page | None:
+def _read_page(
+    root: Element, name: str, known: Mapping[str, str], repeated: frozenset[str]
+) -> _Page | None:
     """Read a page; None if it only redirects or holds no words."""
-    root = parse_html(content)
     if select(root, ".//meta[translate(@http-equiv, 'REFSH', 'refsh')='refresh']"):
         return None
-    document = read_document(find_content(root))
+    content = find_content(root)
+    remove_repeated(content, repeated)
+    document = read_document(content)
     if not document.words:
         return None
     return _Page(
