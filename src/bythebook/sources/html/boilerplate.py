@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from lxml import etree
 
 from bythebook.sources.html.content import is_chrome
-from bythebook.sources.html.text import BLOCKS
-from bythebook.sources.html.tree import Element, all_text
+from bythebook.sources.html.text import BLOCKS, one_line
+from bythebook.sources.html.tree import Element
 
 _EDGE = 12  # blocks at either end of a page
 _SHARE = 0.6  # of the pages, on which a text is repeated
@@ -54,6 +54,7 @@ def _leaves(content: Element) -> Iterator[tuple[Element, str]]:
     """Yield the blocks without blocks inside, and their text, in page order."""
     walker = etree.iterwalk(content, events=("start", "end"))
     innermost: Element | None = None
+    element: Element
     for event, element in walker:
         if event == "start":
             if element is not content and is_chrome(element):
@@ -62,8 +63,7 @@ def _leaves(content: Element) -> Iterator[tuple[Element, str]]:
                 innermost = element
         elif element is innermost:
             innermost = None
-            text = " ".join(all_text(element).split())
-            if text:
+            if text := one_line(element):
                 yield element, text
 
 

@@ -26,8 +26,9 @@ _CHROME_NAMES = word_set(
     "view-this-page edit-link page-nav prev-next-area prev-next-footer footer bottom-of-page "
     "quarto-title-tools nav-footer page-navigation footnote-back footnote-backref "
     "reversefootnote footnote-reference footnote-ref fnref navheader navfooter docnav nav-panel "
-    "navigation katex-html MathJax_Preview MathJax_CHTML MathJax_SVG linenos lineno linenodiv gutter rouge-gutter line-numbers "
-    "hljs-ln-numbers codeLineNumber no-print-page fn-backref"
+    "navigation katex-html MathJax_Preview MathJax_CHTML MathJax_SVG linenos "
+    "lineno linenodiv gutter rouge-gutter line-numbers hljs-ln-numbers "
+    "codeLineNumber fn-backref"
 )
 _CHROME_PREFIXES = ("codeLineNumber_", "backToTop", "tocCollapsible", "buttonGroup_")
 _CHROME_IDS = word_set("footer toc navbar sidebar menu header-nav search comments disqus_thread")
