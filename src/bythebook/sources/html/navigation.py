@@ -120,29 +120,16 @@ def _label(item: Element) -> str:
 
 
 def reading_order(pages: Sequence[str], links: Mapping[str, PageLinks]) -> list[str]:
-    """Return the pages as the site's "next" links chain them; others by menu and path."""
-    starts = sorted(pages, key=lambda page: (page.count("/"), _is_not_index(page), page))
+    """Return the pages as the site's "next" links chain them; chains by menu, then by path."""
+    by_path = sorted(pages, key=lambda page: (page.count("/"), not _is_index(page), page))
+    menu = dict.fromkeys(target for page in by_path for target in links[page].menu)
     linked = {links[page].following for page in pages}
+    start = [page for page in by_path[:1] if _is_index(page)]
+    first = [page for page in (*menu, *by_path) if page not in linked]
     ordered: dict[str, None] = {}
-    menu: dict[str, None] = {}
-    for page in starts:
-        for target in links[page].menu:
-            menu.setdefault(target)
-    for start in dict.fromkeys([*starts[:1], *menu, *starts]):
-        if start in ordered or (
-            start in linked and start is not starts[0] and not _is_stray(start, links, ordered)
-        ):
-            continue
-        _follow(start, links, ordered)
-    for page in (*menu, *starts):
-        if page not in ordered:
-            _follow(page, links, ordered)
-    return [page for page in ordered if page in links]
-
-
-def _is_stray(page: str, links: Mapping[str, PageLinks], ordered: Mapping[str, None]) -> bool:
-    """Return whether a page's predecessor has been placed without leading to it."""
-    return any(links[other].following == page for other in ordered)
+    for page in (*start, *first, *menu, *by_path):
+        _follow(page, links, ordered)
+    return list(ordered)
 
 
 def _follow(page: str | None, links: Mapping[str, PageLinks], ordered: dict[str, None]) -> None:
@@ -151,5 +138,5 @@ def _follow(page: str | None, links: Mapping[str, PageLinks], ordered: dict[str,
         page = links[page].following
 
 
-def _is_not_index(page: str) -> bool:
-    return posixpath.basename(page) not in ("index.html", "index.htm", "index.xhtml")
+def _is_index(page: str) -> bool:
+    return posixpath.basename(page) in ("index.html", "index.htm", "index.xhtml")
