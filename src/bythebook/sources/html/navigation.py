@@ -112,6 +112,8 @@ def _labels(link: Element) -> tuple[str, ...]:
 
 
 def _label(item: Element) -> str:
+    if text := " ".join((item.text or "").split()):
+        return text
     for child in item.iter(*_LABELS):
         inner = next(child.iterancestors("li"), None)
         if inner is item and (text := one_line(child)):

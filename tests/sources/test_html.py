@@ -1,0 +1,406 @@
+"""Built HTML: content, structure, links and order of a static site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bythebook.chunking.read_book import ParsedBook, SiteOptions, read_book
+from bythebook.interfaces.blocks import (
+    Block,
+    Box,
+    Code,
+    Heading,
+    Listing,
+    Maths,
+    Paragraph,
+    Quote,
+    Table,
+)
+from bythebook.interfaces.source import UnreadableFile
+from bythebook.sources.documents import plain_text
+from bythebook.sources.html.content import find_content
+from bythebook.sources.html.source import read_document
+from bythebook.sources.html.tree import parse_html, parse_xml
+
+
+def _blocks(body: str) -> tuple[Block, ...]:
+    page = f"<html><body><main>{body}</main></body></html>"
+    document = read_document(find_content(parse_html(page.encode())))
+    assert document.words == document.words
+    return document.blocks
+
+
+def _text(body: str) -> str:
+    return plain_text(_blocks(body))
+
+
+def _site(folder: Path, pages: dict[str, str | bytes], **options: str) -> ParsedBook:
+    for name, page in pages.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(page if isinstance(page, bytes) else page.encode())
+    return read_book(folder, SiteOptions(**options))  # type: ignore[arg-type]
+
+
+def _page(title: str, body: str = "<p>Text.</p>", head: str = "", before: str = "") -> str:
+    return (
+        f'<html lang="en"><head><title>{title} | Site</title>{head}</head>'
+        f"<body>{before}<main><h1>{title}</h1>{body}</main></body></html>"
+    )
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+def test_paragraphs_lists_and_quotations_keep_their_structure() -> None:
+    blocks = _blocks(
+        "<p>One\n two<br>three</p><ul><li>a<ol start=3><li>b</li></ol></li></ul>"
+        "<blockquote><p>q</p></blockquote>loose <b>text</b>"
+    )
+    first, items, quote, loose = blocks
+    assert isinstance(first, Paragraph)
+    assert first.text == "One two\nthree"
+    assert isinstance(items, Listing)
+    inner = items.items[0][1]
+    assert isinstance(inner, Listing)
+    assert (inner.ordered, inner.start) == (True, 3)
+    assert isinstance(quote, Quote)
+    assert isinstance(loose, Paragraph)
+    assert loose.text == "loose text"
+
+
+@pytest.mark.parametrize(
+    ("body", "anchor"),
+    [
+        ('<h2 id="own">T</h2>', "own"),
+        ('<section id="sec"><h2>T</h2><p>x</p></section>', "sec"),
+        ('<section id="sec"><header><h2>T</h2></header></section>', "sec"),
+        ('<div id="box"><h2 id="a">A</h2><h2>T</h2></div>', None),
+        ('<h2><a name="old"></a>T</h2>', "old"),
+        ('<span id="mark"></span><h2>T</h2>', "mark"),
+        ("<h2>T</h2>", None),
+    ],
+)
+def test_a_heading_has_the_id_that_leads_to_it(body: str, anchor: str | None) -> None:
+    headings = [block for block in _blocks(body) if isinstance(block, Heading)]
+    assert headings[-1].anchor == anchor
+    assert headings[-1].text == "T"
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        '<a class="headerlink" href="#t" title="Link to this heading">¶</a>',
+        '<a href="#t" class="hash-link" aria-label="Direct link">\u200b</a>',
+        '<a href="#t">#</a>',
+        '<a class="anchor-link" href="#t">x</a>',
+    ],
+)
+def test_permanent_links_are_no_text(mark: str) -> None:
+    assert _text(f'<h2 id="t">Title{mark}</h2>') == "Title"
+
+
+@pytest.mark.parametrize(
+    ("html", "language", "title"),
+    [
+        ('<pre><code class="language-python">a = 1\n\n  b\n</code></pre>', "python", ""),
+        (
+            '<div class="highlight-python notranslate"><div class="highlight"><pre><span></span>'
+            '<span class="linenos">1</span><span class="n">a</span> = 1\n'
+            '<span class="linenos">2</span>\n<span class="linenos">3</span>  b\n</pre></div></div>',
+            "python",
+            "",
+        ),
+        (
+            '<div class="highlight"><table class="highlighttable"><tr><th colspan="2" '
+            'class="filename"><span class="filename">f.py</span></th></tr><tr><td class="linenos">'
+            "<pre>1\n2\n3</pre></td><td class='code'><div><pre><code>a = 1\n\n  b\n</code></pre>"
+            "</div></td></tr></table></div>",
+            "",
+            "f.py",
+        ),
+        (
+            '<div class="language-py codeBlockContainer_x"><div class="codeBlockTitle_y">f.py</div>'
+            '<div class="codeBlockContent_z"><pre class="prism-code language-py"><code>'
+            '<div class="token-line">a = 1<br></div><div class="token-line"><br></div>'
+            '<div class="token-line">  b<br></div></code></pre>'
+            '<button class="clean-btn">Copy</button></div></div>',
+            "py",
+            "f.py",
+        ),
+        (
+            '<div class="literal-block-wrapper"><div class="code-block-caption">'
+            '<span class="caption-text">f.py</span></div><div class="highlight-c"><pre>a = 1\n\n'
+            "  b</pre></div></div>",
+            "c",
+            "f.py",
+        ),
+        (
+            '<div class="sourceCode"><pre class="sourceCode r"><code>a = 1\n\n  b</code></pre>'
+            "</div>",
+            "r",
+            "",
+        ),
+        ("<pre>\na = 1\n\n  b\n</pre>", "", ""),
+    ],
+)
+def test_code_is_kept_byte_for_byte_without_line_numbers(
+    html: str, language: str, title: str
+) -> None:
+    (code,) = _blocks(html)
+    assert isinstance(code, Code)
+    assert code.text == "a = 1\n\n  b"
+    assert (code.language, code.title) == (language, title)
+
+
+@pytest.mark.parametrize(
+    ("html", "source", "displayed"),
+    [
+        (r'<p>x <span class="math">\(a^2\)</span> y</p>', "a^2", False),
+        (r'<div class="math"><span class="eqno">(1)</span>\[a^2\]</div>', "a^2", True),
+        (r'<div class="arithmatex">\[a^2\]</div>', "a^2", True),
+        (
+            '<span class="katex-display"><span class="katex"><span class="katex-mathml"><math>'
+            '<semantics><msup><mi>a</mi><mn>2</mn></msup><annotation encoding="application/x-tex">'
+            'a^2</annotation></semantics></math></span><span class="katex-html" aria-hidden="true">'
+            "a2</span></span></span>",
+            "a^2",
+            True,
+        ),
+        ('<p>x <script type="math/tex">a^2</script> y</p>', "a^2", False),
+        ('<math display="block" alttext="a^2"><mi>a</mi></math>', "a^2", True),
+        ("<p>x <math><mi>a</mi><mo>+</mo><mn>2</mn></math> y</p>", "a + 2", False),
+    ],
+)
+def test_formulas_keep_their_source(html: str, source: str, displayed: bool) -> None:
+    (block,) = _blocks(html)
+    if displayed:
+        assert isinstance(block, Maths)
+        assert block.text == source
+    else:
+        assert isinstance(block, Paragraph)
+        assert block.text == f"x ${source}$ y"
+
+
+def test_a_table_keeps_header_rows_caption_and_wide_cells() -> None:
+    caption, table = _blocks(
+        "<table><caption>Winds</caption><thead><tr><th>Name</th><th>m/s</th></tr></thead><tbody>"
+        "<tr><td><p>Breeze</p></td><td><ul><li>5</li><li>6</li></ul></td></tr>"
+        "<tr><td colspan=2>Gale</td></tr></tbody></table>"
+    )
+    assert isinstance(caption, Paragraph)
+    assert caption.text == "Winds"
+    assert isinstance(table, Table)
+    assert table.header == ("Name", "m/s")
+    assert table.rows == (("Breeze", "5 6"), ("Gale", ""))
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<div class="admonition note"><p class="admonition-title">Note</p><p>Body.</p></div>',
+        '<div class="theme-admonition admonition_x"><div class="admonitionHeading_y"><span '
+        'class="i"><svg><title>no</title></svg></span>Note</div><div><p>Body.</p></div></div>',
+        "<details><summary>Note</summary><p>Body.</p></details>",
+        '<aside class="topic"><p class="topic-title">Note</p><p>Body.</p></aside>',
+        '<div class="callout callout-tip"><div class="callout-header">Note</div>'
+        '<div class="callout-body"><p>Body.</p></div></div>',
+        "<dl><dt>Note</dt><dd>Body.</dd></dl>",
+    ],
+)
+def test_admonitions_details_and_definitions_are_boxes(html: str) -> None:
+    (box,) = _blocks(html)
+    assert isinstance(box, Box)
+    assert (box.title, plain_text(box.blocks)) == ("Note", "Body.")
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<div class="tabbed-set"><input type="radio"><div class="tabbed-labels"><label>A</label>'
+        '<label>B</label></div><div class="tabbed-content"><div class="tabbed-block"><p>x</p></div>'
+        '<div class="tabbed-block"><p>y</p></div></div></div>',
+        '<div class="tabs"><ul role="tablist"><li role="tab">A</li><li role="tab">B</li></ul><div>'
+        '<div role="tabpanel"><p>x</p></div><div role="tabpanel" hidden><p>y</p></div></div></div>',
+        '<div class="sd-tab-set"><input><label class="sd-tab-label">A</label><div class='
+        '"sd-tab-content"><p>x</p></div><input><label class="sd-tab-label">B</label><div class='
+        '"sd-tab-content"><p>y</p></div></div>',
+    ],
+)
+def test_each_tab_has_its_label(html: str) -> None:
+    boxes = [block for block in _blocks(html) if isinstance(block, Box)]
+    assert [(box.title, plain_text(box.blocks)) for box in boxes] == [("A", "x"), ("B", "y")]
+
+
+def test_images_have_their_description_and_figures_their_caption() -> None:
+    text = _text(
+        '<figure><img src="a.png" alt="A red kite"><figcaption>In the air.</figcaption></figure>'
+    )
+    assert text == "A red kite\nIn the air."
+    assert _text('<p>a<img alt="b" src="x">c</p>') == "a b c"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        '<p>Text.<sup><a href="#fn1" class="footnote-ref" role="doc-noteref">1</a></sup></p>'
+        '<section role="doc-endnotes"><ol><li id="fn1"><p>Wind.<a href="#r" role="doc-backlink">↩'
+        "</a></p></li></ol></section>",
+        '<p>Text.<a class="footnote-reference brackets" href="#id2" role="doc-noteref">[1]</a></p>'
+        '<aside class="footnote" role="doc-footnote"><span class="label">[<a role="doc-backlink" '
+        'href="#id1">1</a>]</span><p>Wind.</p></aside>',
+        '<p>Text.<sup id="fnref:1"><a class="footnote-ref" href="#fn:1">1</a></sup></p><div '
+        'class="footnote"><hr><ol><li id="fn:1"><p>Wind.<a class="footnote-backref" href="#f">↩</a>'
+        "</p></li></ol></div>",
+    ],
+)
+def test_footnotes_are_kept_without_the_links_to_and_from_them(note: str) -> None:
+    text = _text(note)
+    assert text.startswith("Text.\n")
+    assert text.endswith("Wind.")
+
+
+def test_what_is_not_the_authors_text_is_left_out() -> None:
+    page = """<html><body><header>Brand</header><nav>Menu</nav><div role="search">Find</div>
+    <main><nav class="breadcrumbs">Home</nav><article><header><h1>Title</h1></header>
+    <div class="toc">On this page</div><p>Own <span class="sr-only">hidden</span>words.</p>
+    <script>x()</script><style>y{}</style><noscript>no</noscript><form>Send</form>
+    <p hidden>hidden</p><svg><text>svg</text></svg><button>Copy</button>
+    <footer>Edit this page</footer></article></main>
+    <aside>Aside</aside><footer>Powered by</footer></body></html>"""
+    document = read_document(find_content(parse_html(page.encode())))
+    assert plain_text(document.blocks) == "Title\nOwn words."
+    assert document.words == ("Title", "Own", "words")
+
+
+# --- sites ----------------------------------------------------------------------------------------
+
+
+def test_pages_follow_the_next_links_and_parts_come_from_the_menu(tmp_path: Path) -> None:
+    menu = (
+        '<nav><p class="caption">Flying</p><ul><li><a href="z.html">Zeta</a></li>'
+        '<li><a href="a.html">Alpha</a></li></ul><ul><li>Other<ul><li><a href="m.html">M</a></li>'
+        "</ul></li></ul></nav>"
+    )
+    book = _site(
+        tmp_path,
+        {
+            "index.html": _page("Book", head='<link rel="next" href="z.html">', before=menu),
+            "a.html": _page("Alpha", before=menu),
+            "m.html": _page("M", before=menu),
+            "z.html": _page("Zeta", head='<link rel="next" href="a.html">', before=menu),
+        },
+    )
+    assert [page.title for page in book.pages] == ["Book", "Zeta", "Alpha", "M"]
+    modules = {page.title: page.passages[0].place.module for page in book.pages}
+    assert modules == {"Book": "Book", "Zeta": "Flying", "Alpha": "Flying", "M": "Other"}
+
+
+def test_urls_come_from_the_page_or_from_its_path(tmp_path: Path) -> None:
+    canonical = '<link rel="canonical" href="https://kites.example/book/guide/">'
+    pages: dict[str, str | bytes] = {
+        "index.html": _page("Home"),
+        "guide/index.html": _page("Guide", head=canonical),
+        "guide/a b.html": _page(
+            "A b", head='<link rel="canonical" href="https://other.example/x">'
+        ),
+    }
+    book = _site(tmp_path / "one", pages)
+    urls = {page.title: page.url for page in book.pages}
+    assert urls == {
+        "Home": "/",
+        "Guide": "https://kites.example/book/guide/",
+        "A b": "/guide/a%20b.html",
+    }
+    book = _site(tmp_path / "two", pages, url="https://x.example", base_url="/docs/")
+    assert {page.url for page in book.pages} == {
+        "https://x.example/docs/",
+        "https://x.example/docs/guide/",
+        "https://x.example/docs/guide/a%20b.html",
+    }
+
+
+def test_generated_pages_redirects_and_copies_are_left_out(tmp_path: Path) -> None:
+    refresh = '<meta http-equiv="Refresh" content="0; url=a.html">'
+    book = _site(
+        tmp_path,
+        {
+            "index.html": _page("Home"),
+            "search.html": _page("Search"),
+            "404.html": _page("Not found"),
+            "genindex/index.html": _page("Index"),
+            "old.html": _page("Old", head=refresh),
+            "_static/x.html": _page("Static"),
+            "empty.html": "<html><body><main></main></body></html>",
+            "a.html": _page("A", "<p>One two three four.</p>"),
+            "ur/a.html": _page("A", "<p>One two three four.</p>"),
+        },
+    )
+    assert [page.file for page in book.pages] == ["index.html", "a.html"]
+    assert [(problem.file, problem.reason) for problem in book.problems] == [
+        ("ur/a.html", "has the same text as a.html: left out")
+    ]
+
+
+def test_what_every_page_repeats_at_its_edges_is_left_out(tmp_path: Path) -> None:
+    def page(number: int) -> str:
+        own = f"<h1>Page {number}</h1><p>Own {number}.</p><h2>Exercises</h2><p>Ask {number}.</p>"
+        return (
+            f"<body><p>Buy the book</p><div>{own}</div><p>See you.</p><div>Site 2020</div></body>"
+        )
+
+    book = _site(tmp_path, {f"{number}.html": page(number) for number in range(6)})
+    assert book.coverage == 1.0
+    texts = [passage.text for passage in book.pages[0].passages]
+    assert texts == ["Own 0.", "Ask 0."]
+    assert book.pages[0].passages[1].place.section == ("Exercises",)
+
+
+def test_encodings_are_recognised_and_errors_named(tmp_path: Path) -> None:
+    latin = (
+        '<html><head><meta charset="iso-8859-1"></head><body><h1>Köln</h1><p>x</p></body></html>'
+    )
+    book = _site(
+        tmp_path,
+        {
+            "latin.html": latin.encode("iso-8859-1"),
+            "wide.html": _page("Wide").encode("utf-16"),
+            "unknown.html": b'<html><head><meta charset="klingon"></head><body>x</body></html>',
+            "broken.html": b"<p>\xff\xfe\xff</p>",
+            "nul.html": _page("Nul", "<p>a\0b</p>"),
+        },
+    )
+    assert {page.title for page in book.pages} == {"Köln", "Wide", "Nul"}
+    reasons = {problem.file: problem.reason for problem in book.problems}
+    assert reasons == {
+        "unknown.html": "in the unknown encoding 'klingon'",
+        "broken.html": "not valid UTF-8",
+    }
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<div>" * 100_000 + "deep",
+        "<ul><li>" * 5_000,
+        "<a><b><i>" * 3_000,
+        "<table><tr><td>" * 2_000,
+    ],
+)
+def test_deep_nesting_is_a_problem_of_that_page(page: str) -> None:
+    with pytest.raises(UnreadableFile, match="nested deeper than 256 elements"):
+        parse_html(page.encode())
+
+
+def test_entities_of_a_document_are_never_expanded() -> None:
+    bomb = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 12))
+    with pytest.raises(UnreadableFile, match="entity"):
+        parse_xml(f'<!DOCTYPE x [<!ENTITY a0 "boom">{bomb}]><x>&a11;</x>'.encode())
+    page = '<!DOCTYPE x [<!ENTITY a "boom"><!ENTITY f SYSTEM "file:///etc/passwd">]>'
+    root = parse_xml(f"{page}<x>&a; &f; &nbsp;&eacute;</x>".encode())
+    text = "".join(str(part) for part in root.itertext("x"))
+    assert "boom" not in text
+    assert "root:" not in text
+    assert "é" in text + "".join(part.tail or "" for part in root)
