@@ -49,7 +49,7 @@ def _file_of(path: str, build: Path) -> Path | None:
     segments = [segment for segment in path.split("/") if segment]
     for start in range(len(segments) + 1):
         below = build.joinpath(*segments[start:])
-        for file in (below / "index.html", below.with_name(f"{below.name}.html")):
+        for file in (below, below / "index.html", below.with_name(f"{below.name}.html")):
             if file.is_file():
                 return file
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import lzma
 import posixpath
 import zipfile
 import zlib
@@ -15,6 +16,15 @@ _MAX_FILES = 20_000
 _MAX_TOTAL = 256 * 1024 * 1024  # bytes of all files that are read
 _MAX_RATIO = 200  # of a file's size to its compressed size, for files above _SMALL
 _SMALL = 1024 * 1024
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    ValueError,
+)
 _ENCRYPTION = "META-INF/encryption.xml"
 # Encrypted fonts are common and harmless: the text can be read.
 _FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
@@ -26,7 +36,7 @@ class EpubArchive:
     def __init__(self, content: bytes) -> None:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(content))
-        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
+        except _DAMAGE as error:
             raise UnreadableFile(f"not an EPUB file: {str(error)[:200]}") from None
         self._infos = {info.filename: info for info in self._zip.infolist()}
         self._left = _MAX_TOTAL
@@ -50,7 +60,7 @@ class EpubArchive:
         try:
             with self._zip.open(info) as file:
                 content = file.read(limit + 1)
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as error:
+        except _DAMAGE as error:
             raise UnreadableFile(f"damaged in the archive: {str(error)[:200]}") from None
         except RuntimeError:
             raise UnreadableFile("encrypted with a password") from None

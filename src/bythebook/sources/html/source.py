@@ -25,13 +25,15 @@ from bythebook.sources.documents import headings_of
 from bythebook.sources.files import matches_glob
 from bythebook.sources.html.blocks import BlockReader
 from bythebook.sources.html.boilerplate import edge_texts, remove_repeated, repeated_texts
-from bythebook.sources.html.content import find_content
+from bythebook.sources.html.content import find_content, is_chrome
 from bythebook.sources.html.navigation import (
     PageLinks,
     addresses,
     read_links,
     reading_order,
+    resolve,
 )
+from bythebook.sources.html.text import one_line
 from bythebook.sources.html.tree import Element, parse_html, select
 from bythebook.sources.html.visible_words import visible_words
 from bythebook.types import Metadata
@@ -41,6 +43,7 @@ _OTHER_FORMATS = (".md", ".mdx", ".ipynb", ".epub", ".pdf")
 # Pages that generators make of the others.
 _MADE = word_set("404 search genindex py-modindex modindex print toc sitemap http-routingtable")
 _COPIED = 0.95  # share of the words
+_LINKED = 0.7
 _SITE_NAME = re.compile(r"\s+[|—–·-]\s+|\s+&#8212;\s+")
 
 
@@ -132,11 +135,13 @@ def _is_hidden(file: PurePosixPath) -> bool:
 def _read_page(
     root: Element, name: str, known: Mapping[str, str], repeated: frozenset[str]
 ) -> _Page | None:
-    """Read a page; None if it only redirects or holds no words."""
+    """Read a page; None if it only redirects, only lists other pages, or holds no words."""
     if select(root, ".//meta[translate(@http-equiv, 'REFSH', 'refsh')='refresh']"):
         return None
     content = find_content(root)
     remove_repeated(content, repeated)
+    if _is_list_of_links(content, name, known):
+        return None
     document = read_document(content)
     if not document.words:
         return None
@@ -147,6 +152,16 @@ def _read_page(
         document=document,
         links=read_links(root, name, known),
     )
+
+
+def _is_list_of_links(content: Element, name: str, known: Mapping[str, str]) -> bool:
+    """Return whether a page has hardly any words of its own: a generated table of contents."""
+    linked = sum(
+        len(one_line(link).split())
+        for link in content.iter("a")
+        if resolve(link.get("href"), name, known) not in (None, name) and not is_chrome(link)
+    )
+    return linked > 0 and linked >= _LINKED * len(visible_words(content))
 
 
 def _copies(pages: dict[str, _Page]) -> list[tuple[str, str]]:
