@@ -174,6 +174,13 @@ def test_any_line_keeps_its_words(text: str) -> None:
     assert compare_words(wanted, words(got))[1] == ()
 
 
+@pytest.mark.parametrize("part", ["[", "$a ", "*", "<a", "\\", "[x](", "| ", "- ", "`"])
+def test_very_long_lines_take_no_quadratic_time(part: str) -> None:
+    line = part * 100_000
+    assert len(section_markdown(_joined(line))) >= len(line.strip())
+    assert list(links_of(line)) == []
+
+
 def test_headings_are_escaped() -> None:
     for text in ("C #", "F#", "__init__", "## twice", "1. one"):
         document = parse(MdxSource.of(f"## {escape_heading(text)}\n"), _AS_MARKDOWN)
@@ -247,6 +254,14 @@ def test_links_are_absolute_with_a_site_url_and_relative_without() -> None:
     assert site_link(page) == "https://x.example/a%20b.md"
     local = MarkdownPage("a b.md", "/book/a b", "T", "M", "en", "", "", "")
     assert site_link(local, "/book/") == "a%20b.md"
+
+
+@pytest.mark.parametrize("title", ["a [b] c", "x](y) [z", "\\[", "*a*", "[^1]", "]", "`]`"])
+def test_title_in_a_link_is_read_back(title: str, tmp_path: Path) -> None:
+    page = MarkdownPage("a.md", "/a", title, "M", "en", "", "A sentence.", "")
+    text = list_text([page], relative_link)
+    assert list(links_of(text)) == ["a.md"]
+    assert _read_text(text)[-1] == f"- {title}: A sentence."
 
 
 def test_whole_book_has_every_page(sample: ParsedBook) -> None:

@@ -28,8 +28,8 @@ from bythebook.offload import offload
 if TYPE_CHECKING:
     from bythebook.book import Book
 
-_LINK = re.compile(r"(?<!\\)\[(?:\\.|[^\]\\])*\]\(([^()\s]+)\)")
-_CODE = re.compile(r"^ *(`{3,}|~{3,}).*?^ *\1[`~]*$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"(?<!\\)\[(?:\\.|[^\[\]\\])*+\]\(([^()\s]+)\)")
+_FENCE = re.compile(r" *(`{3,}|~{3,})")
 
 Wrote = Callable[[int], None]  # called with the number of pages written
 
@@ -97,7 +97,19 @@ def write_file(folder: Path, name: str, text: str) -> None:
 
 def links_of(text: str) -> Iterator[str]:
     """Yield the targets of all Markdown links outside of code."""
-    yield from _LINK.findall(_CODE.sub("", text))
+    yield from (target for line in _lines_without_code(text) for target in _LINK.findall(line))
+
+
+def _lines_without_code(text: str) -> Iterator[str]:
+    fence = ""
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if not fence and mark:
+            fence = mark[1]
+        elif not fence:
+            yield line
+        elif mark and mark[1].startswith(fence) and line.strip() == mark[1]:
+            fence = ""
 
 
 def broken_links(folder: Path, name: str = LIST, base_url: str = "/") -> list[str]:

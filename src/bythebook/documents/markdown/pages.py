@@ -170,7 +170,7 @@ def list_text(pages: Sequence[MarkdownPage], link: Link) -> str:
 
 
 def _entry(page: MarkdownPage, target: str) -> str:
-    title = escape(" ".join(page.title.split())).replace("]", "\\]")
+    title = escape(" ".join(page.title.split()), in_link=True)
     description = f": {escape(page.description)}" if page.description else ""
     return f"- [{title}]({target}){description}"
 

@@ -22,34 +22,44 @@ _CELL = re.compile(r"(?<!\\)\|")
 _NOTE = re.compile(rf"(?:{'|'.join(sorted(ADMONITIONS))})(?: — .+)?", re.IGNORECASE)
 _HARD_BREAK = "  "
 
-_MATHS = re.compile(r"((?<!\$)\${1,2}(?![\s$]))(.+?)((?<![\s$])\1(?![\d$]))")
+_MATHS = re.compile(
+    r"(?<!\$)(?:\$(?![\s$])[^$]+(?<!\s)\$(?![\d$])|\$\$(?!\$)(?:[^$]|\$(?!\$))+\$\$(?!\$))"
+)
 _SPECIAL = re.compile(
     r"\\(?=[!-/:-@\[-`{-~])"  # an escape
     r"|`"
     r"|\*+|_+|~{2,}"  # emphasis
     r"|<(?=[A-Za-z/!?>])"  # a tag or an address
-    r"|\[(?=\^|[^\]]*\][(\[:])"  # a link or a footnote
+    r"|[\[\]]"  # a link or a footnote
     r"|&(?=#?\w+;)"  # an entity
     r"|\{(?=#)"  # the id of a heading
 )
+_LINK_END = re.compile(r"\][(\[:]")
 _BLOCK_START = re.compile(
     r"(?:#{1,6}(?=\s|$)|>|[+*-](?=\s|$)|:::|(?P<rule>[-=_*])(?P=rule)*\s*$)|(?P<number>\d{1,9})[.)](?=\s|$)"
 )
 
 
-def escape(text: str) -> str:
-    """Escape the characters of a line that Markdown would take for markup; maths stay as is."""
+def escape(text: str, *, in_link: bool = False) -> str:
+    """Escape the characters of a line that Markdown would take for markup; maths stay as is.
+
+    In the text of a link, all brackets are escaped.
+    """
     parts, done = [], 0
     for maths in _MATHS.finditer(text):
-        parts += [_escape_words(text[done : maths.start()]), maths.group()]
+        parts += [_escape_words(text[done : maths.start()], in_link), maths.group()]
         done = maths.end()
-    return "".join([*parts, _escape_words(text[done:])])
+    return "".join([*parts, _escape_words(text[done:], in_link)])
 
 
-def _escape_words(text: str) -> str:
+def _escape_words(text: str, in_link: bool) -> str:
+    has_link = _LINK_END.search(text) is not None
+
     def escaped(found: re.Match[str]) -> str:
-        signs = found.group()
-        before, after = text[: found.start()][-1:], text[found.end() :][:1]
+        signs, start, end = found.group(), found.start(), found.end()
+        before, after = text[max(0, start - 1) : start], text[end : end + 1]
+        if signs in "[]" and not (in_link or (signs == "[" and (has_link or after == "^"))):
+            return signs
         if signs[0] in "*_" and _is_harmless(signs[0], before, after):
             return signs
         return "".join(f"\\{sign}" for sign in signs)
