@@ -2,6 +2,8 @@
 // site's public address: on a preview or on localhost, the reader stays there.
 
 import siteConfig from '@generated/docusaurus.config';
+import globalData from '@generated/globalData';
+import {showCopyButton} from './copy';
 
 function stayHere(event) {
   const published = new URL(siteConfig.url).origin;
@@ -13,3 +15,10 @@ function stayHere(event) {
 }
 
 if (typeof document !== 'undefined') document.addEventListener('bythebook:open', stayHere);
+
+const words = Object.values(globalData['docusaurus-plugin-bythebook'] ?? {}).find((data) => data?.markdown)?.markdown;
+
+/** On each page that is opened, the button that copies it as Markdown, if that is configured. */
+export function onRouteDidUpdate({location, previousLocation}) {
+  if (words && location.pathname !== previousLocation?.pathname) showCopyButton(words, location.pathname);
+}

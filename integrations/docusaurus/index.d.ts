@@ -19,6 +19,19 @@ declare namespace plugin {
     language?: string;
     /** Keys that open the chat, or ask about what is selected; `alt+q` by default. */
     shortcut?: string;
+    /** Adds the book as Markdown to the build, and a button that copies a page; off by default. */
+    markdown?: boolean | MarkdownOptions;
+  }
+
+  interface MarkdownOptions {
+    /** Folder of the ingested book, relative to the site; `.bythebook` by default. */
+    home?: string;
+    /** The program, or a list of it and its first arguments; `bythebook` by default. */
+    command?: string | string[];
+    /** The words on the button, or an object of them by locale. */
+    label?: string | Record<string, string>;
+    /** The words after copying, or an object of them by locale. */
+    copied?: string | Record<string, string>;
   }
 
   /** For `satisfies`: `themeConfig: {bythebook: {…}} satisfies ThemeConfig`. */

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 Observer = Callable[[Reply, str], None]  # a reply, and the generation it came from
 
+ReadPage = Callable[[str], Awaitable[tuple[Passage, ...]]]  # a page's URL -> its passages
+
 
 class ReplyStream(AsyncGenerator[Event, None]):
     """The answer to one question: await it for the reply, or iterate over its events."""
@@ -172,6 +174,18 @@ class Book:
         if not entries:
             raise NotFound("The book has no such section.", hint="Take the url of a source.")
         return url, tuple(entry.passage for entry in entries)
+
+    @asynccontextmanager
+    async def reading_pages(self) -> AsyncIterator[tuple[Contents, ReadPage]]:
+        """Yield the contents, and a function that reads a page; both of the same generation."""
+        async with self.reading() as context:
+            contents = await self._contents_of(context.index.generation)
+
+            async def read(url: str) -> tuple[Passage, ...]:
+                entries = await context.index.store.fetch(contents.passages.get(url, ()))
+                return tuple(entry.passage for entry in entries)
+
+            yield contents, read
 
     async def contents(self) -> Contents:
         """Return the pages of the served generation, in reading order."""

@@ -20,11 +20,14 @@ NAME = "docusaurus-plugin-bythebook"
 THEME = {"title": 'Ask "Physical AI"', "position": "left"}
 
 
-def build_sample() -> Path:
-    """The folder of the built site: all of the book's English pages, without its diagrams."""
+def build_sample(name: str = "widget", *, more: str = "", **files: str) -> Path:
+    """The folder of the built site: all of the book's English pages, without its diagrams.
+
+    ``more`` are further options of the plugin, ``files`` further files of the site.
+    """
     config = (SAMPLE_BOOK / "docusaurus.config.js").read_text("utf-8")
     for plain, here in (
-        ("  plugins: [", f"  plugins: [['{NAME}', {{server: 'http://{ASKED}'}}],"),
+        ("  plugins: [", f"  plugins: [['{NAME}', {{server: 'http://{ASKED}'{more}}}],"),
         ("  themeConfig: {", f"  themeConfig: {{bythebook: {json.dumps(THEME)},"),
         ("locales: ['en', 'ur']", "locales: ['en']"),
         ("    mermaid: true,", ""),  # half of the time that a build takes
@@ -36,8 +39,9 @@ def build_sample() -> Path:
         ".": SAMPLE_BOOK,
         "docusaurus.config.js": config,
         f"node_modules/{NAME}": PLUGIN,
+        **files,
     }
-    return docusaurus.build("widget", sources) / "build"
+    return docusaurus.build(name, sources) / "build"
 
 
 @contextmanager

@@ -193,5 +193,5 @@ def test_invalid_theme_option_is_reported(tmp_path: Path) -> None:
 def test_package_contains_all_files() -> None:
     package = json.loads((PLUGIN / "package.json").read_text("utf-8"))
     assert all((PLUGIN / name).is_file() for name in package["files"])
-    for name in ("index.js", "client.js", "index.d.ts", "options.js"):
+    for name in ("index.js", "client.js", "copy.js", "index.d.ts", "options.js"):
         assert name in package["files"]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
 
-from bythebook.types import Passage
+from bythebook.types import Passage, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,32 @@ class Contents:
 
 def page_key(passage: Passage) -> str:
     return passage.place.page_url or passage.place.file
+
+
+def path_of(url: str) -> str:
+    """Return the path of a page's URL, decoded and without slashes around it."""
+    return unquote(urlsplit(url).path).strip("/")
+
+
+class HeadingTrail:
+    """Headings of a page that have been shown, to show each one once."""
+
+    def __init__(self) -> None:
+        self._shown: set[tuple[tuple[str, ...], str]] = set()
+
+    def new(self, place: Place) -> Iterator[tuple[int, str, str]]:
+        """Yield depth, text and anchor of the headings above a place that are not yet shown.
+
+        The last one has the anchor of the place, the others have none.
+        """
+        for depth, text in enumerate(place.section, 1):
+            path = place.section[:depth]
+            is_last = depth == len(place.section)
+            anchor = place.url.partition("#")[2] if is_last else ""
+            if any(known == path and (not is_last or at == anchor) for known, at in self._shown):
+                continue
+            self._shown.add((path, anchor))
+            yield depth, text, anchor
 
 
 def outline(passages: Iterable[Passage]) -> tuple[OutlineEntry, ...]:

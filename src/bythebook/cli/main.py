@@ -12,7 +12,19 @@ from typing import Any
 import typer
 
 from bythebook import __version__, validation
-from bythebook.cli import ask, chat, check, eval, ingest, keys, mcp, search, serve, threads
+from bythebook.cli import (
+    ask,
+    chat,
+    check,
+    eval,
+    export,
+    ingest,
+    keys,
+    mcp,
+    search,
+    serve,
+    threads,
+)
 from bythebook.cli.output import print_json
 from bythebook.errors import BookError, WriterFailed
 
@@ -31,6 +43,7 @@ app.command("ingest")(ingest.ingest)
 app.command("ask")(ask.ask)
 app.command("search")(search.search)
 app.command("chat")(chat.chat)
+app.command("export")(export.export)
 app.command("serve")(serve.serve)
 app.command("mcp")(mcp.mcp)
 app.command("eval", epilog=eval.EPILOG)(eval.evaluate)

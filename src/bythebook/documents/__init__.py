@@ -1,1 +1,4 @@
-"""JSON documents of replies, independent of HTTP: for the Python API, the CLI and contracts."""
+"""Documents independent of HTTP: the JSON of replies, and the book as Markdown.
+
+For the Python API, the command line and the server.
+"""

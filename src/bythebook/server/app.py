@@ -28,6 +28,7 @@ from bythebook.server.middleware import stack
 from bythebook.server.middleware.request_log import RequestLogMiddleware, attach_reply
 from bythebook.server.observability.health import health_routes
 from bythebook.server.observability.metrics import Metrics
+from bythebook.server.reader.markdown import MarkdownNames, markdown_routes
 from bythebook.server.reader.routes import reader_routes
 from bythebook.server.sse import Streams
 from bythebook.server.static_pages import page_routes
@@ -62,12 +63,17 @@ def create_app(
     )
     app.state.lifecycle = lifecycle
     routers = contract_routers(Services(book, streams, settings.server.api_query))
-    reader, admin = reader_routes(book), admin_routes(book, needs_key=not private)
+    names = MarkdownNames()
+    reader = reader_routes(book, names.name)
+    admin = admin_routes(book, needs_key=not private)
+    markdown = markdown_routes(book, names)
+    is_public = settings.server.page_key is not None
     contracts = [
         *contracts_of(routers),
-        *contracts_of([reader], is_public=settings.server.page_key is not None),
+        *contracts_of([reader], is_public=is_public),
         *contracts_of([admin]),
         *([tools.contract] if tools else []),
+        *contracts_of([markdown], is_public=is_public),
     ]
     app.add_middleware(stack.wrap, access=access, contracts=contracts)
     app.add_middleware(  # outermost: rejected requests are counted, too
@@ -82,7 +88,10 @@ def create_app(
     if tools:
         app.router.routes.append(tools.contract.route)
     app.openapi = lambda: describe(app, routers, needs_key=required)  # type: ignore[method-assign]
-    app.include_router(page_routes(settings, needs_key=required, describe=app.openapi))
+    pages = page_routes(settings, needs_key=required, describe=app.openapi)
+    names.others = [*routers, reader, admin, *operations, pages]
+    app.include_router(pages)
+    app.include_router(markdown)
     return app
 
 

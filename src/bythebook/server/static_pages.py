@@ -23,7 +23,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-_SCRIPTS = ("page.js", "reader.js", "search.js", "dom.js", "admin.js", "docs.js")
+_SCRIPTS = ("page.js", "reader.js", "search.js", "copy.js", "dom.js", "admin.js", "docs.js")
 _STYLES = ("palette.css", "page.css", "base.css", "admin.css", "docs.css")
 
 Page = Callable[[Request], Awaitable[Response]]

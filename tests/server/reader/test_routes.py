@@ -6,11 +6,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.chunking.outline import OutlineEntry, outline
+from bythebook.chunking.outline import OutlineEntry, outline, path_of
 from bythebook.config.settings import AccessSettings, ServerSettings, Settings
 from bythebook.server.app import create_app
 from bythebook.server.reader.find import by_title
-from bythebook.server.reader.routes import path_of
 from bythebook.server.reader.suggest import candidates, suggestions
 from tests.server.conftest import FragileEmbedder
 from tests.support.samples import read

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
+from bythebook.chunking.outline import path_of
 from bythebook.drawing.markup import Markup, element, joined
 from bythebook.drawing.svg_plot import LEFT, Axes, axis, bars, label, picture
 from bythebook.interfaces.conversations import SCORE_BINS, DayTally
 from bythebook.server.admin.report import OUTCOMES, UNSURE, Gap, Report, percentiles
-from bythebook.server.reader.routes import path_of
 
 _FIRST = 10  # topics shown without expanding the list
 _EXAMPLES = 5  # questions shown per topic

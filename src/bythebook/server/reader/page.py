@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import chain, count, groupby
 
+from bythebook.chunking.outline import HeadingTrail
 from bythebook.chunking.section_text import join
 from bythebook.chunking.text_fragments import folded
 from bythebook.language.text import word_set
@@ -48,7 +49,7 @@ def page_view(passages: Sequence[Passage]) -> PageView:
 class _Page:
     def __init__(self) -> None:
         self.headings: list[PageHeading] = []
-        self._shown: set[tuple[tuple[str, ...], str]] = set()
+        self._trail = HeadingTrail()
         self._anchors: set[str] = set()
 
     def section(self, place: Place, passages: Sequence[Passage]) -> str:
@@ -64,14 +65,7 @@ class _Page:
 
     def _new_headings(self, place: Place) -> Iterator[PageHeading]:
         """Yield the headings of this section not yet shown; the last one has the URL's anchor."""
-        for depth, text in enumerate(place.section, 1):
-            path = place.section[:depth]
-            is_last = depth == len(place.section)
-            anchor = place.url.partition("#")[2] if is_last else ""
-            key = (path, anchor)
-            if any(known == path and (not is_last or at == anchor) for known, at in self._shown):
-                continue
-            self._shown.add(key)
+        for depth, text, anchor in self._trail.new(place):
             yield PageHeading(text, self._free(anchor or slug(text)), min(depth + 1, _DEEPEST))
 
     def _free(self, anchor: str) -> str:

@@ -13,46 +13,45 @@ from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 from typing import Annotated, Any
-from urllib.parse import unquote, urlsplit
 
-from cachetools import LRUCache
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, StringConstraints
 
 from bythebook.book import Book
-from bythebook.chunking.outline import Contents, OutlineEntry
+from bythebook.chunking.outline import Contents, OutlineEntry, path_of
 from bythebook.errors import NotFound, ServiceError
 from bythebook.server.middleware.errors import fail
 from bythebook.server.middleware.rate_limit import READER
+from bythebook.server.reader.file_cache import READER_HEADERS, FileCache
 from bythebook.server.reader.find import by_meaning, by_title
 from bythebook.server.reader.page import direction, page_view
 from bythebook.server.reader.suggest import Suggestions
 from bythebook.server.routes import contract_route
-from bythebook.server.static_file import StaticFile
+from bythebook.server.static_file import StaticFile, read_static
+from bythebook.server.widget import languages
 from bythebook.types import Passage, Question
 
-_CACHED = 256  # responses
 _TITLES, _TEXTS = 5, 7  # limits of search results
-_HEADERS = {"Cache-Control": "private, no-cache", "Vary": "Accept-Encoding, Authorization"}
 
 Make = Callable[[], Awaitable[dict[str, Any]]]
+NameOf = Callable[[Contents, OutlineEntry], str | None]  # of a page's Markdown, if it is served
 
 
 class Search(BaseModel):
     text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 
 
-def reader_routes(book: Book) -> APIRouter:
+def reader_routes(book: Book, markdown: NameOf = lambda contents, page: None) -> APIRouter:
+    """Return the routes of the reader; ``markdown`` names the Markdown of a page."""
     router = APIRouter(tags=[READER], route_class=contract_route(fail), include_in_schema=False)
-    files: LRUCache[tuple[str, str], StaticFile] = LRUCache(_CACHED)
+    files = FileCache()
     suggested = Suggestions(book)
 
     async def respond(request: Request, generation: str, name: str, make: Make) -> Response:
-        key = generation, name
-        if (file := files.get(key)) is None:
-            file = StaticFile(json.dumps(await make()), "application/json", _HEADERS)
-            files[key] = file
-        return await file.respond(request)
+        async def file() -> StaticFile:
+            return StaticFile(json.dumps(await make()), "application/json", READER_HEADERS)
+
+        return await files.respond(request, generation, name, file)
 
     @router.get("/reader/contents")
     async def contents(request: Request) -> Response:
@@ -68,7 +67,9 @@ def reader_routes(book: Book) -> APIRouter:
 
         async def make() -> dict[str, Any]:
             _, passages = await book.section(url)
-            return await asyncio.to_thread(_page, opened.pages, number, passages)
+            shown = await asyncio.to_thread(_page, opened.pages, number, passages)
+            name = markdown(opened, opened.pages[number])
+            return {**shown, "markdown": name, "labels": _labels(shown["language"])}
 
         return await respond(request, opened.generation, f"page {url}", make)
 
@@ -94,11 +95,6 @@ def reader_routes(book: Book) -> APIRouter:
         return {"results": [asdict(result) | {"path": path_of(result.url)} for result in results]}
 
     return router
-
-
-def path_of(url: str) -> str:
-    """Return the path of a page within the reader: /read/<path>."""
-    return unquote(urlsplit(url).path).strip("/")
 
 
 def _contents(book: Contents) -> dict[str, Any]:
@@ -128,6 +124,13 @@ def _find_page(pages: Sequence[OutlineEntry], path: str) -> int:
         if not wanted or path_of(page.url) == wanted:
             return number
     raise NotFound("The book has no such page.", hint="Choose one from the contents.")
+
+
+def _labels(language: str) -> dict[str, str]:
+    """Return the labels of the page's own buttons, in its language or in English."""
+    short = language.lower().partition("-")[0]
+    words = json.loads(read_static(f"translations/{short if short in languages() else 'en'}.json"))
+    return {"copyPage": words["copyPage"], "copied": words["copied"], "failed": words["broken"]}
 
 
 def _page(

@@ -1,6 +1,7 @@
 // The page at /: contents, reader and chat, with a URL for every page, section and sentence.
 // HTML from the server was sanitised there; everything else is inserted as text.
 
+import { copyTools } from "./copy.js";
 import { make } from "./dom.js";
 import { Reader, isAlone } from "./reader.js";
 import { openSearch } from "./search.js";
@@ -18,17 +19,27 @@ function ownKey() {
   return sessionStorage.getItem(KEY) ?? "";
 }
 
-async function get(path, body) {
+async function ask(path, body) {
   const headers = ownKey() ? { Authorization: `Bearer ${ownKey()}` } : {};
   if (body) headers["Content-Type"] = "application/json";
   const request = { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) };
-  const response = await fetch(new URL(path, root), request).catch(() => {
+  return fetch(new URL(path, root), request).catch(() => {
     throw new Error("The book's server does not answer. Is it still running?");
   });
+}
+
+async function get(path, body) {
+  const response = await ask(path, body);
   const told = await response.json().catch(() => ({}));
   if (response.status === 401) throw new Refused(told.message ?? "A key is needed.");
   if (!response.ok) throw new Error(told.message ?? "Something went wrong. Please try again.");
   return told;
+}
+
+async function getText(path) {
+  const response = await ask(path);
+  if (!response.ok) throw new Error("Something went wrong. Please try again.");
+  return response.text();
 }
 
 // --- URLs and navigation --------------------------------------------------------------------------
@@ -81,7 +92,9 @@ async function show() {
 }
 
 function openPage(page) {
-  reader.show(page, address);
+  const markdown = page.markdown?.split("/").map(encodeURIComponent).join("/");
+  const tools = markdown ? [copyTools(page.labels, () => getText(markdown))] : [];
+  reader.show(page, address, ...tools);
   document.title = `${page.title} · ${book.title}`;
   chat.setAttribute("page", page.url); // among similar passages, the open page ranks first
 }

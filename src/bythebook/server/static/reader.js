@@ -15,7 +15,7 @@ export class Reader {
     this.page = null;
   }
 
-  show(page, address) {
+  show(page, address, ...tools) {
     this.page = page;
     const article = this.article;
     article.className = "text";
@@ -25,7 +25,7 @@ export class Reader {
     body.innerHTML = page.html;
     for (const link of body.querySelectorAll("a.anchor")) link.href = address(page.path, link.hash.slice(1));
     const above = page.module && page.module !== page.title ? [make("p", { class: "module", dir: "auto" }, page.module)] : [];
-    article.replaceChildren(...above, make("h1", { dir: "auto" }, page.title), body, this.#turns(page, address));
+    article.replaceChildren(...above, make("h1", { dir: "auto" }, page.title), ...tools, body, this.#turns(page, address));
   }
 
   #turns(page, address) {

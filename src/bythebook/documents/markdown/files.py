@@ -1,0 +1,136 @@
+"""Write the Markdown of a book to a folder, and check the links of what was written."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from bythebook.chunking.outline import path_of
+from bythebook.documents.markdown.pages import (
+    LIST,
+    WHOLE,
+    MarkdownPage,
+    list_text,
+    read_pages,
+    site_link,
+    whole_text,
+)
+from bythebook.errors import InvalidInput
+from bythebook.offload import offload
+
+if TYPE_CHECKING:
+    from bythebook.book import Book
+
+_LINK = re.compile(r"(?<!\\)\[(?:\\.|[^\[\]\\])*+\]\(([^()\s]+)\)")
+_FENCE = re.compile(r" *(`{3,}|~{3,})")
+
+Wrote = Callable[[int], None]  # called with the number of pages written
+
+
+@dataclass(frozen=True, slots=True)
+class MarkdownExport:
+    """What was written to a folder."""
+
+    folder: Path
+    pages: int
+    files: int
+    words: int  # of all pages
+    broken_links: tuple[str, ...]  # "file: target"; empty unless something else removed a file
+
+
+async def export_markdown(
+    book: Book, folder: Path, *, base_url: str = "/", wrote: Wrote = lambda _: None
+) -> MarkdownExport:
+    """Write ``llms.txt``, ``llms-full.txt`` and the Markdown of every page into the folder.
+
+    ``base_url`` is the path of the site whose root the folder is. Each file is replaced as a
+    whole, and ``llms.txt`` last, so that it never lists a page that is not there.
+    """
+    pages: list[MarkdownPage] = []
+    async for page in read_pages(book, base_url):
+        await offload(partial(write_file, folder, page.name, page.text))
+        pages.append(page)
+        wrote(len(pages))
+    return await offload(lambda: _write_lists(folder, pages, base_url))
+
+
+def _write_lists(folder: Path, pages: list[MarkdownPage], base_url: str) -> MarkdownExport:
+    write_file(folder, WHOLE, whole_text(pages))
+    write_file(folder, LIST, list_text(pages, lambda page: site_link(page, base_url)))
+    names = [WHOLE, LIST, *(page.name for page in pages)]
+    return MarkdownExport(
+        folder=folder,
+        pages=len(pages),
+        files=len(names),
+        words=sum(len(page.text.split()) for page in pages),
+        broken_links=tuple(
+            f"{name}: {target}" for name in names for target in broken_links(folder, name, base_url)
+        ),
+    )
+
+
+def write_file(folder: Path, name: str, text: str) -> None:
+    """Write a file below the folder under another name first, then rename it."""
+    root, target = folder.resolve(), folder / name
+    if not target.parent.resolve().is_relative_to(root):  # also by a symbolic link
+        raise InvalidInput(f"{name!r} leads out of the folder.", hint="Choose an empty folder.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        draft.write_bytes(text.encode("utf-8"))
+        draft.replace(target)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink()  # if this fails, too, the first error is raised
+        raise
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+def links_of(text: str) -> Iterator[str]:
+    """Yield the targets of all Markdown links outside of code."""
+    yield from (target for line in _lines_without_code(text) for target in _LINK.findall(line))
+
+
+def _lines_without_code(text: str) -> Iterator[str]:
+    fence = ""
+    for line in text.split("\n"):
+        mark = _FENCE.match(line)
+        if not fence and mark:
+            fence = mark[1]
+        elif not fence:
+            yield line
+        elif mark and mark[1].startswith(fence) and line.strip() == mark[1]:
+            fence = ""
+
+
+def broken_links(folder: Path, name: str = LIST, base_url: str = "/") -> list[str]:
+    """Return the links of a file in the folder that lead to no file of it.
+
+    Absolute links have the path of the site, ``base_url``, in front of the file's name; relative
+    links start at the file.
+    """
+    text = (folder / name).read_text("utf-8")
+    return [
+        target for target in links_of(text) if not _leads_to_file(folder, name, target, base_url)
+    ]
+
+
+def _leads_to_file(folder: Path, name: str, target: str, base_url: str) -> bool:
+    parts = urlsplit(target)
+    if parts.scheme and parts.netloc:
+        base, path = path_of(base_url), path_of(target)
+        if base and not path.startswith(f"{base}/"):
+            return False
+        file = folder / path[len(base) :].lstrip("/")
+    else:
+        file = (folder / name).parent / unquote(parts.path)
+    return file.resolve().is_relative_to(folder.resolve()) and file.is_file()

@@ -1,0 +1,131 @@
+"""Routes of the book as Markdown: ``/llms.txt``, ``/llms-full.txt`` and ``/<page>.md``.
+
+They never take a path from another route: a page whose Markdown would have the path of another
+route is not served on its own, but it is part of ``/llms-full.txt``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
+
+from bythebook.book import Book
+from bythebook.chunking.outline import Contents, OutlineEntry
+from bythebook.documents.markdown.pages import (
+    LIST,
+    WHOLE,
+    MarkdownPage,
+    file_names,
+    list_text,
+    page_text,
+    read_pages,
+    relative_link,
+    whole_text,
+)
+from bythebook.errors import NotFound
+from bythebook.offload import offload
+from bythebook.server.middleware.errors import fail
+from bythebook.server.middleware.rate_limit import READER
+from bythebook.server.reader.file_cache import READER_HEADERS, FileCache
+from bythebook.server.routes import contract_route
+from bythebook.server.static_file import StaticFile
+
+_HEADERS = {**READER_HEADERS, "X-Content-Type-Options": "nosniff"}
+_PLAIN, _MARKDOWN = "text/plain", "text/markdown"
+
+
+class MarkdownNames:
+    """Names of the served Markdown files, kept for one generation."""
+
+    def __init__(self) -> None:
+        self.others: Sequence[APIRouter] = ()  # with routes that come first
+        self._generation = ""
+        self._pages: Mapping[str, OutlineEntry] = {}
+        self._names: Mapping[str, str] = {}
+
+    def of(self, contents: Contents) -> Mapping[str, OutlineEntry]:
+        """Return the pages by the names of their Markdown files."""
+        if contents.generation != self._generation:
+            self._pages = file_names(contents.pages)
+            self._names = {page.url: name for name, page in self._pages.items()}
+            self._generation = contents.generation
+        return self._pages
+
+    def name(self, contents: Contents, page: OutlineEntry) -> str | None:
+        """Return the name of a page's Markdown file, or None if it is not served."""
+        self.of(contents)
+        name = self._names[page.url]
+        return name if self.is_free(name) else None
+
+    def is_free(self, name: str) -> bool:
+        """Return whether no other route has the path of this file."""
+        return not self.is_taken(
+            {"type": "http", "method": "GET", "path": f"/{name}", "headers": []}
+        )
+
+    def is_taken(self, scope: Scope) -> bool:
+        """Return whether another route has this path."""
+        return any(route.matches(scope)[0] is Match.FULL for route in self._other_routes())
+
+    def _other_routes(self) -> Iterator[BaseRoute]:
+        for router in self.others:
+            yield from router.routes
+
+
+def markdown_routes(book: Book, names: MarkdownNames) -> APIRouter:
+    """Return the routes; they have the access rules and the rate limit of the reader."""
+    own_route: type[APIRoute] = contract_route(fail)
+
+    class FreeRoute(own_route):  # type: ignore[valid-type, misc]
+        def matches(self, scope: Scope) -> tuple[Match, Scope]:
+            match, child = super().matches(scope)
+            if match is Match.FULL and names.is_taken(scope):
+                return Match.NONE, {}
+            return match, child
+
+    router = APIRouter(tags=[READER], route_class=FreeRoute, include_in_schema=False)
+    files = FileCache()
+
+    @router.get(f"/{LIST}")
+    async def listed(request: Request) -> Response:
+        opened = await book.contents()
+
+        def link(page: MarkdownPage) -> str:
+            return relative_link(page) if names.is_free(page.name) else page.url
+
+        make = partial(_file_of_all, book, partial(list_text, link=link), _PLAIN)
+        return await files.respond(request, opened.generation, LIST, make)
+
+    @router.get(f"/{WHOLE}")
+    async def whole(request: Request) -> Response:
+        opened = await book.contents()
+        make = partial(_file_of_all, book, whole_text, _MARKDOWN)
+        return await files.respond(request, opened.generation, WHOLE, make)
+
+    @router.get("/{path:path}.md")
+    async def page(request: Request, path: str) -> Response:
+        opened = await book.contents()
+        entry = names.of(opened).get(f"{path}.md")
+        if entry is None:
+            raise NotFound("The book has no such page.", hint=f"Choose one from /{LIST}.")
+        make = partial(_file_of_page, book, entry)
+        return await files.respond(request, opened.generation, f"page {entry.url}", make)
+
+    return router
+
+
+async def _file_of_all(
+    book: Book, show: Callable[[list[MarkdownPage]], str], media_type: str
+) -> StaticFile:
+    pages = [page async for page in read_pages(book)]
+    return await offload(lambda: StaticFile(show(pages), media_type, _HEADERS))
+
+
+async def _file_of_page(book: Book, entry: OutlineEntry) -> StaticFile:
+    _, passages = await book.section(entry.url)
+    return await offload(lambda: StaticFile(page_text(entry, passages), _MARKDOWN, _HEADERS))
