@@ -25,9 +25,9 @@ _BODY = (
     '</tr></table><div class="highlight-python"><pre><span class="linenos">1</span>x = 1\n</pre>'
     '</div><div class="admonition"><p class="admonition-title">Note</p><p>n</p></div><dl>'
     "<dt>d</dt><dd>e</dd></dl><details><summary>s</summary>t</details><div role='tablist'><button "
-    "role='tab'>A</button></div><div role='tabpanel' hidden>p</div><span class='math'>\\(x\\)</span>"
-    '<math display="block"><mi>x</mi></math><img alt="i"/><section id="q"><h2>Q</h2></section>'
-    "</main>"
+    "role='tab'>A</button></div><div role='tabpanel' hidden>p</div><span class='math'>\\(x\\)"
+    '</span><math display="block"><mi>x</mi></math><img alt="i"/><section id="q"><h2>Q</h2>'
+    "</section></main>"
 )
 _PIECES = [
     "<", ">", "</", "<div>", "</div>", "<table>", "<tr>", "<td colspan='99999999'>", "<li>",

@@ -31,6 +31,8 @@ _SPDX = {
     "3-Clause BSD License": "BSD-3-Clause",
     "ISC License": "ISC",
     "MIT, BSD": "MIT AND BSD-3-Clause",
+    # pypdfium2: PDFium's own parts (FreeType, ICU, libjpeg-turbo, zlib …) are permissive as well.
+    "BSD-3-Clause, Apache-2.0, dependency licenses": "BSD-3-Clause AND Apache-2.0",
 }
 _ELSEWHERE = {"colorama": "BSD-3-Clause"}
 NOT_KNOWN = "NOASSERTION"

@@ -40,7 +40,8 @@ _NO_LANGUAGE = word_set("default none notranslate text plain code source")
 _CODE_HOLDER = re.compile(r"code|highlight|literal-block|listing|sourceCode", re.I)
 _TITLE = re.compile(
     r"(?:admonition|topic|sidebar|callout|alert|note|tip|warning|box|card|exercise|theorem|proof|"
-    r"code(?:block)?|block)?[-_]*(?:title|heading|header|label|caption|filename|name)(?:[-_]\w+)*\Z",
+    r"code(?:block)?|block)?[-_]*+(?:title|heading|header|label|caption|filename|name)"
+    r"(?:[-_][\w-]*+)?+\Z",
     re.I,
 )
 _BOXED = re.compile(

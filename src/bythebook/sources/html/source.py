@@ -44,7 +44,7 @@ _OTHER_FORMATS = (".md", ".mdx", ".ipynb", ".epub", ".pdf")
 _MADE = word_set("404 search genindex py-modindex modindex print toc sitemap http-routingtable")
 _COPIED = 0.95  # share of the words
 _LINKED = 0.7
-_SITE_NAME = re.compile(r"\s+[|—–·-]\s+|\s+&#8212;\s+")
+_SITE_NAME = re.compile(" [|—–·-] ")  # after it, in the title of a page
 
 
 class HtmlSource:
