@@ -171,6 +171,7 @@ def test_code_is_kept_byte_for_byte_without_line_numbers(
         ),
         ('<p>x <script type="math/tex">a^2</script> y</p>', "a^2", False),
         ('<math display="block" alttext="a^2"><mi>a</mi></math>', "a^2", True),
+        (r"<p>x \(a^2\) y</p>", "a^2", False),
         ("<p>x <math><mi>a</mi><mo>+</mo><mn>2</mn></math> y</p>", "a + 2", False),
     ],
 )
@@ -208,6 +209,8 @@ def test_a_table_keeps_header_rows_caption_and_wide_cells() -> None:
         '<div class="callout callout-tip"><div class="callout-header">Note</div>'
         '<div class="callout-body"><p>Body.</p></div></div>',
         "<dl><dt>Note</dt><dd>Body.</dd></dl>",
+        '<div class="admonitionblock note"><table><tr><td class="icon"><div class="title">Note'
+        '</div></td><td class="content"><p>Body.</p></td></tr></table></div>',
     ],
 )
 def test_admonitions_details_and_definitions_are_boxes(html: str) -> None:
@@ -248,6 +251,8 @@ def test_images_have_their_description_and_figures_their_caption() -> None:
         '<p>Text.<sup><a href="#fn1" class="footnote-ref" role="doc-noteref">1</a></sup></p>'
         '<section role="doc-endnotes"><ol><li id="fn1"><p>Wind.<a href="#r" role="doc-backlink">↩'
         "</a></p></li></ol></section>",
+        '<p>Text.<sup class="footnote">[<a href="#_footnotedef_1">1</a>]</sup></p>'
+        '<div id="footnotes"><div class="footnote"><a href="#_footnoteref_1">1</a>. Wind.</div></div>',
         '<p>Text.<a class="footnote-reference brackets" href="#id2" role="doc-noteref">[1]</a></p>'
         '<aside class="footnote" role="doc-footnote"><span class="label">[<a role="doc-backlink" '
         'href="#id1">1</a>]</span><p>Wind.</p></aside>',

@@ -40,7 +40,7 @@ _NO_LANGUAGE = word_set("default none notranslate text plain code source")
 _CODE_HOLDER = re.compile(r"code|highlight|literal-block|listing|sourceCode", re.I)
 _TITLE = re.compile(
     r"(?:admonition|topic|sidebar|callout|alert|note|tip|warning|box|card|exercise|theorem|proof|"
-    r"code(?:block)?|block)?[-_]*+(?:title|heading|header|label|caption|filename|name)"
+    r"code-?block|code|block)?[-_]*+(?:title|heading|header|label|caption|filename|name)"
     r"(?:[-_][\w-]*+)?+\Z",
     re.I,
 )
@@ -78,7 +78,7 @@ class BlockReader:
         run = [squeeze(element.text)]
 
         def finish() -> None:
-            text = tidy("".join(run)).strip()  # also no-break spaces
+            text = _with_dollars(tidy("".join(run)).strip())  # also no-break spaces
             run.clear()
             if text:
                 blocks.append(Paragraph(text, self._span(text)))
@@ -208,6 +208,9 @@ class BlockReader:
         return True
 
     def _table(self, element: Element, depth: int) -> list[Block]:
+        inner = [cell for cell in element.iter("td") if _table_of(cell) is element]
+        if len(inner) == 2 and "icon" in classes(inner[0]):
+            return self._boxed(one_line(inner[0]), inner[1], depth)  # Asciidoctor's admonitions
         if _is_layout(element):
             return self._cells(element, depth)
         caption = element.find("caption")
@@ -299,6 +302,14 @@ _READERS = {
 }
 
 
+def _with_dollars(text: str) -> str:
+    """Return text with the delimiters of MathJax written as dollar signs."""
+    for opening, closing, sign in (("\\(", "\\)", "$"), ("\\[", "\\]", "$$")):
+        if opening in text and closing in text:
+            text = text.replace(opening, sign).replace(closing, sign)
+    return text
+
+
 def heading_id(element: Element) -> str | None:
     """Return the id that leads to a heading: its own, its section's, or that of a mark in it."""
     own = element.get("id")
@@ -348,14 +359,11 @@ def _is_line_numbers(pre: Element) -> bool:
 
 
 def _is_layout(table: Element) -> bool:
-    """Return whether a table arranges code and its line numbers, or an admonition's icon."""
+    """Return whether a table only arranges code and its line numbers."""
     if table.get("role") == "presentation":
         return True
     names = " ".join(classes(table))
-    if "highlight" in names or "rouge" in names or "hljs" in names:
-        return True
-    cells = [cell for cell in table.iter("td") if _table_of(cell) is table]
-    return len(cells) == 2 and "icon" in classes(cells[0])
+    return "highlight" in names or "rouge" in names or "hljs" in names
 
 
 def _table_of(element: Element) -> Element | None:

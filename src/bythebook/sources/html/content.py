@@ -59,11 +59,12 @@ def find_content(root: Element) -> Element:
 
 
 def _only_article(main: Element) -> Element:
+    """Return the article in the main part, unless the title or another article is outside."""
     articles = main.findall(".//article")
     if len(articles) != 1 or main.tag == "article":
         return main
-    outside = len(main.findall(".//h1")) - len(articles[0].findall(".//h1"))
-    return main if outside else articles[0]
+    has_title = articles[0].find(".//h1") is not None or main.find(".//h1") is None
+    return articles[0] if has_title else main
 
 
 def is_chrome(element: Element) -> bool:
@@ -75,7 +76,7 @@ def is_chrome(element: Element) -> bool:
         return _is_mark(element)
     if tag in ("ul", "table") and _leads_to_neighbours(element):
         return True
-    if tag == "sup" and len(element) == 1 and not (element.text or "").strip():
+    if tag == "sup" and len(element) == 1 and not (element.text or "").strip(" ["):
         return element[0].tag == "a" and is_chrome(element[0])
     return _is_edge(element) or (bool(element.attrib) and _is_marked(element))
 
