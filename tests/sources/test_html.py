@@ -252,7 +252,8 @@ def test_images_have_their_description_and_figures_their_caption() -> None:
         '<section role="doc-endnotes"><ol><li id="fn1"><p>Wind.<a href="#r" role="doc-backlink">↩'
         "</a></p></li></ol></section>",
         '<p>Text.<sup class="footnote">[<a href="#_footnotedef_1">1</a>]</sup></p>'
-        '<div id="footnotes"><div class="footnote"><a href="#_footnoteref_1">1</a>. Wind.</div></div>',
+        '<div id="footnotes"><div class="footnote"><a href="#_footnoteref_1">1</a>. Wind.</div>'
+        "</div>",
         '<p>Text.<a class="footnote-reference brackets" href="#id2" role="doc-noteref">[1]</a></p>'
         '<aside class="footnote" role="doc-footnote"><span class="label">[<a role="doc-backlink" '
         'href="#id1">1</a>]</span><p>Wind.</p></aside>',
