@@ -63,11 +63,13 @@ class NbconvertIds:
 class DocutilsIds:
     """Rule of docutils: an id made of the text, or ``id1``, ``id2`` … if that is taken or empty.
 
-    The numbers are shared with footnote references and citations of the page. After content that is
-    not parsed here (reStructuredText), a heading with a number gets no id.
+    The numbers are shared with labels, footnote references and, if the book has a bibliography,
+    citations of the page. After content whose ids are not known here (reStructuredText, lists of
+    references), a heading with a number gets no id.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, citations: bool = False) -> None:
+        self._citations = citations
         self._taken: set[str] = set()
         self._count = 0
         self._is_sure = True
@@ -75,39 +77,40 @@ class DocutilsIds:
     def assign(self, tokens: Sequence[Token]) -> None:
         in_notes, labels = 0, list[str]()
         for before, token in pairwise((Token("", "", 0), *tokens)):
-            in_notes += (token.type == "footnote_reference_open") * token.nesting
-            in_notes += (token.type == "footnote_reference_close") * token.nesting
+            if token.type.startswith("footnote_reference_"):
+                in_notes += token.nesting
             if in_notes:
                 continue  # footnotes are at the end of the page
-            if token.type == "myst_target":
-                labels.append(self._made_of(token.content))
-            elif token.meta.get("name"):
-                self._made_of(token.meta["name"])
             self._is_sure = self._is_sure and not token.meta.get("unparsed")
             self._number_references(token.children or ())
             if before.type == "heading_open":
                 self._assign(before, token, labels)
-            if token.type not in ("myst_target", "heading_open"):
                 labels = []
+            elif token.type == "myst_target":
+                labels.append(token.content)
+            elif token.type != "heading_open":
+                self._take(labels)
+                labels = []
+            if token.meta.get("name"):
+                self._take([token.meta["name"]])
 
     def _number_references(self, children: Sequence[Token]) -> None:
         for child in children:
-            if child.type == "footnote_ref" or child.meta.get("role") == "cite":
+            is_citation = self._citations and child.meta.get("role") == "cite"
+            if is_citation or child.type == "footnote_ref":
                 self._next()
 
     def _assign(self, opening: Token, inline: Token, labels: Sequence[str]) -> None:
-        name = docutils_id(_text(inline.children or []))
-        if name and name not in self._taken:
-            self._taken.add(name)
-            opening.meta["id"] = name
-            return
-        number = self._next()
-        known = next((label for label in labels if label), "")
-        opening.meta["id"] = known or (number if self._is_sure else "")
+        """Set the id of a heading. The ids of labels before it are made after its own."""
+        own = self._id_of(_text(inline.children or []))
+        opening.meta["id"] = next(filter(None, (own, *self._take(labels))), "")
 
-    def _made_of(self, label: str) -> str:
-        """Return the id of a label, or "" if it is a number that is not known for sure."""
-        name = docutils_id(label)
+    def _take(self, labels: Sequence[str]) -> list[str]:
+        return [self._id_of(label) for label in labels]
+
+    def _id_of(self, text: str) -> str:
+        """Return an id that is not taken, or "" if it is a number that is not known for sure."""
+        name = docutils_id(text)
         if name and name not in self._taken:
             self._taken.add(name)
             return name

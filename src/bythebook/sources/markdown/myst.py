@@ -1,7 +1,7 @@
 """MyST Markdown for the parser: directives, roles, targets, comments, maths and definition lists.
 
 Directives and roles become tokens that the parser has anyway (``directive_open``, ``fence``,
-``maths_block``, ``table_open``, text, …), so that blocks and visible words need no rules of their own.
+``maths_block``, ``table_open``, text, …), so that blocks and visible words need no own rules.
 Tokens with a MyST name (``:name:``) have it in ``meta["name"]``; targets are ``myst_target``.
 """
 
@@ -178,6 +178,7 @@ def _write(state: StateBlock, found: _Directive) -> None:
     """Push the tokens of a directive. One that is not known keeps its argument and content."""
     name = found.name.removeprefix("prf:").removesuffix("*").casefold()
     if name in _WITHOUT_WORDS:
+        state.push("myst_comment", "", 0).meta["unparsed"] = name in ("bibliography", "contents")
         return
     if name in _ADMONITION_TITLES or name in ADMONITIONS:
         _write_admonition(state, found, name)
@@ -570,9 +571,7 @@ def _link_texts(state: StateCore) -> None:
                 shown = labels.get(target, "")
                 assert token.children is not None
                 if shown:
-                    place = next(
-                        i for i, child in enumerate(token.children) if child is closing
-                    )
+                    place = next(i for i, child in enumerate(token.children) if child is closing)
                     token.children.insert(place, Token("text", "", 0, content=shown))
 
 

@@ -52,7 +52,7 @@ class CellReader:
 
     def _read_cell(self, cell: Cell) -> None:
         if cell.kind == "markdown":
-            self._add_markdown(cell.text, self.parsing)
+            self._add_markdown(cell.text)
         elif cell.kind == "raw":
             self._add_raw(cell)
         else:
@@ -60,10 +60,10 @@ class CellReader:
             for output in cell.outputs:
                 self._add_output(output)
 
-    def _add_markdown(self, text: str, parsing: ParseOptions) -> None:
+    def _add_markdown(self, text: str) -> None:
         source = MdxSource.of(text)
         starts = tuple(start + self._offset for start in source.starts)
-        document = parse(replace(source, starts=starts), parsing)
+        document = parse(replace(source, starts=starts), self.parsing)
         self._advance(text)
         self.blocks += document.blocks
         self.words += document.words
@@ -96,7 +96,7 @@ class CellReader:
         elif plain and not (_NO_CONTENT.match(plain) and len(output.types) > 1):
             self._add_text(plain)
         elif output.texts.get("text/markdown"):
-            self._add_markdown(output.texts["text/markdown"], replace(self.parsing, env={}))
+            self._add_markdown_output(output.texts["text/markdown"])
         elif output.texts.get("text/latex"):
             self._add_maths(output.texts["text/latex"])
 
@@ -105,6 +105,15 @@ class CellReader:
             self.omitted[f"output longer than {_MAX_OUTPUT:,} characters"] += 1
         else:
             self._add_code("", OUTPUT_TITLE, text)
+
+    def _add_markdown_output(self, text: str) -> None:
+        """Add Markdown that was computed; its headings are lines of text in their section."""
+        document = parse(MdxSource.of(text), replace(self.parsing, env={}))
+        span = self._advance(text)
+        for block in document.blocks:
+            line = Paragraph(block.text, span) if isinstance(block, Heading) else block
+            self.blocks.append(replace(line, span=span))
+        self.words += document.words
 
     def _add_maths(self, text: str) -> None:
         span = self._advance(text)

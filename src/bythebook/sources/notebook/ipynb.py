@@ -1,4 +1,4 @@
-"""Read the JSON of a notebook (nbformat 3 and 4) into its cells. Wrong types read as empty values."""
+"""Read the JSON of a notebook (nbformat 3 and 4) into cells. Wrong types read as empty values."""
 
 from __future__ import annotations
 

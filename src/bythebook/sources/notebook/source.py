@@ -1,4 +1,4 @@
-"""Single notebook, with the anchors of the page that ``jupyter nbconvert --to html`` makes of it."""
+"""Single notebook, with the anchors of the page that ``jupyter nbconvert --to html`` makes."""
 
 from __future__ import annotations
 
