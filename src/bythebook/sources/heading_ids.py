@@ -133,7 +133,7 @@ class MystIds:
     """
 
     def __init__(self) -> None:
-        self._taken: set[str] = set()
+        self._taken: dict[str, int] = {}  # with the number of copies so far
         self._is_first = True
 
     def assign(self, tokens: Sequence[Token]) -> None:
@@ -154,11 +154,11 @@ class MystIds:
                 label, self._is_first = "", False
 
     def _unique(self, name: str) -> str:
-        result, copy = name, 0
+        result = name
         while result in self._taken:
-            copy += 1
-            result = f"{name}-{copy}"
-        self._taken.add(result)
+            self._taken[name] += 1
+            result = f"{name}-{self._taken[name]}"
+        self._taken[result] = 0
         return result
 
 
