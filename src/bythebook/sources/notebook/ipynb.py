@@ -14,6 +14,7 @@ from bythebook.sources.markdown.myst import shown_parts
 MAX_BYTES = 64 * 1024 * 1024
 MAX_CELLS = 20_000
 _MAX_OUTPUTS = 1_000  # of one cell
+_LANGUAGE = re.compile(r"[\w+#.-]+", re.A)
 _CELL_ID = re.compile(r"[\w-]{1,64}\Z", re.A)
 # nbformat 3 names the data of an output by these keys.
 _OLD_KEYS = {
@@ -152,7 +153,7 @@ def _language(metadata: Mapping[str, Any]) -> str:
 
 
 def _known(language: str) -> str:
-    name = "".join(language.split()).lower()[:40]
+    name = "".join(_LANGUAGE.findall(language[:40])).lower()
     return _LANGUAGES.get(name, name)
 
 
