@@ -18,7 +18,6 @@ from markdown_it.token import Token
 from bythebook.sources.markdown.jsx import Tag
 
 _NOT_IN_ID = re.compile(r"[^a-z0-9]+")
-_ID_ENDS = re.compile(r"^[-0-9]+|-+\Z")
 _NOT_IN_HTML_ID = re.compile(r"[^a-z0-9-]")
 _HYPHENS = re.compile(r"--+")
 _QUOTES = re.compile("['‘’\"“”]+")
@@ -166,7 +165,7 @@ def docutils_id(text: str) -> str:
     """Return ``docutils.nodes.make_id(text)``."""
     letters = unicodedata.normalize("NFKD", text.lower().translate(_LETTERS))
     plain = letters.encode("ascii", "ignore").decode("ascii")
-    return _ID_ENDS.sub("", _NOT_IN_ID.sub("-", " ".join(plain.split())))
+    return _NOT_IN_ID.sub("-", " ".join(plain.split())).lstrip("-0123456789").rstrip("-")
 
 
 def myst_id(text: str) -> str:

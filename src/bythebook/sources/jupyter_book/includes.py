@@ -9,13 +9,13 @@ from pathlib import PurePosixPath
 
 _MAX_INCLUDED = 2 * 1024 * 1024  # characters of all includes in one page
 _MAX_DEPTH = 5
-_FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,}|:{3,})[ \t]*(.*)")
-_DIRECTIVE = re.compile(r"\{([\w:.+-]{1,64})\}[ \t]*(.*)")
-_OPTION = re.compile(r"[ \t]*:([\w-]{1,64}):[ \t]*(.*)")
+_FENCE = re.compile(r"[ \t]{0,3}(`{3,}+|~{3,}+|:{3,}+)[ \t]*+(.*+)")
+_DIRECTIVE = re.compile(r"\{([\w:.+-]{1,64}+)\}[ \t]*+(.*+)")
+_OPTION = re.compile(r"[ \t]*+:([\w-]{1,64}+):[ \t]*+(.*+)")
 _TICKS = re.compile(r"`{3,}")
-_TARGET = re.compile(r"\(([^()]{1,200})\)=[ \t]*\Z")
-_HEADING = re.compile(r"#{1,6}[ \t]+(.+)")
-_RANGE = re.compile(r"[ \t]*(\d{0,9})(-?)(\d{0,9})[ \t]*\Z")
+_TARGET = re.compile(r"\(([^()]{1,200}+)\)=[ \t]*+\Z")
+_HEADING = re.compile(r"#{1,6}+[ \t]++(.++)")
+_RANGE = re.compile(r"(\d{0,9})(-?)(\d{0,9})\Z")
 _INCLUDED = ("include", "literalinclude")
 _AS_TEXT = ("code", "code-block", "code-cell", "raw", "eval-rst", "math", "mermaid")
 
@@ -108,7 +108,7 @@ def _selected(text: str, options: dict[str, str]) -> str:
 
 
 def _cut(lines: Sequence[str], part: str) -> Sequence[str]:
-    found = _RANGE.match(part)
+    found = _RANGE.match(part.strip())
     if found is None or not (found[1] or found[3]):
         return ()
     first = int(found[1] or 1)

@@ -28,10 +28,10 @@ from bythebook.sources.markdown.frontmatter import read_yaml
 from bythebook.sources.markdown.parser_state import budget_of, line_text
 
 _INTERRUPTS = ["paragraph", "reference", "blockquote", "list"]
-_OPENING = re.compile(r"(`{3,}|~{3,}|:{3,}) *\{([\w:.+-]{1,64})\}[ \t]*(.*)\Z")
-_OPTION = re.compile(r":([\w-]{1,64}):(?:[ \t]+(.*))?\Z")
-_ROLE = re.compile(r"\{([\w:.+-]{1,64})\}(`+)(?!`)")
-_LABEL = re.compile(r"[ \t]*(?:\([^()]*\)[ \t]*)?\Z")  # after the closing dollars
+_OPENING = re.compile(r"(`{3,}+|~{3,}+|:{3,}+) *+\{([\w:.+-]{1,64}+)\}[ \t]*+(.*+)\Z")
+_OPTION = re.compile(r":([\w-]{1,64}+):(?:[ \t]++(.*+))?+\Z")
+_ROLE = re.compile(r"\{([\w:.+-]{1,64}+)\}(`++)")
+_LABEL = re.compile(r"[ \t]*+(?:\([^()]*+\)[ \t]*+)?+\Z")  # after the closing dollars
 _AMSMATH = re.compile(r"\\begin\{(\w{1,20}\*?)\}")
 _MARKUP = re.compile(r"([!-/:-@\[-`{-~])")
 _AMSMATH_NAMES = word_set(
