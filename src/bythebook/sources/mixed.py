@@ -22,11 +22,8 @@ _UNBUILT = {
     ".asciidoc": "asciidoctor -D BUILD '**/*.asciidoc'",
 }
 _SKIPPED = "node_modules"
-_CONFIGURED = (
-    "docusaurus",
-    "mdbook",
-    "jupyter-book",
-)  # formats whose own configuration has the path of the site
+# Formats whose own configuration has the path of the site.
+_CONFIGURED = ("docusaurus", "mdbook", "jupyter-book")
 
 
 class MixedFolder:
