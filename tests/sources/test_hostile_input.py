@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it.token import Token
 
 from bythebook.chunking.pages import compare_words
 from bythebook.chunking.passages import passages_of
 from bythebook.language.text import words
+from bythebook.sources.heading_ids import DocutilsIds, MystIds, NbconvertIds
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
 from bythebook.types import Metadata, Passage, Place
 from tests.support.clock import seconds_of
@@ -26,6 +29,10 @@ FRAGMENTS = [
     "a", "word", "متن", "字。", "\u200d", "\r\n", "\ufeff", "{#id}", "{props.x}", "`${",
     "mdx-code-block", "<br/>", "<h2>", "</h2>", "<table>", "<tr>", "<td>", "</table>", "    ",
     "http://a.b", "@", "<img alt='x'>", "<head>", "<style>", "'", '"',
+    "```{note}\n", ":::{admonition} a\n", "```{list-table}\n", "* - a\n", "  - b\n",
+    "```{glossary}\n", "```{code-cell}\n", ":tags: [remove-cell]\n", "```{csv-table} a\n",
+    "```{figure} a\n:alt: b\n", "{ref}`", "{math}`", "{cite}`a`", "(a)=\n", "% a\n", "+++\n", ": ",
+    "a\n: b\n", "\\begin{align}\n", "\\end{align}", "[](a)", "```{math}\n",
 ]  # fmt: skip
 TEXTS = st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join) | st.text(max_size=200)
 
@@ -35,7 +42,21 @@ MDX, COMMONMARK, LOOSE = (
     ParseOptions(mdx=False),
     ParseOptions(mdx=False, loose=True),
 )
-READINGS = (MDX, COMMONMARK, LOOSE)
+
+
+class FreshIds:
+    """Heading ids of one page each, for options that many pages share."""
+
+    def assign(self, tokens: Sequence[Token]) -> None:
+        for rule in (NbconvertIds(), MystIds(), DocutilsIds(citations=True)):
+            rule.assign(tokens)
+
+
+NOTEBOOK, MYST = (
+    replace(LOOSE, dialect=dialect, maths=maths, env={"heading_ids": FreshIds()})
+    for dialect, maths in (("notebook", "guess"), ("myst", "on"))
+)
+READINGS = (MDX, COMMONMARK, LOOSE, NOTEBOOK, MYST)
 
 
 def read(text: str, reading: ParseOptions = MDX) -> tuple[Passage, ...]:

@@ -22,7 +22,8 @@ _UNBUILT = {
     ".asciidoc": "asciidoctor -D BUILD '**/*.asciidoc'",
 }
 _SKIPPED = "node_modules"
-_CONFIGURED = ("docusaurus", "mdbook")  # formats whose own configuration has the path of the site
+# Formats whose own configuration has the path of the site.
+_CONFIGURED = ("docusaurus", "mdbook", "jupyter-book")
 
 
 class MixedFolder:

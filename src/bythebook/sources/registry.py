@@ -19,6 +19,8 @@ _SPECIFIC = (
     EntryPoint("html", "bythebook.sources.html.source:HtmlSource", GROUP),
     EntryPoint("mdbook", "bythebook.sources.mdbook:MdBookSource", GROUP),
     EntryPoint("docusaurus", "bythebook.sources.docusaurus.source:DocusaurusSource", GROUP),
+    EntryPoint("jupyter-book", "bythebook.sources.jupyter_book.source:JupyterBookSource", GROUP),
+    EntryPoint("notebook", "bythebook.sources.notebook.source:NotebookSource", GROUP),
 )
 _GENERAL = (
     EntryPoint("mixed", "bythebook.sources.mixed:MixedFolder", GROUP),

@@ -36,6 +36,7 @@ class Surroundings:
     values: Values
     maths: bool
     mdx: bool = True
+    ids_given: bool = False  # the grammar has found the ids of headings, and footnotes have none
 
 
 @dataclass(slots=True)
@@ -215,14 +216,19 @@ class Builder:
 
     def add_heading(self, level: int, children: Sequence[Token], explicit: str) -> None:
         self.refer(children)
-        anchor: str | None = explicit or self.slugger.slug(slug_text(children))
+        ids_given = self.around.ids_given
+        anchor = explicit or None if ids_given else self._anchor(level, children, explicit)
         text = visible(children, self.around.values).replace("\n", " ")
+        self.top.blocks.append(Heading(level, text, anchor, self.span))
+
+    def _anchor(self, level: int, children: Sequence[Token], explicit: str) -> str | None:
+        anchor: str | None = explicit or self.slugger.slug(slug_text(children))
         if level == 1:
             anchor = None  # the theme renders an h1 without its id
         elif anchor in self.anchors:
             self.remark(f'the heading id "{anchor}" occurs twice: links go to the first')
         self.anchors.add(anchor or "")
-        self.top.blocks.append(Heading(level, text, anchor, self.span))
+        return anchor
 
     def refer(self, children: Sequence[Token]) -> None:
         """Record the footnotes that a line refers to, in order (as the page numbers them).
@@ -240,9 +246,11 @@ class Builder:
         if not shown:
             return
         span = self.around.span_of(shown[0].start, shown[0].start + 1)
-        heading = Heading(2, "Footnotes", "footnote-label", span)
+        if not self.around.ids_given:
+            heading = Heading(2, "Footnotes", "footnote-label", span)
+            self.frames[0].blocks.append(heading)
         items = tuple(tuple(frame.blocks) for frame in shown)
-        self.frames[0].blocks += [heading, Listing(True, 1, items, span)]
+        self.frames[0].blocks.append(Listing(True, 1, items, span))
 
 
 def _count_words(value: object, *, at_least: int = 3) -> int:

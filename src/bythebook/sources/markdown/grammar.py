@@ -20,6 +20,7 @@ from markdown_it.rules_inline import StateInline, image, link
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.footnote.index import footnote_def
 
+from bythebook.sources.heading_ids import HeadingIds
 from bythebook.sources.js_literals import skip_expression
 from bythebook.sources.markdown.admonitions import directive
 from bythebook.sources.markdown.jsx import (
@@ -30,6 +31,7 @@ from bythebook.sources.markdown.jsx import (
     starts_module_code,
 )
 from bythebook.sources.markdown.maths import likely_maths_inline, maths_block, maths_inline
+from bythebook.sources.markdown.myst import add_myst, add_notebook_maths
 from bythebook.sources.markdown.parser_state import budget_of, line_text
 
 MAX_LEVEL = 24  # deeper quotes, lists and boxes stay text: no loss and no stack overflow
@@ -46,13 +48,18 @@ _COMMENTS: Marks = (("{/*", "*/}"), ("<!--", "-->"))
 _CLASSIC_ID = re.compile(r"\{#([^{}]*)\}\Z")
 
 
-@lru_cache(maxsize=8)
-def grammar(flavour: str, *, maths: str, comment_ids: bool = False) -> MarkdownIt:
+@lru_cache(maxsize=16)
+def grammar(
+    flavour: str, *, maths: str, comment_ids: bool = False, dialect: str = ""
+) -> MarkdownIt:
     """Return a parser for "mdx", "md" (CommonMark) or "loose": CommonMark, but an HTML tag does
     not turn the lines after it into raw text. ``maths`` is "on", "off" or "guess".
 
     ``comment_ids``: ``<!-- #id -->`` sets a heading's id. Docusaurus removes such comments before
     it looks for ids, unless the site sets ``mdx1Compat.comments`` to false.
+
+    ``dialect``: "" for Docusaurus and mdBook, "notebook" for the cells of a notebook, "myst" for
+    MyST. The last two get their heading ids from ``env["heading_ids"]``.
     """
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_LEVEL + 4, "html": True})
     parser.enable(["table", "strikethrough"])
@@ -67,13 +74,24 @@ def grammar(flavour: str, *, maths: str, comment_ids: bool = False) -> MarkdownI
         parser.block.ruler.before("fence", "maths_block", maths_block, {"alt": _INTERRUPTS})
         rule = maths_inline if maths == "on" else likely_maths_inline
         parser.inline.ruler.before("escape", "maths_inline", rule)
-    marks = _COMMENTS if comment_ids else _COMMENTS[:1]
-    parser.core.ruler.after("block", "heading_ids", partial(_heading_ids, marks=marks))
+    _add_dialect(parser, dialect, comment_ids=comment_ids)
     for name, block_rule, alternatives in _NESTING:
         parser.block.ruler.at(name, _limit_depth(block_rule), {"alt": alternatives})
     for name, inline_rule in (("link", link), ("image", image)):
         parser.inline.ruler.at(name, _expect_bracket(inline_rule))
     return parser
+
+
+def _add_dialect(parser: MarkdownIt, dialect: str, *, comment_ids: bool) -> None:
+    core = parser.core.ruler
+    if not dialect:
+        marks = _COMMENTS if comment_ids else _COMMENTS[:1]
+        core.after("block", "heading_ids", partial(_heading_ids, marks=marks))
+        return
+    core.push("heading_ids", _assigned_ids)
+    add_notebook_maths(parser)
+    if dialect == "myst":
+        add_myst(parser, _limit_depth)
 
 
 def _add_tags(parser: MarkdownIt, flavour: str) -> None:
@@ -285,6 +303,12 @@ def _heading_ids(state: StateCore, *, marks: Marks) -> None:
             if anchor:
                 inline.content = text
                 opening.meta["id"] = anchor
+
+
+def _assigned_ids(state: StateCore) -> None:
+    ids: HeadingIds | None = state.env.get("heading_ids")
+    if ids is not None:
+        ids.assign(state.tokens)
 
 
 def split_heading_id(text: str, marks: Marks) -> tuple[str, str]:

@@ -77,6 +77,8 @@ class ParseOptions:
     maths: str = "guess"  # "on", "off" or "guess"
     comment_ids: bool = False  # <!-- #id --> sets a heading's id
     slug: Callable[[str], str] = slug  # heading text -> anchor
+    dialect: str = ""  # "notebook" and "myst": see `grammar`; `env` then has the heading ids
+    env: Mapping[str, object] = field(default_factory=dict)  # for the rules of the dialect
     open_partial: OpenPartial = lambda path, properties, span: None
     open_text: OpenText = lambda path: None
     values: Mapping[str, object] = field(default_factory=dict)
@@ -97,9 +99,11 @@ def parse(source: MdxSource, reading: ParseOptions = _AS_MDX) -> Document:
 
 def _parse(source: MdxSource, reading: ParseOptions) -> Document:
     flavour = "mdx" if reading.mdx else "loose" if reading.loose else "md"
-    parser = grammar(flavour, maths=reading.maths, comment_ids=reading.comment_ids)
+    parser = grammar(
+        flavour, maths=reading.maths, comment_ids=reading.comment_ids, dialect=reading.dialect
+    )
     text = "\n".join(source.lines).replace("\0", "\ufffd")
-    tokens = parser.parse(text, {"budget": ScanBudget(len(text))})
+    tokens = parser.parse(text, {"budget": ScanBudget(len(text)), **reading.env})
     pair_tags(list(_tags(tokens)))
     code = [token.content for token in tokens if token.type == "module_code"]
     imports = _merge(map(read_imports, code))
@@ -147,6 +151,7 @@ def _surroundings(
         values=values,
         maths=reading.maths != "off",
         mdx=reading.mdx,
+        ids_given=bool(reading.dialect),
     )
 
 
