@@ -31,7 +31,7 @@ from bythebook.sources.markdown.jsx import (
     starts_module_code,
 )
 from bythebook.sources.markdown.maths import likely_maths_inline, maths_block, maths_inline
-from bythebook.sources.markdown.myst import add_myst, add_notebook_maths
+from bythebook.sources.markdown.myst.rules import add_myst, add_notebook_maths
 from bythebook.sources.markdown.parser_state import budget_of, line_text
 
 MAX_LEVEL = 24  # deeper quotes, lists and boxes stay text: no loss and no stack overflow
