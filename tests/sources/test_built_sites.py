@@ -13,9 +13,11 @@ import pytest
 
 from bythebook.api import ingest, open_book
 from bythebook.chunking.link_check import lost_in_build
+from bythebook.chunking.pages import compare_words
 from bythebook.chunking.read_book import ParsedBook, ParsedPage, read_book
 from bythebook.language.text import words
 from bythebook.types import Answer
+from tests.documents.book_pages import pages_of
 from tests.sources import docusaurus
 from tests.sources.built_sites import CODE, mkdocs, sphinx
 from tests.support.samples import SAMPLE_BOOK
@@ -40,6 +42,11 @@ def _words(*pages: ParsedPage) -> set[str]:
     texts += [heading for passage in passages for heading in passage.place.section]
     texts += [_FENCE.sub("", passage.text) for passage in passages]
     return set(words(" ".join(texts)))
+
+
+def _listed(page: ParsedPage) -> list[str]:
+    texts = (_FENCE.sub("", passage.text) for passage in page.passages)
+    return [word for text in texts for word in words(text)]
 
 
 @pytest.mark.parametrize("theme", ["furo", "sphinx_rtd_theme", "alabaster"])
@@ -105,6 +112,35 @@ def _check_kept(text: str) -> None:
     ):
         assert line in text, line
     assert "¶" not in text
+
+
+@pytest.fixture(scope="module")
+def sample() -> ParsedBook:
+    book = read_book(SAMPLE_BOOK)
+    english = tuple(page for page in book.pages if not page.file.startswith("i18n"))
+    return replace(book, pages=english)
+
+
+@pytest.mark.parametrize("generator", ["sphinx", "mkdocs", "epub"])
+def test_the_sample_book_built_by_other_generators(generator: str, sample: ParsedBook) -> None:
+    markdown = pages_of(sample, "/physical-ai-book/docs/")
+    pages = {page.name: page.text for page in markdown}
+    if generator == "mkdocs":
+        built = mkdocs(pages)
+    else:
+        built = sphinx("html" if generator == "sphinx" else "epub", theme="furo", pages=pages)
+    if generator == "epub":
+        (built,) = built.glob("*.epub")
+    book = read_book(built)
+    assert book.coverage >= 0.995
+    assert set(_code(sample)) - set(_code(book)) == set()
+    found = {page.title: page for page in book.pages}
+    for page in sample.pages:
+        kept = _listed(found[page.title])
+        kept += [word for heading, _ in found[page.title].headings for word in words(heading)]
+        written = _listed(page)
+        covered, missing = compare_words(written, [*kept, *words(page.title)])
+        assert covered >= 0.995 * len(written), (page.file, missing)
 
 
 @pytest.fixture(scope="module")
