@@ -18,7 +18,7 @@ from bythebook.answering.gate import gate, gather, name_unanswered, settle, ungr
 from bythebook.answering.generation import AnswerContext, GenerationRun
 from bythebook.answering.routing import Mode, mode_of
 from bythebook.chunking.passages import passage_of_selection
-from bythebook.conversations.query_rewriting import interpret, parts_of
+from bythebook.conversations.query_rewriting import interpret, parts_of, sides_of
 from bythebook.language.english.small_talk import is_small_talk
 from bythebook.refusals import DISCLAIMER, Refusal
 from bythebook.retrieval.interpretations import search_best
@@ -132,6 +132,8 @@ async def _retrieve(interpretations: Sequence[Question], index: SearchContext) -
         return [overview]
     whole = await search_best(interpretations, index, neighbours_of=_NEIGHBOURS_OF)
     parts = parts_of(whole.question.question)
+    if not parts and any(hit.score >= question.min_score for hit in whole.hits):
+        parts = sides_of(whole.question.question)
     return [
         whole,
         *[await search_best([part], index, neighbours_of=_NEIGHBOURS_OF) for part in parts],

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from bythebook.language.english import follow_ups
+from bythebook.language.english.comparisons import compared
 from bythebook.language.english.follow_ups import ENUMERATED, EXPLETIVE_IT, FRAGMENT, SENTENCE
 from bythebook.language.english.question_parts import split_parts
 from bythebook.language.sentences import split_units
@@ -89,6 +90,11 @@ def parts_of(question: Question) -> tuple[Question, ...]:
         context = f"{question.context} {_closed(texts[0])}".strip() if depends else question.context
         parts.append(replace(question, text=text, context=context))
     return tuple(parts)
+
+
+def sides_of(question: Question) -> tuple[Question, ...]:
+    """Return a question about each of the things that the question compares."""
+    return tuple(replace(question, text=f"What is {side}?") for side in compared(question.text))
 
 
 def _topic_of_selection(selection: str) -> str:
