@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bythebook.types import Passage
+from bythebook.types import Passage, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,22 @@ def _entry(url: str, passages: Sequence[Passage]) -> OutlineEntry:
         module=first.place.module,
         chapter=first.place.chapter,
         language=first.metadata.language,
-        sections=tuple(dict.fromkeys(OutlineSection(at.section, at.url) for at in places)),
+        sections=tuple(_sections(places)),
         passages=len(passages),
         words=sum(len(passage.text.split()) for passage in passages),
     )
+
+
+def _sections(places: Iterable[Place]) -> Iterator[OutlineSection]:
+    """Yield each section once; one that goes on at another position is still the same."""
+    seen: set[OutlineSection] = set()
+    last: tuple[str, ...] | None = None
+    for place in places:
+        section = OutlineSection(place.section, place.url)
+        if section not in seen and not (place.section == last and place.has_position):
+            yield section
+        seen.add(section)
+        last = place.section
 
 
 def list_contents(generation: str, passages: Sequence[Passage]) -> Contents:

@@ -17,6 +17,7 @@ GROUP = "bythebook.sources"
 _SPECIFIC = (
     EntryPoint("mdbook", "bythebook.sources.mdbook:MdBookSource", GROUP),
     EntryPoint("docusaurus", "bythebook.sources.docusaurus.source:DocusaurusSource", GROUP),
+    EntryPoint("pdf", "bythebook.sources.pdf.source:PdfSource", GROUP),
 )
 _GENERAL = (
     EntryPoint("mixed", "bythebook.sources.mixed:MixedFolder", GROUP),

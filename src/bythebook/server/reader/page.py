@@ -50,17 +50,28 @@ class _Page:
         self.headings: list[PageHeading] = []
         self._shown: set[tuple[tuple[str, ...], str]] = set()
         self._anchors: set[str] = set()
+        self._last: tuple[str, ...] = ()
 
     def section(self, place: Place, passages: Sequence[Passage]) -> str:
         joined = join(passages)
+        if place.has_position and place.section == self._last:  # goes on, with the next page
+            return f"{self._position(place)}{section_html(joined)}"
         new = list(self._new_headings(place))
         self.headings += new
+        self._last = place.section
         parts = [_heading(heading, escape(heading.text)) for heading in new]
         if new and folded(joined.text) == folded(place.heading):
             parts[-1] = _heading(new[-1], words_html(joined))  # a section without text
         else:
             parts.append(section_html(joined))
         return "\n".join(parts)
+
+    def _position(self, place: Place) -> str:
+        anchor = place.url.partition("#")[2]
+        if anchor in self._anchors:
+            return ""
+        self._anchors.add(anchor)
+        return f'<span id="{escape(anchor)}"></span>\n'
 
     def _new_headings(self, place: Place) -> Iterator[PageHeading]:
         """Yield the headings of this section not yet shown; the last one has the URL's anchor."""

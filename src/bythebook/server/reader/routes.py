@@ -97,8 +97,13 @@ def reader_routes(book: Book) -> APIRouter:
 
 
 def path_of(url: str) -> str:
-    """Return the path of a page within the reader: /read/<path>."""
-    return unquote(urlsplit(url).path).strip("/")
+    """Return the path of a page within the reader: /read/<path>.
+
+    The query is part of it: the chapters of a PDF file differ in nothing else.
+    """
+    parts = urlsplit(url)
+    path = unquote(parts.path).strip("/")
+    return f"{path}?{unquote(parts.query)}" if parts.query else path
 
 
 def _contents(book: Contents) -> dict[str, Any]:

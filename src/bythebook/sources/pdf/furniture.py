@@ -1,0 +1,112 @@
+"""Running heads, running feet and page numbers: marked, so that they are left out.
+
+A line near the top or bottom is one if it is repeated there on other pages (its digits ignored), if
+it has the number of its page at one end, or if it is where such lines are on most pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bythebook.sources.pdf.model import PageText
+from bythebook.sources.pdf.segments import Segment
+
+_ZONE = 0.13  # of the height of the page
+_MOST_ROWS = 3  # at each end of a page
+_LARGEST = 1.15  # of the body's size: headings are larger
+_STEP = 3.0  # points within which positions are equal
+_NUMBER = re.compile(r"[0-9]+")
+_ROMAN = re.compile(r"[ivxlcdm]+|[IVXLCDM]+")
+_NUMBER_AT_END = re.compile(r"[0-9]{1,5}")
+
+
+@dataclass(slots=True, eq=False)
+class _Candidate:
+    page: int
+    zone: str
+    segment: Segment
+    shape: str  # text without digits
+    is_found: bool = False
+
+    @property
+    def places(self) -> Iterator[int]:
+        """Yield the position and those beside it."""
+        step = round(self.segment.base / _STEP)
+        yield from (step, step - 1, step + 1)
+
+
+def mark_furniture(pages: Sequence[tuple[PageText, list[Segment]]], body: float) -> None:
+    """Set ``is_furniture`` of the words in running heads and feet."""
+    found = [
+        candidate
+        for page, segments in pages
+        for candidate in _candidates(page, segments)
+        if candidate.segment.size <= _LARGEST * body
+    ]
+    fewest = 3 if len(pages) >= 5 else 2
+    _mark_repeated(found, fewest)
+    _mark_numbered(found, fewest)
+    _mark_same_place(found, len(pages))
+    for candidate in found:
+        if candidate.is_found:
+            for word in candidate.segment.words:
+                word.is_furniture = True
+
+
+def _candidates(page: PageText, segments: Sequence[Segment]) -> Iterator[_Candidate]:
+    depth = _ZONE * (page.top - page.bottom)
+    ordered = sorted(segments, key=lambda segment: segment.base)
+    lowest = [segment for segment in ordered if segment.base <= page.bottom + depth]
+    highest = [segment for segment in reversed(ordered) if segment.base >= page.top - depth]
+    for zone, inside in (("top", highest), ("bottom", lowest)):
+        rows: list[float] = []
+        for segment in inside:
+            if not rows or abs(segment.base - rows[-1]) > _STEP:
+                rows.append(segment.base)
+            if len(rows) > _MOST_ROWS:
+                break
+            yield _Candidate(page.number, zone, segment, _shape(segment.text))
+
+
+def _shape(text: str) -> str:
+    return "#" if _ROMAN.fullmatch(text) else _NUMBER.sub("#", text)
+
+
+def _mark_repeated(found: Iterable[_Candidate], fewest: int) -> None:
+    pages: dict[tuple[str, str, int], set[int]] = defaultdict(set)
+    for candidate in found:
+        for place in candidate.places:
+            pages[candidate.zone, candidate.shape, place].add(candidate.page)
+    for candidate in found:
+        key = candidate.zone, candidate.shape, round(candidate.segment.base / _STEP)
+        candidate.is_found = len(pages[key]) >= fewest
+
+
+def _mark_numbered(found: Iterable[_Candidate], fewest: int) -> None:
+    """Mark lines with a number at one end that counts with the pages."""
+    shifts: Counter[tuple[str, int]] = Counter()
+    for candidate in found:
+        shifts.update((candidate.zone, shift) for shift in _shifts(candidate))
+    for candidate in found:
+        if any(shifts[candidate.zone, shift] >= fewest for shift in _shifts(candidate)):
+            candidate.is_found = True
+
+
+def _shifts(candidate: _Candidate) -> set[int]:
+    words = [candidate.segment.words[0].text, candidate.segment.words[-1].text]
+    return {int(word) - candidate.page for word in words if _NUMBER_AT_END.fullmatch(word)}
+
+
+def _mark_same_place(found: Iterable[_Candidate], count: int) -> None:
+    """Mark what is on the line of the running heads, as a heading that is on one page only."""
+    pages: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for candidate in found:
+        if candidate.is_found:
+            pages[candidate.zone, round(candidate.segment.base)].add(candidate.page)
+    usual = {key for key, on in pages.items() if len(on) >= max(3, count / 3)}
+    for candidate in found:
+        if (candidate.zone, round(candidate.segment.base)) in usual:
+            candidate.is_found = True
