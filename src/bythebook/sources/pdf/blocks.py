@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -59,7 +60,9 @@ class BlockBuilder:
         self._flow = flow
         self._rows = flow.rows
         self._vocabulary = vocabulary
-        self._headings = {heading.at: heading for heading in headings}
+        self._headings: dict[int, list[Found]] = defaultdict(list)
+        for heading in headings:
+            self._headings[heading.at].append(heading)
         self._borders = [*(heading.at for heading in headings), len(flow.rows)]
         self.chapters = [Chapter(title, title, 1, [], [])]
         self._title = title
@@ -70,12 +73,12 @@ class BlockBuilder:
     def build(self) -> list[Chapter]:
         index, border = 0, 0
         while index < len(self._rows):
-            heading = self._headings.get(index)
-            if heading is not None:
+            found = self._headings.pop(index, [])
+            for heading in found:
                 self._add_heading(heading)
-                index += heading.rows
-                if heading.rows:
-                    continue
+            if found and found[-1].rows:
+                index += found[-1].rows
+                continue
             while self._borders[border] <= index:
                 border += 1
             index = self._read(index, self._borders[border])

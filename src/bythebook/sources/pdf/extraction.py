@@ -6,6 +6,7 @@ import ctypes
 import math
 import unicodedata
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pypdfium2 as pdfium
@@ -259,12 +260,18 @@ class _WordBuilder:
         assert largest is not None
         size = largest.run.size
         is_ligature = (char.left, char.right) == (last.left, last.right)
-        near = is_ligature or -0.6 * size <= char.left - last.right <= 0.6 * size
+        near = is_ligature or -0.6 * size <= char.left - last.right <= self._widest_gap(size)
         level = abs(char.base - largest.base) <= 0.8 * size
         same = char.run.turn == last.run.turn
         is_mark = self._is_raised(char) and "".join(self._texts)[-3:].isalpha()
         is_note = is_mark and len(self._texts) >= 3
         return near and level and same and not is_note
+
+    def _widest_gap(self, size: float) -> float:
+        """Return the widest gap within the word; PDFium leaves out some narrow spaces."""
+        gaps = (after.left - before.right for before, after in pairwise(self._chars))
+        is_spaced = any(gap > 0.08 * size for gap in gaps)
+        return (0.6 if is_spaced else 0.18) * size
 
     def add(self, char: _Char) -> None:
         if self._largest is not None and self._is_raised(char):

@@ -17,6 +17,7 @@ from bythebook.sources.pdf.segments import Segment
 _ZONE = 0.13  # of the height of the page
 _MOST_ROWS = 3  # at each end of a page
 _LARGEST = 1.15  # of the body's size: headings are larger
+_NEAREST = 1.35  # of the font size, to the text
 _STEP = 3.0  # points within which positions are equal
 _NUMBER = re.compile(r"[0-9]+")
 _ROMAN = re.compile(r"[ivxlcdm]+|[IVXLCDM]+")
@@ -29,6 +30,7 @@ class _Candidate:
     zone: str
     segment: Segment
     shape: str  # text without digits
+    inner: float | None  # base line of the next line towards the text
     is_found: bool = False
 
     @property
@@ -36,6 +38,13 @@ class _Candidate:
         """Yield the position and those beside it."""
         step = round(self.segment.base / _STEP)
         yield from (step, step - 1, step + 1)
+
+    @property
+    def is_beside_text(self) -> bool:
+        """Return whether the next line is as near as the lines of a paragraph are."""
+        if self.inner is None:
+            return False
+        return abs(self.segment.base - self.inner) < _NEAREST * self.segment.size
 
 
 def mark_furniture(pages: Sequence[tuple[PageText, list[Segment]]], body: float) -> None:
@@ -51,24 +60,31 @@ def mark_furniture(pages: Sequence[tuple[PageText, list[Segment]]], body: float)
     _mark_numbered(found, fewest)
     _mark_same_place(found, len(pages))
     for candidate in found:
-        if candidate.is_found:
+        if candidate.is_found and not candidate.is_beside_text:
             for word in candidate.segment.words:
                 word.is_furniture = True
 
 
 def _candidates(page: PageText, segments: Sequence[Segment]) -> Iterator[_Candidate]:
+    """Yield the outermost lines; each line but the last of a head is beside another one."""
     depth = _ZONE * (page.top - page.bottom)
     ordered = sorted(segments, key=lambda segment: segment.base)
-    lowest = [segment for segment in ordered if segment.base <= page.bottom + depth]
-    highest = [segment for segment in reversed(ordered) if segment.base >= page.top - depth]
-    for zone, inside in (("top", highest), ("bottom", lowest)):
-        rows: list[float] = []
-        for segment in inside:
-            if not rows or abs(segment.base - rows[-1]) > _STEP:
-                rows.append(segment.base)
-            if len(rows) > _MOST_ROWS:
+    for zone, outermost in (("top", ordered[::-1]), ("bottom", ordered)):
+        rows: list[list[Segment]] = []
+        for segment in outermost:
+            if rows and abs(segment.base - rows[-1][0].base) <= _STEP:
+                rows[-1].append(segment)
+            elif len(rows) <= _MOST_ROWS:
+                rows.append([segment])
+            else:
                 break
-            yield _Candidate(page.number, zone, segment, _shape(segment.text))
+        border = page.top - depth if zone == "top" else page.bottom + depth
+        for row, inner in zip(rows[:_MOST_ROWS], [*rows[1:], None], strict=False):
+            if (row[0].base - border) * (1 if zone == "top" else -1) < 0:
+                break
+            base = inner[0].base if inner else None
+            for segment in row:
+                yield _Candidate(page.number, zone, segment, _shape(segment.text), base)
 
 
 def _shape(text: str) -> str:

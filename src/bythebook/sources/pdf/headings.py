@@ -14,8 +14,8 @@ from bythebook.sources.pdf.segments import Row
 from bythebook.sources.pdf.tables import cells_of
 
 _NUMBERING = re.compile(
-    r"(?:chapter|part|appendix|section|kapitel|teil|chapitre|partie|anhang|cap[ií]tulo|parte)?"
-    r"(?:[0-9]+|[ivxl]+)"
+    r"(?:(?:chapter|part|appendix|section|kapitel|teil|chapitre|partie|anhang|cap[ií]tulo|parte) )?"
+    r"(?:[0-9]{1,3}(?:\.[0-9]{1,3})*+|[ivxlc]{1,7}|[a-z](?:\.[0-9]{1,3})*+)[.:)]? "
 )
 _PART = re.compile(r"(?:part|teil|partie|parte)\b", re.IGNORECASE)
 _LABEL = re.compile(
@@ -97,26 +97,28 @@ def _located(
     for index, row in enumerate(rows):
         pages[row.page].append(index)
     folded = _Folded(rows)
-    found: dict[int, Heading] = {}
+    found: list[Heading] = []
     for mark in outline:
         at, count = _locate(rows, pages, mark, folded)
-        if at is None or at in found:
+        if at is None:
             continue
         title = mark.title
         if count:
             at, count = _with_label(rows, at, count)
             title = _title(rows[at : at + count], vocabulary)
-        if at not in found:
-            found[at] = Heading(at, count, mark.level + 1, title)
+        found.append(Heading(at, count, mark.level + 1, title))
     return _apart(found)
 
 
-def _apart(found: Mapping[int, Heading]) -> list[Heading]:
-    """Return headings in order, without those that start inside another one."""
+def _apart(found: Sequence[Heading]) -> list[Heading]:
+    """Return headings in order, without those that start inside another one.
+
+    Several can be at one row: a part that is in the outline only, and its first chapter.
+    """
     kept: list[Heading] = []
-    for at in sorted(found):
-        if not kept or at >= kept[-1].at + kept[-1].rows:
-            kept.append(found[at])
+    for heading in sorted(found, key=lambda heading: heading.at):
+        if not kept or heading.at >= kept[-1].at + kept[-1].rows:
+            kept.append(heading)
     return kept
 
 
@@ -141,14 +143,13 @@ def _locate(
     rows: Sequence[Row], pages: Mapping[int, Sequence[int]], mark: Bookmark, folded: _Folded
 ) -> tuple[int | None, int]:
     """Return the first row of a heading and the number of its rows; 0 if it is not found."""
-    wanted = _fold(mark.title)
     for page in (mark.page, mark.page + 1):
         matches = [
             (index, count)
             for index in pages.get(page, ())
-            if (count := _matching_rows(rows, index, wanted, folded))
+            if (count := _matching_rows(rows, index, mark.title, folded))
         ]
-        if matches and wanted:
+        if matches and _fold(mark.title):
             top = mark.top if page == mark.page and mark.top is not None else float("inf")
             return min(matches, key=lambda match: _distance(rows[match[0]], top))
     return _place(rows, pages, mark), 0
@@ -162,23 +163,28 @@ def _distance(row: Row, top: float) -> tuple[float, float]:
     return (round(abs(below - row.size) / 20), -row.size)
 
 
-def _matching_rows(rows: Sequence[Row], index: int, wanted: str, folded: _Folded) -> int:
-    text = ""
+def _matching_rows(rows: Sequence[Row], index: int, title: str, folded: _Folded) -> int:
+    """Return how many rows from this one are the title, with or without a number before it."""
+    wanted = {_fold(title), _fold(_without_number(title))}
+    longest = max(map(len, wanted)) + 24  # letters
+    size = 0
     for count in range(1, _MOST_ROWS + 1):
         at = index + count - 1
         if at >= len(rows) or rows[at].page != rows[index].page:
             return 0
-        text += folded[at]
-        if text == wanted or _without_number(text) == _without_number(wanted):
-            return count if text else 0
-        if len(text) > len(wanted) + 24:
+        size += len(folded[at])
+        if size > longest:
             return 0
+        text = " ".join(row.text for row in rows[index : at + 1])
+        if wanted & {_fold(text), _fold(_without_number(text))}:
+            return count
     return 0
 
 
-def _without_number(folded: str) -> str:
-    rest = _NUMBERING.sub("", folded, count=1) if _NUMBERING.match(folded) else folded
-    return rest or folded
+def _without_number(text: str) -> str:
+    folded = text.casefold()
+    found = _NUMBERING.match(folded)
+    return folded[found.end() :] if found else folded
 
 
 def _with_label(rows: Sequence[Row], at: int, count: int) -> tuple[int, int]:
