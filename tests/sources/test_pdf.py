@@ -133,11 +133,13 @@ def test_two_columns_are_read_one_after_the_other() -> None:
 def test_columns_of_code_and_text_are_told_apart_by_the_order_of_the_file() -> None:
     pdf = PdfWriter()
     page = pdf.page()
-    page.lines(72, 700, [f"x{number} = fly({number})" for number in range(10)], font=COURIER)
+    page.lines(
+        72, 700, [f"x{number} = fly_high({number}, 1)" for number in range(10)], font=COURIER
+    )
     page.lines(320, 700, [f"words of line number {number}" for number in range(10)])
     code, prose = _blocks(pdf)
     assert isinstance(code, Code)
-    assert code.text.splitlines() == [f"x{number} = fly({number})" for number in range(10)]
+    assert code.text.splitlines() == [f"x{number} = fly_high({number}, 1)" for number in range(10)]
     assert plain_text([prose]).startswith("words of line number 0")
 
 
@@ -149,7 +151,7 @@ def test_turned_text_is_kept_apart() -> None:
 
 def test_superscripts_are_marked() -> None:
     pdf = PdfWriter()
-    page = pdf.page().text(72, 700, "It has 5 m").text(119.5, 704, "2", 6)
+    page = pdf.page().text(72, 700, "It has 5 m").text(116, 704, "2", 6)
     page.text(72, 600, "A kite").text(99, 604, "1", 6).text(110, 600, "flies.")
     assert _texts(_blocks(pdf)) == ["It has 5 m²", "A kite 1 flies."]
 
