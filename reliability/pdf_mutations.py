@@ -24,23 +24,6 @@ _OBJECT = re.compile(rb"\d+ 0 obj\n.*?endobj\n", re.DOTALL)
 _NUMBER = re.compile(rb"\d+")
 _TOKENS = (b"<<", b">>", b"[", b"]", b"(", b")", b"/Kids", b"0 R", b"stream", b"\0", b"-1", b"1e99")
 _PROSE = "the kite flies on a string because the wind pushes it upwards and keeps it there"
-    "the",
-    "kite",
-    "flies",
-    "on",
-    "a",
-    "string",
-    "because",
-    "the",
-    "wind",
-    "pushes",
-    "it",
-    "upwards",
-    "and",
-    "keeps",
-    "it",
-    "there",
-]
 
 
 def seeds() -> list[bytes]:

@@ -74,6 +74,10 @@ def _bombs() -> Iterator[tuple[str, bytes]]:
     yield "26 million characters", _file(*_page(_stream(words, b"/Filter /FlateDecode")))
     line = b"BT /F1 10 Tf 72 700 Td (%s) Tj ET" % (b"x" * 3_000_000)
     yield "one word", _file(*_page(_stream(line)))
+    small = line.replace(b"/F1 10 Tf", b"/F1 0.0002 Tf")
+    yield "one word within the page", _file(*_page(_stream(small)))
+    rows = b" ".join(b"0 -0.0004 Td (word and word) Tj" for _ in range(300_000))
+    yield "300,000 lines", _file(*_page(_stream(b"BT /F1 0.0003 Tf 72 700 Td %s ET" % rows)))
 
 
 def _outline_cycle() -> bytes:

@@ -17,6 +17,7 @@ _NO_TITLE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LONGEST_TITLE = 160
+_LONGEST_PART = 4000  # characters
 
 
 def chapters_of(text: PdfText, name: str) -> list[Chapter]:
@@ -94,9 +95,9 @@ def _joined(lines: Sequence[str], vocabulary: Vocabulary) -> str:
     for line in lines:
         if parts and not parts[-1].endswith("\n"):
             parts[-1] = join(parts[-1], line, vocabulary)
-            if len(parts[-1]) > 4000:
+            if len(parts[-1]) > _LONGEST_PART:
                 head, _, last = parts[-1].rpartition(" ")
-                parts[-1:] = [head, last]
+                parts[-1:] = [head, last] if head else [last + "\n"]
         else:
             parts.append(line)
     return visible("\n".join(parts))

@@ -6,7 +6,6 @@ import ctypes
 import math
 import unicodedata
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import pypdfium2 as pdfium
@@ -253,27 +252,25 @@ class _WordBuilder:
         self._chars: list[_Char] = []
         self._largest: _Char | None = None
         self._texts: list[str] = []
+        self._is_spaced = False  # letters are set apart
 
     def takes(self, char: _Char) -> bool:
         """Return whether a character is next to the last one, and no mark of a footnote."""
         last, largest = self._chars[-1], self._largest
         assert largest is not None
         size = largest.run.size
+        widest = 0.6 if self._is_spaced else 0.18  # PDFium leaves out some narrow spaces
         is_ligature = (char.left, char.right) == (last.left, last.right)
-        near = is_ligature or -0.6 * size <= char.left - last.right <= self._widest_gap(size)
+        near = is_ligature or -0.6 * size <= char.left - last.right <= widest * size
         level = abs(char.base - largest.base) <= 0.8 * size
         same = char.run.turn == last.run.turn
-        is_mark = self._is_raised(char) and "".join(self._texts)[-3:].isalpha()
-        is_note = is_mark and len(self._texts) >= 3
+        end = self._texts[-3:]
+        is_note = self._is_raised(char) and len(end) == 3 and "".join(end).isalpha()
         return near and level and same and not is_note
 
-    def _widest_gap(self, size: float) -> float:
-        """Return the widest gap within the word; PDFium leaves out some narrow spaces."""
-        gaps = (after.left - before.right for before, after in pairwise(self._chars))
-        is_spaced = any(gap > 0.08 * size for gap in gaps)
-        return (0.6 if is_spaced else 0.18) * size
-
     def add(self, char: _Char) -> None:
+        if self._chars and char.left - self._chars[-1].right > 0.08 * char.run.size:
+            self._is_spaced = True
         if self._largest is not None and self._is_raised(char):
             self._texts.append(char.text.translate(_SUPERSCRIPTS))
         else:
