@@ -13,7 +13,7 @@ from tests.support.pdf_writer import Entry, PdfWriter, assemble
 
 from bythebook.interfaces.source import Problem, SiteOptions
 from bythebook.sources.files import Files
-from bythebook.sources.pdf.process import Limits
+from bythebook.sources.pdf.process import WorkerLimits
 from bythebook.sources.pdf.source import PdfSource
 from reliability.rows import Rows
 
@@ -120,7 +120,7 @@ def test_pdf_bombs_do_not_go_off(rows: Rows, tmp_path: Path) -> None:
 def _read(file: Path) -> str:
     """Return the pages or the problem of a file."""
     problems: list[Problem] = []
-    source = PdfSource(Limits(seconds=_SECONDS, seconds_per_megabyte=0))
+    source = PdfSource(WorkerLimits(seconds=_SECONDS, seconds_per_megabyte=0))
     pages = list(source.read(file, Files(), SiteOptions(), problems.append))
     fatal = [problem.reason for problem in problems if problem.fatal]
     return f"{len(pages)} pages" if pages else "; ".join(fatal)

@@ -25,8 +25,8 @@ from bythebook.sources.documents import headings_of, plain_text
 from bythebook.sources.files import Files
 from bythebook.sources.pdf.chapters import chapters_of
 from bythebook.sources.pdf.extraction import extract
-from bythebook.sources.pdf.model import Chapter, PdfRefused
-from bythebook.sources.pdf.process import Limits
+from bythebook.sources.pdf.model import PdfChapter, PdfRefused
+from bythebook.sources.pdf.process import WorkerLimits
 from bythebook.sources.pdf.source import PdfSource
 from tests.support.pdf_writer import BOLD, COURIER, TIMES, Entry, PdfWriter
 
@@ -37,14 +37,14 @@ _LONG = [
 ]
 
 
-def _chapters(pdf: PdfWriter) -> list[Chapter]:
+def _chapters(pdf: PdfWriter) -> list[PdfChapter]:
     chapters = chapters_of(extract(pdf.bytes()), "book")
     for chapter in chapters:
         assert _missing(chapter) == ()
     return chapters
 
 
-def _missing(chapter: Chapter) -> tuple[str, ...]:
+def _missing(chapter: PdfChapter) -> tuple[str, ...]:
     blocks = tuple(chapter.blocks)
     document = Document(blocks, tuple(headings_of(blocks)), tuple(chapter.words))
     return split_page(SourcePage("f", chapter.title, "/f", document)).missing
@@ -63,7 +63,7 @@ def _read(folder: Path, content: bytes, **limits: int) -> tuple[list[SourcePage]
     file = folder / "book.pdf"
     file.write_bytes(content)
     problems: list[Problem] = []
-    source = PdfSource(Limits(**limits))
+    source = PdfSource(WorkerLimits(**limits))
     return list(source.read(file, Files(), SiteOptions(), problems.append)), problems
 
 
@@ -109,7 +109,7 @@ def test_hyphens_at_line_ends(first: str, second: str, joined: str) -> None:
 
 def test_ligatures_and_soft_hyphens_are_letters() -> None:
     from bythebook.sources.pdf.extraction import _text_of
-    from bythebook.sources.pdf.joining import visible
+    from bythebook.sources.pdf.layout.joining import visible
 
     assert [_text_of(code) for code in (0xFB01, 0xFB03, 0xF0B7, 0xA0, 0xFFFE)] == [
         "fi", "ffi", "•", " ", "",

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bythebook.interfaces.blocks import Anchor, Block, Code, Heading, Paragraph, Span, Table
-from bythebook.sources.pdf.code import code_text
-from bythebook.sources.pdf.flow import Flow
-from bythebook.sources.pdf.headings import Heading as Found
-from bythebook.sources.pdf.joining import Vocabulary, has_leader, join, line_text, visible
-from bythebook.sources.pdf.lists import Item, listings_of, marker_of
-from bythebook.sources.pdf.model import Chapter, Word
-from bythebook.sources.pdf.segments import Row
-from bythebook.sources.pdf.tables import TableRows, find_table, table_cells
+from bythebook.sources.pdf.headings import FoundHeading
+from bythebook.sources.pdf.layout.code import code_text
+from bythebook.sources.pdf.layout.flow import Flow
+from bythebook.sources.pdf.layout.joining import SeenWords, has_leader, join, line_text, visible
+from bythebook.sources.pdf.layout.lists import Item, listings_of, marker_of
+from bythebook.sources.pdf.layout.segments import TextRow
+from bythebook.sources.pdf.layout.tables import TableRows, find_table, table_cells
+from bythebook.sources.pdf.model import PdfChapter, Word
 
 _STOPS = (".", "!", "?", ":", ";", "…", "。", "？", "！", "؟", "۔", "।")
 _CLOSING = "\"'”’)]»"
@@ -29,12 +29,12 @@ _DEEPEST_LEVEL = 6
 class _Prose:
     """Paragraph while it is read."""
 
-    rows: list[Row]
+    rows: list[TextRow]
     text: str
     words: list[Word]
 
     @property
-    def last(self) -> Row:
+    def last(self) -> TextRow:
         return self.rows[-1]
 
     @property
@@ -55,22 +55,22 @@ class BlockBuilder:
     """Reads rows in order, and adds blocks to the current chapter."""
 
     def __init__(
-        self, flow: Flow, headings: Sequence[Found], vocabulary: Vocabulary, title: str
+        self, flow: Flow, headings: Sequence[FoundHeading], vocabulary: SeenWords, title: str
     ) -> None:
         self._flow = flow
         self._rows = flow.rows
         self._vocabulary = vocabulary
-        self._headings: dict[int, list[Found]] = defaultdict(list)
+        self._headings: dict[int, list[FoundHeading]] = defaultdict(list)
         for heading in headings:
             self._headings[heading.at].append(heading)
         self._borders = [*(heading.at for heading in headings), len(flow.rows)]
-        self.chapters = [Chapter(title, title, 1, [], [])]
+        self.chapters = [PdfChapter(title, title, 1, [], [])]
         self._title = title
         self._page = 0
         self._prose: _Prose | None = None
         self._list: _List | None = None
 
-    def build(self) -> list[Chapter]:
+    def build(self) -> list[PdfChapter]:
         index, border = 0, 0
         while index < len(self._rows):
             found = self._headings.pop(index, [])
@@ -101,14 +101,14 @@ class BlockBuilder:
             self._add_text(row)
         return index + 1
 
-    def _add_heading(self, found: Found) -> None:
+    def _add_heading(self, found: FoundHeading) -> None:
         self._close()
         rows = self._rows[found.at : found.at + found.rows]
         row = self._rows[found.at]
         if found.is_chapter:
             self._add_notes(upto=row.page)
             module = found.module or self._title
-            self.chapters.append(Chapter(found.title, module, row.page, [], []))
+            self.chapters.append(PdfChapter(found.title, module, row.page, [], []))
             self._page = 0
         words = [word for each in rows for word in each.words]
         span = self._take(words) if words else (row.words[0].at, row.words[0].at)
@@ -129,7 +129,7 @@ class BlockBuilder:
         self._blocks.append(Code("", "", code_text(rows), span))
         return end
 
-    def _is_same_listing(self, above: Row, row: Row) -> bool:
+    def _is_same_listing(self, above: TextRow, row: TextRow) -> bool:
         if not self._flow.is_code(row) or (above.page, above.region) != (row.page, row.region):
             return False
         return above.base - row.base <= _FARTHEST_CODE * max(above.size, row.size)
@@ -157,7 +157,7 @@ class BlockBuilder:
 
     # --- lists
 
-    def _starts_item(self, row: Row) -> bool:
+    def _starts_item(self, row: TextRow) -> bool:
         """Return whether the mark at the start of a line is one: a number may be part of a text."""
         if self._prose is None or not self._flow.is_near(self._prose.last, row):
             return True
@@ -170,7 +170,7 @@ class BlockBuilder:
             return known is None or known.number is None or marker.number == known.number + 1
         return not self._prose.is_open or row.left > above.left + _INDENT * row.size
 
-    def _add_item(self, row: Row) -> None:
+    def _add_item(self, row: TextRow) -> None:
         marker = marker_of(row.words)
         assert marker is not None
         self._close_prose()
@@ -191,7 +191,7 @@ class BlockBuilder:
         self._take(words[:1])
         self._prose = _Prose([row], line_text(shown), list(shown))
 
-    def _is_in_item(self, row: Row) -> bool:
+    def _is_in_item(self, row: TextRow) -> bool:
         """Return whether a new paragraph belongs to the current item of the list."""
         if self._list is None or not self._list.path or row.page != self._page:
             return False
@@ -199,7 +199,7 @@ class BlockBuilder:
 
     # --- paragraphs
 
-    def _add_text(self, row: Row) -> None:
+    def _add_text(self, row: TextRow) -> None:
         prose = self._prose
         if prose is not None and self._goes_on(prose, row):
             text = line_text(row.words)
@@ -216,7 +216,7 @@ class BlockBuilder:
             self._begin(row.page)
         self._prose = _Prose([row], line_text(row.words), list(row.words))
 
-    def _goes_on(self, prose: _Prose, row: Row) -> bool:
+    def _goes_on(self, prose: _Prose, row: TextRow) -> bool:
         above = prose.last
         if abs(above.size - row.size) > _SAME_SIZE * max(above.size, row.size):
             return False
@@ -230,14 +230,14 @@ class BlockBuilder:
             return len(prose.rows) == 1 and self._is_term(above, row)
         return not (self._is_short(above, row) and not prose.is_open)
 
-    def _goes_on_in_item(self, prose: _Prose, row: Row) -> bool:
+    def _goes_on_in_item(self, prose: _Prose, row: TextRow) -> bool:
         assert self._list is not None
         item = self._list.path[-1]
         if row.left >= item.text_left - 0.6 * row.size:
             return not (self._is_short(prose.last, row) and not prose.is_open)
         return prose.is_open and not self._is_short(prose.last, row)
 
-    def _goes_on_elsewhere(self, prose: _Prose, row: Row) -> bool:
+    def _goes_on_elsewhere(self, prose: _Prose, row: TextRow) -> bool:
         """Return whether a sentence goes on in the next column or on the next page."""
         above = prose.last
         if not prose.is_open or row.page > above.page + 1:
@@ -246,18 +246,18 @@ class BlockBuilder:
         is_full = above.right >= self._flow.rights[id(above)] - 2 * above.size
         return first.islower() or (is_full and len(prose.rows) > 1)
 
-    def _is_short(self, above: Row, row: Row) -> bool:
+    def _is_short(self, above: TextRow, row: TextRow) -> bool:
         """Return whether the first word of a line would have fitted on the line above."""
         first = row.words[0]
         room = self._flow.rights[id(above)] - above.right
         return room > (first.right - first.left) + 0.5 * row.size
 
-    def _is_term(self, above: Row, row: Row) -> bool:
+    def _is_term(self, above: TextRow, row: TextRow) -> bool:
         """Return whether the line above is the term of an indented description."""
         is_indented = row.left > above.left + _INDENT * row.size
         return is_indented and self._is_short(above, row)
 
-    def _keeps_break(self, prose: _Prose, row: Row) -> bool:
+    def _keeps_break(self, prose: _Prose, row: TextRow) -> bool:
         """Return whether lines are kept apart: entries of a table of contents, addresses."""
         above = prose.last
         if (above.page, above.region) != (row.page, row.region):
@@ -318,8 +318,8 @@ class BlockBuilder:
                 self._blocks.append(Paragraph(visible(text), span))
 
 
-def _split_notes(rows: Sequence[Row]) -> list[list[Row]]:
-    notes: list[list[Row]] = []
+def _split_notes(rows: Sequence[TextRow]) -> list[list[TextRow]]:
+    notes: list[list[TextRow]] = []
     for row in rows:
         first = row.words[0].text
         is_mark = len(first) <= 3 and not first[0].isalpha()

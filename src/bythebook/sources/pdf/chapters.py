@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from bythebook.language.text import words as words_of
 from bythebook.sources.pdf.blocks import BlockBuilder
-from bythebook.sources.pdf.flow import flow_of
 from bythebook.sources.pdf.headings import headings_of
-from bythebook.sources.pdf.joining import Vocabulary, join, visible
-from bythebook.sources.pdf.model import Chapter, PageText, PdfText, Word
+from bythebook.sources.pdf.layout.flow import flow_of
+from bythebook.sources.pdf.layout.joining import SeenWords, join, visible
+from bythebook.sources.pdf.model import PageText, PdfChapter, PdfText, Word
 
 _NO_TITLE = re.compile(
     r"untitled.*|.*\.(?:docx?|dvi|tex|pdf|indd|qxd|odt|rtf)|microsoft word.*|about:blank|-",
@@ -20,12 +20,10 @@ _LONGEST_TITLE = 160
 _LONGEST_PART = 4000  # characters
 
 
-def chapters_of(text: PdfText, name: str) -> list[Chapter]:
+def chapters_of(text: PdfText, name: str) -> list[PdfChapter]:
     """Return the chapters in reading order; ``name`` is the title of a file without one."""
     flow = flow_of(text)
-    vocabulary = Vocabulary(
-        word for page in text.pages for word in page.words if not word.ends_line
-    )
+    vocabulary = SeenWords(word for page in text.pages for word in page.words if not word.ends_line)
     headings = headings_of(flow.rows, text.outline, vocabulary, flow.body)
     title = _title(text, name)
     chapters = BlockBuilder(flow, headings, vocabulary, title).build()
@@ -52,7 +50,7 @@ def _largest_text(page: PageText) -> str:
 
 
 def _count_words(
-    pages: Sequence[PageText], chapters: Sequence[Chapter], vocabulary: Vocabulary
+    pages: Sequence[PageText], chapters: Sequence[PdfChapter], vocabulary: SeenWords
 ) -> None:
     """Count visible words in the order of the file, whether or not they are in a block."""
     texts: list[list[str]] = [[] for _ in chapters]
@@ -89,7 +87,7 @@ def _line(words: Sequence[Word]) -> tuple[int | None, str]:
     return words[-1].chapter, " ".join(word.text for word in words) + end
 
 
-def _joined(lines: Sequence[str], vocabulary: Vocabulary) -> str:
+def _joined(lines: Sequence[str], vocabulary: SeenWords) -> str:
     """Join lines; text is gathered in parts, as appending to a long text takes long."""
     parts: list[str] = []
     for line in lines:

@@ -16,10 +16,10 @@ from bythebook.interfaces.blocks import (
     Span,
     Table,
 )
-from bythebook.sources.pdf.model import Chapter
+from bythebook.sources.pdf.model import PdfChapter
 
 
-def encode_chapter(chapter: Chapter) -> str:
+def encode_chapter(chapter: PdfChapter) -> str:
     value = {
         "title": chapter.title,
         "module": chapter.module,
@@ -49,9 +49,9 @@ def _encode(block: Block) -> list[object]:
             raise TypeError(f"no PDF file has a block {type(block).__name__}")
 
 
-def decode_chapter(value: Any) -> Chapter:
+def decode_chapter(value: Any) -> PdfChapter:
     """Make a chapter of JSON; raise ValueError, TypeError or KeyError if it is none."""
-    return Chapter(
+    return PdfChapter(
         title=_text(value["title"]),
         module=_text(value["module"]),
         page=_number(value["page"]),

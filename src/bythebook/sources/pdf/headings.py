@@ -7,11 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bythebook.sources.pdf.joining import Vocabulary, has_leader, join_lines
-from bythebook.sources.pdf.lists import marker_of
+from bythebook.sources.pdf.layout.joining import SeenWords, has_leader, join_lines
+from bythebook.sources.pdf.layout.lists import marker_of
+from bythebook.sources.pdf.layout.segments import TextRow
+from bythebook.sources.pdf.layout.tables import cells_of
 from bythebook.sources.pdf.model import Bookmark
-from bythebook.sources.pdf.segments import Row
-from bythebook.sources.pdf.tables import cells_of
 
 _NUMBERING = re.compile(
     r"(?:(?:chapter|part|appendix|section|kapitel|teil|chapitre|partie|anhang|cap[ií]tulo|parte) )?"
@@ -33,8 +33,8 @@ _ENDS = (".", ",", ";", ":", "?!")
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
-    """Heading in the flow of rows."""
+class FoundHeading:
+    """FoundHeading in the flow of rows."""
 
     at: int  # row before which it starts
     rows: int  # that it consists of; 0: it is in the outline only
@@ -45,8 +45,8 @@ class Heading:
 
 
 def headings_of(
-    rows: Sequence[Row], outline: Sequence[Bookmark], vocabulary: Vocabulary, body: float
-) -> list[Heading]:
+    rows: Sequence[TextRow], outline: Sequence[Bookmark], vocabulary: SeenWords, body: float
+) -> list[FoundHeading]:
     """Return the headings in the order of the rows, with chapters at level 1."""
     pages = len({row.page for row in rows})
     if len(outline) >= _FEWEST_BOOKMARKS or (outline and pages <= _LONG_FILE):
@@ -59,7 +59,7 @@ def headings_of(
 # --- chapters -------------------------------------------------------------------------------------
 
 
-def _with_chapters(found: Sequence[Heading], pages: int) -> list[Heading]:
+def _with_chapters(found: Sequence[FoundHeading], pages: int) -> list[FoundHeading]:
     """Set which headings start a page of the book, and the levels below them."""
     if not found:
         return []
@@ -69,7 +69,7 @@ def _with_chapters(found: Sequence[Heading], pages: int) -> list[Heading]:
         if len(deeper) < 2:
             break
         top = min(deeper)
-    marked: list[Heading] = []
+    marked: list[FoundHeading] = []
     chapter, module = top, ""
     for index, heading in enumerate(found):
         if heading.level < top:
@@ -91,13 +91,13 @@ def _with_chapters(found: Sequence[Heading], pages: int) -> list[Heading]:
 
 
 def _located(
-    rows: Sequence[Row], outline: Sequence[Bookmark], vocabulary: Vocabulary
-) -> list[Heading]:
+    rows: Sequence[TextRow], outline: Sequence[Bookmark], vocabulary: SeenWords
+) -> list[FoundHeading]:
     pages: dict[int, list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
         pages[row.page].append(index)
     folded = _Folded(rows)
-    found: list[Heading] = []
+    found: list[FoundHeading] = []
     for mark in outline:
         at, count = _locate(rows, pages, mark, folded)
         if at is None:
@@ -106,16 +106,16 @@ def _located(
         if count:
             at, count = _with_label(rows, at, count)
             title = _title(rows[at : at + count], vocabulary)
-        found.append(Heading(at, count, mark.level + 1, title))
+        found.append(FoundHeading(at, count, mark.level + 1, title))
     return _apart(found)
 
 
-def _apart(found: Sequence[Heading]) -> list[Heading]:
+def _apart(found: Sequence[FoundHeading]) -> list[FoundHeading]:
     """Return headings in order, without those that start inside another one.
 
     Several can be at one row: a part that is in the outline only, and its first chapter.
     """
-    kept: list[Heading] = []
+    kept: list[FoundHeading] = []
     for heading in sorted(found, key=lambda heading: heading.at):
         if not kept or heading.at >= kept[-1].at + kept[-1].rows:
             kept.append(heading)
@@ -125,7 +125,7 @@ def _apart(found: Sequence[Heading]) -> list[Heading]:
 class _Folded:
     """Letters and digits of rows, computed once for each."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[TextRow]) -> None:
         self._rows = rows
         self._texts: dict[int, str] = {}
 
@@ -140,7 +140,7 @@ def _fold(text: str) -> str:
 
 
 def _locate(
-    rows: Sequence[Row], pages: Mapping[int, Sequence[int]], mark: Bookmark, folded: _Folded
+    rows: Sequence[TextRow], pages: Mapping[int, Sequence[int]], mark: Bookmark, folded: _Folded
 ) -> tuple[int | None, int]:
     """Return the first row of a heading and the number of its rows; 0 if it is not found."""
     for page in (mark.page, mark.page + 1):
@@ -155,7 +155,7 @@ def _locate(
     return _place(rows, pages, mark), 0
 
 
-def _distance(row: Row, top: float) -> tuple[float, float]:
+def _distance(row: TextRow, top: float) -> tuple[float, float]:
     """Prefer the row just below the target, and of several the one in the largest type."""
     if top == float("inf"):
         return (0.0, -row.size)
@@ -163,7 +163,7 @@ def _distance(row: Row, top: float) -> tuple[float, float]:
     return (round(abs(below - row.size) / 20), -row.size)
 
 
-def _matching_rows(rows: Sequence[Row], index: int, title: str, folded: _Folded) -> int:
+def _matching_rows(rows: Sequence[TextRow], index: int, title: str, folded: _Folded) -> int:
     """Return how many rows from this one are the title, with or without a number before it."""
     wanted = {_fold(title), _fold(_without_number(title))}
     longest = max(map(len, wanted)) + 24  # letters
@@ -187,7 +187,7 @@ def _without_number(text: str) -> str:
     return folded[found.end() :] if found else folded
 
 
-def _with_label(rows: Sequence[Row], at: int, count: int) -> tuple[int, int]:
+def _with_label(rows: Sequence[TextRow], at: int, count: int) -> tuple[int, int]:
     """Add the line "Chapter 3" above a title."""
     above = rows[at - 1] if at else None
     if above is None or above.page != rows[at].page or not _LABEL.fullmatch(above.text):
@@ -195,7 +195,7 @@ def _with_label(rows: Sequence[Row], at: int, count: int) -> tuple[int, int]:
     return at - 1, count + 1
 
 
-def _title(rows: Sequence[Row], vocabulary: Vocabulary) -> str:
+def _title(rows: Sequence[TextRow], vocabulary: SeenWords) -> str:
     first, rest = rows[0], rows[1:]
     if rest and _LABEL.fullmatch(first.text):
         title = join_lines((row.words for row in rest), vocabulary)
@@ -203,7 +203,9 @@ def _title(rows: Sequence[Row], vocabulary: Vocabulary) -> str:
     return join_lines((row.words for row in rows), vocabulary)
 
 
-def _place(rows: Sequence[Row], pages: Mapping[int, Sequence[int]], mark: Bookmark) -> int | None:
+def _place(
+    rows: Sequence[TextRow], pages: Mapping[int, Sequence[int]], mark: Bookmark
+) -> int | None:
     """Return the row at which the target of a bookmark is."""
     on_page = pages.get(mark.page)
     if not on_page:
@@ -217,7 +219,9 @@ def _place(rows: Sequence[Row], pages: Mapping[int, Sequence[int]], mark: Bookma
 # --- type -----------------------------------------------------------------------------------------
 
 
-def _by_type(rows: Sequence[Row], vocabulary: Vocabulary, body: float, pages: int) -> list[Heading]:
+def _by_type(
+    rows: Sequence[TextRow], vocabulary: SeenWords, body: float, pages: int
+) -> list[FoundHeading]:
     """Return short lines in larger type, or bold ones that stand alone; levels are by size."""
     groups = list(_candidates(rows, body))
     sizes = Counter(_kind(rows[at]) for at, _ in groups)
@@ -232,18 +236,18 @@ def _by_type(rows: Sequence[Row], vocabulary: Vocabulary, body: float, pages: in
     ranked = sorted(sizes, reverse=True)[:_MOST_LEVELS]
     levels = {kind: level for level, kind in enumerate(ranked, 1)}
     return [
-        Heading(at, count, levels[_kind(rows[at])], title)
+        FoundHeading(at, count, levels[_kind(rows[at])], title)
         for at, count in groups
         if _kind(rows[at]) in levels
         and len(title := _title(rows[at : at + count], vocabulary)) <= _LONGEST
     ]
 
 
-def _kind(row: Row) -> tuple[float, bool]:
+def _kind(row: TextRow) -> tuple[float, bool]:
     return round(row.size * 2) / 2, row.bold
 
 
-def _candidates(rows: Sequence[Row], body: float) -> Iterator[tuple[int, int]]:
+def _candidates(rows: Sequence[TextRow], body: float) -> Iterator[tuple[int, int]]:
     """Yield the first row and the number of rows of what may be a heading."""
     index = 0
     while index < len(rows):
@@ -255,7 +259,7 @@ def _candidates(rows: Sequence[Row], body: float) -> Iterator[tuple[int, int]]:
         index += max(count, 1)
 
 
-def _goes_on(rows: Sequence[Row], first: int, at: int, body: float) -> bool:
+def _goes_on(rows: Sequence[TextRow], first: int, at: int, body: float) -> bool:
     if at >= len(rows) or not _is_heading(rows, at, body):
         return False
     if at == first:
@@ -265,7 +269,7 @@ def _goes_on(rows: Sequence[Row], first: int, at: int, body: float) -> bool:
     return above.page == row.page and near and _kind(row) == _kind(above)
 
 
-def _is_heading(rows: Sequence[Row], at: int, body: float) -> bool:
+def _is_heading(rows: Sequence[TextRow], at: int, body: float) -> bool:
     row = rows[at]
     text = row.text
     if row.mono or has_leader(row.words) or not any(char.isalpha() for char in text):
@@ -280,7 +284,7 @@ def _is_heading(rows: Sequence[Row], at: int, body: float) -> bool:
     return not is_item and _stands_alone(rows, at)
 
 
-def _stands_alone(rows: Sequence[Row], at: int) -> bool:
+def _stands_alone(rows: Sequence[TextRow], at: int) -> bool:
     row = rows[at]
     above = rows[at - 1] if at else None
     if above is None or (above.page, above.region) != (row.page, row.region):

@@ -70,7 +70,7 @@ class PdfText:
 
 
 @dataclass(slots=True)
-class Chapter:
+class PdfChapter:
     """Part of the file that becomes one page of the book."""
 
     title: str

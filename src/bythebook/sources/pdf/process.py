@@ -17,7 +17,7 @@ from bythebook.interfaces.source import UnreadableFile
 _ENVIRONMENT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP")
 _MEGABYTE = 1024 * 1024
 _TOO_LONG = "takes too long to read"
-_BAD_REPLY = "the PDF reader failed"
+_BAD_REPLY = "the PDF reader failed: the file is damaged or too large"
 _KILLED = {
     getattr(signal, name, None): reason
     for name, reason in (
@@ -31,7 +31,7 @@ _KILLED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WorkerLimits:
     """What the worker may use for one file."""
 
     seconds: int = 120  # of the processor
@@ -46,7 +46,7 @@ class Limits:
         return self.memory + self.memory_factor * size
 
 
-def run_worker(content: bytes, name: str, limits: Limits) -> Iterator[dict[str, Any]]:
+def run_worker(content: bytes, name: str, limits: WorkerLimits) -> Iterator[dict[str, Any]]:
     """Yield the values that the worker writes; raise UnreadableFile if it fails."""
     seconds = limits.processor(len(content))
     command = [sys.executable, "-P", "-m", "bythebook.sources.pdf.worker"]

@@ -25,15 +25,15 @@ from bythebook.interfaces.source import (
 )
 from bythebook.sources.documents import headings_of
 from bythebook.sources.pdf.codec import decode_chapter
-from bythebook.sources.pdf.model import Chapter
-from bythebook.sources.pdf.process import Limits, run_worker
+from bythebook.sources.pdf.model import PdfChapter
+from bythebook.sources.pdf.process import WorkerLimits, run_worker
 from bythebook.types import Metadata
 
-_DEFAULTS = Limits()
+_DEFAULTS = WorkerLimits()
 
 
 class PdfSource:
-    def __init__(self, limits: Limits = _DEFAULTS) -> None:
+    def __init__(self, limits: WorkerLimits = _DEFAULTS) -> None:
         self._limits = limits
 
     def detects(self, path: Path, files: SourceFiles) -> bool:
@@ -50,8 +50,8 @@ class PdfSource:
             return
         yield from _pages(path.name, chapters, options)
 
-    def _chapters(self, path: Path, content: bytes, report: Report) -> list[Chapter]:
-        chapters: list[Chapter] = []
+    def _chapters(self, path: Path, content: bytes, report: Report) -> list[PdfChapter]:
+        chapters: list[PdfChapter] = []
         for value in run_worker(content, path.stem, self._limits):
             if "refused" in value:
                 raise UnreadableFile(str(value["refused"]))
@@ -62,14 +62,14 @@ class PdfSource:
         return chapters
 
 
-def _chapter(value: dict[str, Any]) -> Chapter:
+def _chapter(value: dict[str, Any]) -> PdfChapter:
     try:
         return decode_chapter(value["chapter"])
     except (KeyError, TypeError, ValueError):
         raise UnreadableFile("the PDF reader failed") from None
 
 
-def _pages(name: str, chapters: list[Chapter], options: SiteOptions) -> Iterator[SourcePage]:
+def _pages(name: str, chapters: list[PdfChapter], options: SiteOptions) -> Iterator[SourcePage]:
     path = posixpath.join("/", options.base_url or "/", name)
     url = (options.url or "").rstrip("/") + quote(path)
     starts: Counter[int] = Counter()

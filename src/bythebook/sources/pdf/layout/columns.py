@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from bythebook.sources.pdf.segments import Segment
+from bythebook.sources.pdf.layout.segments import Segment
 
 _FEWEST_LINES = 3
 _FEWEST_LETTERS = 14  # of a typical line in a column

@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from bythebook.sources.pdf.columns import regions_of
-from bythebook.sources.pdf.furniture import mark_furniture
+from bythebook.sources.pdf.layout.columns import regions_of
+from bythebook.sources.pdf.layout.furniture import mark_furniture
+from bythebook.sources.pdf.layout.segments import Segment, TextRow, rows_of, segments_of
 from bythebook.sources.pdf.model import PageText, PdfText, Word
-from bythebook.sources.pdf.segments import Row, Segment, rows_of, segments_of
 
 _MOSTLY = 0.6  # share of fixed-width text in a file above which it is not code
 _CODE = 0.8  # share of fixed-width characters in a line of code
@@ -22,21 +22,21 @@ _USUAL_STEP = 1.2  # distance of lines, of the font size
 
 @dataclass(slots=True)
 class Flow:
-    rows: list[Row]
-    notes: dict[int, list[Row]]  # footnotes by page
+    rows: list[TextRow]
+    notes: dict[int, list[TextRow]]  # footnotes by page
     body: float  # font size of most text
     codes: set[int] = field(default_factory=set)  # id of rows that are code
     steps: dict[tuple[int, int], float] = field(default_factory=dict)  # by page and region
     rights: dict[int, float] = field(default_factory=dict)  # by id of a row: of its group
 
-    def is_code(self, row: Row) -> bool:
+    def is_code(self, row: TextRow) -> bool:
         return id(row) in self.codes
 
-    def step(self, row: Row) -> float:
+    def step(self, row: TextRow) -> float:
         """Return the usual distance of lines around a row, in parts of the font size."""
         return self.steps.get((row.page, row.region), _USUAL_STEP)
 
-    def is_near(self, above: Row, row: Row) -> bool:
+    def is_near(self, above: TextRow, row: TextRow) -> bool:
         """Return whether two rows are as close as the lines of a paragraph."""
         if (above.page, above.region) != (row.page, row.region):
             return False
@@ -48,8 +48,8 @@ def flow_of(text: PdfText) -> Flow:
     pages = [(page, _segments(page)) for page in text.pages]
     body = _body_size(text.pages)
     mark_furniture([(page, main) for page, (main, _) in pages], body)
-    rows: list[Row] = []
-    notes: dict[int, list[Row]] = {}
+    rows: list[TextRow] = []
+    notes: dict[int, list[TextRow]] = {}
     for page, (main, others) in pages:
         kept = [segment for segment in main if not segment.words[0].is_furniture]
         found = _page_rows(page.number, kept)
@@ -83,18 +83,20 @@ def _body_size(pages: Iterable[PageText]) -> float:
     return sizes.most_common(1)[0][0] if sizes else 10.0
 
 
-def _page_rows(page: int, segments: Sequence[Segment]) -> list[Row]:
-    rows: list[Row] = []
+def _page_rows(page: int, segments: Sequence[Segment]) -> list[TextRow]:
+    rows: list[TextRow] = []
     for number, region in enumerate(regions_of(segments)):
         rows += rows_of(region, page, number)
     return rows
 
 
-def _without_notes(page: PageText, rows: Sequence[Row], body: float) -> tuple[list[Row], list[Row]]:
+def _without_notes(
+    page: PageText, rows: Sequence[TextRow], body: float
+) -> tuple[list[TextRow], list[TextRow]]:
     """Separate the footnotes: small type below the text of a column."""
     middle = (page.top + page.bottom) / 2
-    kept: list[Row] = []
-    notes: list[Row] = []
+    kept: list[TextRow] = []
+    notes: list[TextRow] = []
     for region in dict.fromkeys(row.region for row in rows):
         own = [row for row in rows if row.region == region]
         start = len(own)
@@ -108,12 +110,12 @@ def _without_notes(page: PageText, rows: Sequence[Row], body: float) -> tuple[li
     return kept, notes
 
 
-def _starts_note(row: Row) -> bool:
+def _starts_note(row: TextRow) -> bool:
     first = row.words[0].text
     return not row.mono and (first[0] in _NOTE_MARKS or first.rstrip(".)").isdecimal())
 
 
-def _code_rows(rows: Sequence[Row]) -> set[int]:
+def _code_rows(rows: Sequence[TextRow]) -> set[int]:
     """Return the ids of rows in fixed-width type, and of rows between two of them."""
     shares = [_mono_share(row) for row in rows]
     letters = [sum(len(word.text) for word in row.words) for row in rows]
@@ -127,7 +129,7 @@ def _code_rows(rows: Sequence[Row]) -> set[int]:
     return {id(row) for row, is_code in zip(rows, codes, strict=True) if is_code}
 
 
-def _is_between(rows: Sequence[Row]) -> bool:
+def _is_between(rows: Sequence[TextRow]) -> bool:
     """Return whether the second row is as close to the others as lines of code are."""
     above, row, below = rows
     size = max(above.size, below.size)
@@ -136,7 +138,7 @@ def _is_between(rows: Sequence[Row]) -> bool:
     return is_same and row.size <= 1.05 * size and all(0 < step <= 1.4 * size for step in steps)
 
 
-def _mono_share(row: Row) -> float:
+def _mono_share(row: TextRow) -> float:
     """Return the share of letters in fixed-width type; signs may come from another font."""
     counts = [0, 0]
     for word in row.words:
@@ -145,7 +147,7 @@ def _mono_share(row: Row) -> float:
     return counts[1] / sum(counts) if sum(counts) else 0.0
 
 
-def _steps(rows: Sequence[Row]) -> dict[tuple[int, int], float]:
+def _steps(rows: Sequence[TextRow]) -> dict[tuple[int, int], float]:
     found: dict[tuple[int, int], list[float]] = defaultdict(list)
     for above, row in itertools.pairwise(rows):
         key = row.page, row.region
@@ -158,7 +160,7 @@ def _steps(rows: Sequence[Row]) -> dict[tuple[int, int], float]:
 def _rights(flow: Flow) -> dict[int, float]:
     """Return the right edge of the group of near rows that each row is in."""
     rights: dict[int, float] = {}
-    group: list[Row] = []
+    group: list[TextRow] = []
     for row in [*flow.rows, None]:
         if row is None or (group and not flow.is_near(group[-1], row)):
             right = max((each.right for each in group), default=0.0)

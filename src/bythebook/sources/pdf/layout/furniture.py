@@ -11,8 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from bythebook.sources.pdf.layout.segments import Segment
 from bythebook.sources.pdf.model import PageText
-from bythebook.sources.pdf.segments import Segment
 
 _ZONE = 0.13  # of the height of the page
 _MOST_ROWS = 3  # at each end of a page

@@ -92,7 +92,7 @@ def _is_right_to_left(text: str) -> bool:
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class TextRow:
     """Segments on one base line, from left to right."""
 
     segments: list[Segment]
@@ -136,7 +136,7 @@ class Row:
         return all(segment.bold for segment in self.segments)
 
 
-def rows_of(segments: Iterable[Segment], page: int, region: int = 0) -> list[Row]:
+def rows_of(segments: Iterable[Segment], page: int, region: int = 0) -> list[TextRow]:
     """Return rows from top to bottom."""
     ordered = sorted(segments, key=lambda segment: (-segment.base, segment.left))
     groups: list[list[Segment]] = []
@@ -147,4 +147,4 @@ def rows_of(segments: Iterable[Segment], page: int, region: int = 0) -> list[Row
             groups[-1].append(segment)
         else:
             groups.append([segment])
-    return [Row(group, page, region) for group in groups]
+    return [TextRow(group, page, region) for group in groups]

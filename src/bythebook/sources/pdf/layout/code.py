@@ -6,14 +6,14 @@ import itertools
 from collections.abc import Sequence
 from statistics import median
 
-from bythebook.sources.pdf.joining import visible
-from bythebook.sources.pdf.segments import Row
+from bythebook.sources.pdf.layout.joining import visible
+from bythebook.sources.pdf.layout.segments import TextRow
 
 _WIDEST = 400  # columns of indent or gap that are kept
 _MOST_BLANK = 3  # lines
 
 
-def code_text(rows: Sequence[Row]) -> str:
+def code_text(rows: Sequence[TextRow]) -> str:
     """Return the lines of a listing."""
     left = min(row.left for row in rows)
     width = _column_width(rows)
@@ -27,7 +27,7 @@ def code_text(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _column_width(rows: Sequence[Row]) -> float:
+def _column_width(rows: Sequence[TextRow]) -> float:
     widths = [
         (word.right - word.left) / len(word.text)
         for row in rows
@@ -38,7 +38,7 @@ def _column_width(rows: Sequence[Row]) -> float:
     return width if width > 0.1 else max(0.5 * rows[0].size, 0.1)
 
 
-def _line_step(rows: Sequence[Row]) -> float:
+def _line_step(rows: Sequence[TextRow]) -> float:
     steps = [
         above.base - row.base
         for above, row in itertools.pairwise(rows)
@@ -47,7 +47,7 @@ def _line_step(rows: Sequence[Row]) -> float:
     return min(steps) if steps else 1.2 * rows[0].size
 
 
-def _line(row: Row, left: float, width: float) -> str:
+def _line(row: TextRow, left: float, width: float) -> str:
     text = ""
     for word in row.words:
         column = min(round((word.left - left) / width), _WIDEST)

@@ -16,7 +16,7 @@ _URL_BREAKS = ("/", "-", "_", "=", "&", "?")
 _SHORTEST_PART = 3  # letters of a part of a compound
 
 
-class Vocabulary:
+class SeenWords:
     """Words of the file that are not divided by a line end: they say how others are spelled."""
 
     def __init__(self, words: Iterable[Word]) -> None:
@@ -48,7 +48,7 @@ def _first_letters(text: str) -> str:
     return parts[0] if parts else ""
 
 
-def join_lines(lines: Iterable[Sequence[Word]], vocabulary: Vocabulary) -> str:
+def join_lines(lines: Iterable[Sequence[Word]], vocabulary: SeenWords) -> str:
     """Return the text of a paragraph."""
     text = ""
     for line in lines:
@@ -74,7 +74,7 @@ def has_leader(words: Sequence[Word]) -> bool:
     return sum(len(word.text) for word in words if not word.text.strip(".")) > 3
 
 
-def join(text: str, line: str, vocabulary: Vocabulary) -> str:
+def join(text: str, line: str, vocabulary: SeenWords) -> str:
     """Append a line to a paragraph."""
     if not line:
         return text

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bythebook.sources.pdf.joining import Vocabulary, has_leader, join_lines
-from bythebook.sources.pdf.lists import marker_of
+from bythebook.sources.pdf.layout.joining import SeenWords, has_leader, join_lines
+from bythebook.sources.pdf.layout.lists import marker_of
+from bythebook.sources.pdf.layout.segments import Segment, TextRow
 from bythebook.sources.pdf.model import Word
-from bythebook.sources.pdf.segments import Row, Segment
 
 _WIDE_GAP = 1.0  # of the font size: never within a cell
 _NARROW_GAP = 0.42  # of the font size: between cells, if other spaces are narrower
@@ -31,14 +31,14 @@ class TableRows:
     columns: list[tuple[float, float]]
 
 
-def cells_of(row: Row) -> list[Segment]:
+def cells_of(row: TextRow) -> list[Segment]:
     """Return the parts of a row with gaps between them that are wider than spaces."""
     if row.cells is None:
         row.cells = _cells(row)
     return row.cells
 
 
-def _cells(row: Row) -> list[Segment]:
+def _cells(row: TextRow) -> list[Segment]:
     words = sorted(row.words, key=lambda word: word.left)
     gaps = [after.left - before.right for before, after in itertools.pairwise(words)]
     narrow = max(_NARROW_GAP * row.size, _NARROWER * _space(gaps, row.size))
@@ -58,7 +58,7 @@ def _space(gaps: Sequence[float], size: float) -> float:
     return spaces[len(spaces) // 2] if len(spaces) > 2 else _USUAL_SPACE * size
 
 
-def find_table(rows: Sequence[Row], start: int, stop: int) -> TableRows | None:
+def find_table(rows: Sequence[TextRow], start: int, stop: int) -> TableRows | None:
     """Return the table that starts at this row, if there is one."""
     for first in range(start, min(start + _MOST_LEADING + 1, stop)):
         if len(cells_of(rows[first])) > 1:
@@ -71,7 +71,7 @@ def find_table(rows: Sequence[Row], start: int, stop: int) -> TableRows | None:
     return None
 
 
-def _are_leading(rows: Sequence[Row], columns: Sequence[tuple[float, float]]) -> bool:
+def _are_leading(rows: Sequence[TextRow], columns: Sequence[tuple[float, float]]) -> bool:
     """Return whether the rows before the last are in a column other than the first."""
     for row in rows[:-1]:
         touched = _touched(row.left, row.right, columns)
@@ -80,7 +80,7 @@ def _are_leading(rows: Sequence[Row], columns: Sequence[tuple[float, float]]) ->
     return True
 
 
-def _table_from(rows: Sequence[Row], first: int, stop: int) -> TableRows | None:
+def _table_from(rows: Sequence[TextRow], first: int, stop: int) -> TableRows | None:
     columns: list[tuple[float, float]] = []
     several, end = 0, first
     for index in range(first, stop):
@@ -105,7 +105,7 @@ def _table_from(rows: Sequence[Row], first: int, stop: int) -> TableRows | None:
     return TableRows(first, end, columns) if _is_aligned(rows[first:end], columns) else None
 
 
-def _is_aligned(rows: Sequence[Row], columns: Sequence[tuple[float, float]]) -> bool:
+def _is_aligned(rows: Sequence[TextRow], columns: Sequence[tuple[float, float]]) -> bool:
     """Return whether the columns are apart, or else their cells aligned, unlike those of prose."""
     size = max(row.size for row in rows)
     gaps = [after[0] - before[1] for before, after in itertools.pairwise(columns)]
@@ -134,23 +134,23 @@ def _most_are_equal(values: Sequence[float]) -> bool:
     return sum(abs(value - usual) <= _ALIGNED for value in values) >= max(2, 0.5 * len(values))
 
 
-def _is_candidate(row: Row, cells: Sequence[Segment]) -> bool:
+def _is_candidate(row: TextRow, cells: Sequence[Segment]) -> bool:
     if row.mono or has_leader(row.words):
         return False
     return not (len(cells) == 2 and len(cells[0].words) == 1 and marker_of(row.words))
 
 
-def _is_below(before: Row, row: Row) -> bool:
+def _is_below(before: TextRow, row: TextRow) -> bool:
     same = (before.page, before.region) == (row.page, row.region)
     return same and before.base - row.base <= _FARTHEST * max(before.size, row.size)
 
 
-def _is_near(before: Row, row: Row) -> bool:
+def _is_near(before: TextRow, row: TextRow) -> bool:
     return _is_below(before, row) and before.base - row.base <= _NEAR * max(before.size, row.size)
 
 
 def _is_cell(
-    rows: Sequence[Row], index: int, stop: int, columns: Sequence[tuple[float, float]]
+    rows: Sequence[TextRow], index: int, stop: int, columns: Sequence[tuple[float, float]]
 ) -> bool:
     """Return whether a row with one cell is part of the table: a line of a cell."""
     row = rows[index]
@@ -192,7 +192,7 @@ def _grown(
 
 
 def table_cells(
-    rows: Sequence[Row], columns: Sequence[tuple[float, float]], vocabulary: Vocabulary
+    rows: Sequence[TextRow], columns: Sequence[tuple[float, float]], vocabulary: SeenWords
 ) -> list[tuple[str, ...]]:
     """Return the texts of the cells; lines of one cell are joined."""
     lines = [_by_column(row, columns) for row in rows]
@@ -211,7 +211,7 @@ def table_cells(
     ]
 
 
-def _by_column(row: Row, columns: Sequence[tuple[float, float]]) -> list[list[Word]]:
+def _by_column(row: TextRow, columns: Sequence[tuple[float, float]]) -> list[list[Word]]:
     line: list[list[Word]] = [[] for _ in columns]
     for cell in cells_of(row):
         touched = _touched(cell.left, cell.right, columns) or [0]
@@ -220,7 +220,10 @@ def _by_column(row: Row, columns: Sequence[tuple[float, float]]) -> list[list[Wo
 
 
 def _continues(
-    rows: Sequence[Row], lines: Sequence[list[list[Word]]], group: list[list[list[Word]]], at: int
+    rows: Sequence[TextRow],
+    lines: Sequence[list[list[Word]]],
+    group: list[list[list[Word]]],
+    at: int,
 ) -> bool:
     """Return whether a line belongs to the row of the lines above it."""
     size = max(rows[at - 1].size, rows[at].size)
@@ -238,15 +241,15 @@ def _continues(
     return _has_two_steps(rows) and sum(map(bool, line)) < len(line)
 
 
-def _steps(rows: Sequence[Row]) -> list[float]:
+def _steps(rows: Sequence[TextRow]) -> list[float]:
     steps = (before.base - row.base for before, row in itertools.pairwise(rows))
     return [step for step in steps if step >= 0.9 * rows[0].size] or [rows[0].size]
 
 
-def _narrow_step(rows: Sequence[Row]) -> float:
+def _narrow_step(rows: Sequence[TextRow]) -> float:
     return min(_steps(rows))
 
 
-def _has_two_steps(rows: Sequence[Row]) -> bool:
+def _has_two_steps(rows: Sequence[TextRow]) -> bool:
     steps = _steps(rows)
     return max(steps) > _WIDER * min(steps)
