@@ -39,15 +39,15 @@ def regions_of(segments: Sequence[Segment], depth: int = 0) -> list[list[Segment
     """Return the columns and bands of a page in reading order."""
     if depth >= _DEEPEST or len(segments) < 2 * _FEWEST_LINES:
         return [list(segments)] if segments else []
-    best = max(
-        (_bands(segments, edge) for edge in _edges(segments)), key=_lines_in_columns, default=[]
-    )
+    found = (_bands(segments, edge) for edge in _edges(segments))
+    best = max(found, key=_lines_in_columns, default=[])
     if not _lines_in_columns(best):
         return [list(segments)]
     regions: list[list[Segment]] = []
     whole: list[Segment] = []
     for band in best:
-        if _is_in_columns(band) or (band.left and band.right and _are_in_turn(band)):
+        is_short = depth == 0 and band.left and band.right and _are_in_turn(band)
+        if is_short or _is_in_columns(band):
             if whole:
                 regions.append(whole)
             regions += regions_of(band.left, depth + 1) + regions_of(band.right, depth + 1)
