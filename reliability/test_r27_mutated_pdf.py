@@ -41,6 +41,7 @@ def _faults(files: int) -> list[str]:
             [*command, str(number), str(files - number)],
             cwd=_ROOT,
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # remarks of PDFium's bindings
             text=True,
             check=False,
         )

@@ -76,8 +76,8 @@ def _bombs() -> Iterator[tuple[str, bytes]]:
     yield "one word", _file(*_page(_stream(line)))
     small = line.replace(b"/F1 10 Tf", b"/F1 0.0002 Tf")
     yield "one word within the page", _file(*_page(_stream(small)))
-    rows = b" ".join(b"0 -0.0004 Td (word and word) Tj" for _ in range(300_000))
-    yield "300,000 lines", _file(*_page(_stream(b"BT /F1 0.0003 Tf 72 700 Td %s ET" % rows)))
+    rows = b" ".join(b"0 -0.002 Td (word and word) Tj" for _ in range(300_000))
+    yield "300,000 lines", _file(*_page(_stream(b"BT /F1 1 Tf 72 700 Td %s ET" % rows)))
 
 
 def _outline_cycle() -> bytes:
