@@ -10,7 +10,14 @@ from bythebook.interfaces.blocks import Anchor, Block, Code, Heading, Paragraph,
 from bythebook.sources.pdf.headings import FoundHeading
 from bythebook.sources.pdf.layout.code import code_text
 from bythebook.sources.pdf.layout.flow import Flow
-from bythebook.sources.pdf.layout.joining import SeenWords, has_leader, join, line_text, visible
+from bythebook.sources.pdf.layout.joining import (
+    HYPHENS,
+    SeenWords,
+    has_leader,
+    join,
+    line_text,
+    visible,
+)
 from bythebook.sources.pdf.layout.lists import Item, listings_of, marker_of
 from bythebook.sources.pdf.layout.segments import TextRow
 from bythebook.sources.pdf.layout.tables import TableRows, find_table, table_cells
@@ -222,12 +229,13 @@ class BlockBuilder:
             return False
         if (above.page, above.region) != (row.page, row.region):
             return self._goes_on_elsewhere(prose, row)
-        if not self._flow.is_near(above, row):
-            return False
+        if not self._flow.is_near(above, row) or prose.text.endswith(HYPHENS):
+            return self._flow.is_near(above, row)
         if self._list is not None and self._list.path:
             return self._goes_on_in_item(prose, row)
-        if row.left > above.left + _INDENT * row.size:  # the indent of a first line, or of a term's
-            return len(prose.rows) == 1 and self._is_term(above, row)
+        if row.left > above.left + _INDENT * row.size:  # a first line, or all lines but the first
+            is_hanging = prose.is_open and not self._is_short(above, row)
+            return len(prose.rows) == 1 and (is_hanging or self._is_term(above, row))
         return not (self._is_short(above, row) and not prose.is_open)
 
     def _goes_on_in_item(self, prose: _Prose, row: TextRow) -> bool:

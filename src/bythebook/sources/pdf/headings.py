@@ -7,7 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bythebook.sources.pdf.layout.joining import SeenWords, has_leader, join_lines
+from bythebook.sources.pdf.layout.flow import TURNED
+from bythebook.sources.pdf.layout.joining import HYPHENS, SeenWords, has_leader, join_lines
 from bythebook.sources.pdf.layout.lists import marker_of
 from bythebook.sources.pdf.layout.segments import TextRow
 from bythebook.sources.pdf.layout.tables import cells_of
@@ -274,6 +275,8 @@ def _is_heading(rows: Sequence[TextRow], at: int, body: float) -> bool:
     text = row.text
     if row.mono or has_leader(row.words) or not any(char.isalpha() for char in text):
         return False
+    if row.region >= TURNED or text.endswith(HYPHENS) or _goes_on_in_text(rows, at):
+        return False
     if row.size >= _LARGER * body:
         return len(text) <= _LONGEST and sum(map(str.isalpha, text)) > 2
     if not row.bold or row.size < 0.95 * body or text.endswith(_ENDS) or len(text) > 80:
@@ -282,6 +285,16 @@ def _is_heading(rows: Sequence[TextRow], at: int, body: float) -> bool:
         return False
     is_item = marker_of(row.words) is not None and not row.words[0].style.bold
     return not is_item and _stands_alone(rows, at)
+
+
+def _goes_on_in_text(rows: Sequence[TextRow], at: int) -> bool:
+    """Return whether the next line, in another type, goes on with the sentence."""
+    row = rows[at]
+    below = rows[at + 1] if at + 1 < len(rows) else None
+    if below is None or (below.page, below.region) != (row.page, row.region):
+        return False
+    is_near = row.base - below.base <= 1.4 * row.size
+    return is_near and below.text[:1].islower() and _kind(below) != _kind(row)
 
 
 def _stands_alone(rows: Sequence[TextRow], at: int) -> bool:

@@ -12,6 +12,7 @@ from bythebook.sources.pdf.layout.furniture import mark_furniture
 from bythebook.sources.pdf.layout.segments import Segment, TextRow, rows_of, segments_of
 from bythebook.sources.pdf.model import PageText, PdfText, Word
 
+TURNED = 1000  # first region of text that is turned against its page
 _MOSTLY = 0.6  # share of fixed-width text in a file above which it is not code
 _CODE = 0.8  # share of fixed-width characters in a line of code
 _SMALLER = 0.93  # than the body: a footnote
@@ -55,7 +56,7 @@ def flow_of(text: PdfText) -> Flow:
         found = _page_rows(page.number, kept)
         found, notes[page.number] = _without_notes(page, found, body)
         rows += found
-        for region, segments in enumerate(others, 1000):
+        for region, segments in enumerate(others, TURNED):
             rows += rows_of(segments, page.number, region)
     flow = Flow(rows, notes, body)
     flow.codes = _code_rows(rows)

@@ -34,6 +34,10 @@ class _Candidate:
     is_found: bool = False
 
     @property
+    def place(self) -> tuple[str, int]:
+        return self.zone, round(self.segment.base / _STEP)
+
+    @property
     def places(self) -> Iterator[int]:
         """Yield the position and those beside it."""
         step = round(self.segment.base / _STEP)
@@ -59,8 +63,9 @@ def mark_furniture(pages: Sequence[tuple[PageText, list[Segment]]], body: float)
     _mark_repeated(found, fewest)
     _mark_numbered(found, fewest)
     _mark_same_place(found, len(pages))
+    beside = _places_of_text(found)
     for candidate in found:
-        if candidate.is_found and not candidate.is_beside_text:
+        if candidate.is_found and candidate.place not in beside:
             for word in candidate.segment.words:
                 word.is_furniture = True
 
@@ -91,14 +96,23 @@ def _shape(text: str) -> str:
     return "#" if _ROMAN.fullmatch(text) else _NUMBER.sub("#", text)
 
 
+def _places_of_text(found: Iterable[_Candidate]) -> set[tuple[str, int]]:
+    """Return the positions at which most lines are beside text: the first lines of paragraphs."""
+    counts: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0])
+    for candidate in found:
+        if candidate.is_found:
+            counts[candidate.place][candidate.is_beside_text] += 1
+    return {place for place, (apart, beside) in counts.items() if beside > apart}
+
+
 def _mark_repeated(found: Iterable[_Candidate], fewest: int) -> None:
     pages: dict[tuple[str, str, int], set[int]] = defaultdict(set)
     for candidate in found:
         for place in candidate.places:
             pages[candidate.zone, candidate.shape, place].add(candidate.page)
     for candidate in found:
-        key = candidate.zone, candidate.shape, round(candidate.segment.base / _STEP)
-        candidate.is_found = len(pages[key]) >= fewest
+        zone, place = candidate.place
+        candidate.is_found = len(pages[zone, candidate.shape, place]) >= fewest
 
 
 def _mark_numbered(found: Iterable[_Candidate], fewest: int) -> None:

@@ -9,7 +9,7 @@ from itertools import groupby
 from bythebook.sources.pdf.model import Word
 
 _SOFT = "\N{SOFT HYPHEN}"
-_HYPHENS = ("-", _SOFT, "\N{HYPHEN}")
+HYPHENS = ("-", _SOFT, "\N{HYPHEN}")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u303f]")
 _URL_BREAKS = ("/", "-", "_", "=", "&", "?")
@@ -23,7 +23,7 @@ class SeenWords:
         self._seen: set[str] = set()
         for word in words:
             text = word.text.casefold()
-            if not text.endswith(_HYPHENS):
+            if not text.endswith(HYPHENS):
                 self._seen.add(text.strip(".,;:!?()[]{}'\"“”‘’"))
                 self._seen.update(_LETTERS.findall(text))
 
@@ -71,7 +71,8 @@ def line_text(words: Sequence[Word]) -> str:
 
 def has_leader(words: Sequence[Word]) -> bool:
     """Return whether dots lead from a title to a page number, as in a table of contents."""
-    return sum(len(word.text) for word in words if not word.text.strip(".")) > 3
+    dots = sum(len(word.text) for word in words if not word.text.strip("."))
+    return dots > 3 or (dots > 1 and words[-1].text.isdecimal())
 
 
 def join(text: str, line: str, vocabulary: SeenWords) -> str:
@@ -79,7 +80,7 @@ def join(text: str, line: str, vocabulary: SeenWords) -> str:
     if not line:
         return text
     last, first = text.rpartition(" ")[2], line.partition(" ")[0]
-    if last.endswith(_HYPHENS) and last[-2:-1].isalnum() and first[:1].isalnum():
+    if last.endswith(HYPHENS) and last[-2:-1].isalnum() and first[:1].isalnum():
         is_divided = last[-2].isalpha() and first[0].islower()
         is_word = is_divided and not vocabulary.is_compound(last[:-1], first)
         return text[:-1] + ("" if is_word else "-") + line
