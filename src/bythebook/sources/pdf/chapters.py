@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import dropwhile, takewhile
 
 from bythebook.language.text import words as words_of
 from bythebook.sources.pdf.blocks import BlockBuilder
@@ -40,9 +41,10 @@ def _title(text: PdfText, name: str) -> str:
 
 
 def _largest_text(page: PageText) -> str:
-    """Return the text in the largest type, if it is larger than other text."""
+    """Return the first text in the largest type, if it is larger than other text."""
     size = max(word.size for word in page.words)
-    largest = [word.text for word in page.words if word.size > 0.97 * size]
+    later = dropwhile(lambda word: word.size <= 0.97 * size, page.words)
+    largest = [word.text for word in takewhile(lambda word: word.size > 0.97 * size, later)]
     title = visible(" ".join(largest))
     is_whole = len(largest) == len(page.words)
     has_letters = any(char.isalpha() for char in title)

@@ -14,10 +14,9 @@ _MONO = re.compile(
     r"mono|courier|consol|typewriter|fixed|menlo|inconsolata|sourcecode|firacode|"
     r"cmtt|cmsltt|cmitt|lmtt|ectt|sltt|nimbusmon|luxim|tt\d+$"
 )
-_BOLD = re.compile(r"bold|black|heavy|demi|cmbx|cmssbx|ecbx|sfbx|sfssbx|-medi|lmbx|medium$")
+_BOLD = re.compile(r"bold|black|heavy|demi|cmbx|cmssbx|ecbx|sfbx|sfssbx|-medi|lmbx")
 _FIXED_PITCH = 1  # bit of the font's flags
 _FORCE_BOLD = 1 << 18
-_BOLD_WEIGHT = 600
 
 
 def style_of(font: Any) -> Style:
@@ -25,8 +24,9 @@ def style_of(font: Any) -> Style:
     flags = raw.FPDFFont_GetFlags(font)
     is_known = flags >= 0
     mono = bool(_MONO.search(name)) or bool(is_known and flags & _FIXED_PITCH)
-    heavy = raw.FPDFFont_GetWeight(font) >= _BOLD_WEIGHT and not mono
-    bold = bool(_BOLD.search(name)) or heavy or bool(is_known and flags & _FORCE_BOLD)
+    # PDFium's weight is no help: it is the width of stems, which is larger in Times than in bold
+    # type of other families.
+    bold = bool(_BOLD.search(name)) or bool(is_known and flags & _FORCE_BOLD)
     return Style(mono, bold)
 
 

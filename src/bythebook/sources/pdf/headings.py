@@ -26,6 +26,7 @@ _LABEL = re.compile(
 )
 _MOST_ROWS = 4  # of one heading
 _LONGEST = 160  # characters of a heading that is found by its type
+_MOST_BOLD = 0.3  # share of bold text above which bold lines are no headings
 _LARGER = 1.12  # than the body
 _MOST_LEVELS = 4
 _LONG_FILE = 20  # pages; a title above all others is then no chapter
@@ -224,7 +225,9 @@ def _by_type(
     rows: Sequence[TextRow], vocabulary: SeenWords, body: float, pages: int
 ) -> list[FoundHeading]:
     """Return short lines in larger type, or bold ones that stand alone; levels are by size."""
-    groups = list(_candidates(rows, body))
+    letters = sum(len(row.text) for row in rows)
+    bold = sum(len(row.text) for row in rows if row.bold)
+    groups = list(_candidates(rows, _Type(body, is_bold=bold > _MOST_BOLD * letters)))
     sizes = Counter(_kind(rows[at]) for at, _ in groups)
     on_cover = {_kind(rows[at]) for at, _ in groups if rows[at].page == rows[0].page}
     later = {_kind(rows[at]) for at, _ in groups if rows[at].page != rows[0].page}
@@ -244,11 +247,19 @@ def _by_type(
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """Type of the body."""
+
+    size: float
+    is_bold: bool  # then bold lines are no headings
+
+
 def _kind(row: TextRow) -> tuple[float, bool]:
     return round(row.size * 2) / 2, row.bold
 
 
-def _candidates(rows: Sequence[TextRow], body: float) -> Iterator[tuple[int, int]]:
+def _candidates(rows: Sequence[TextRow], body: _Type) -> Iterator[tuple[int, int]]:
     """Yield the first row and the number of rows of what may be a heading."""
     index = 0
     while index < len(rows):
@@ -260,7 +271,7 @@ def _candidates(rows: Sequence[TextRow], body: float) -> Iterator[tuple[int, int
         index += max(count, 1)
 
 
-def _goes_on(rows: Sequence[TextRow], first: int, at: int, body: float) -> bool:
+def _goes_on(rows: Sequence[TextRow], first: int, at: int, body: _Type) -> bool:
     if at >= len(rows) or not _is_heading(rows, at, body):
         return False
     if at == first:
@@ -270,16 +281,17 @@ def _goes_on(rows: Sequence[TextRow], first: int, at: int, body: float) -> bool:
     return above.page == row.page and near and _kind(row) == _kind(above)
 
 
-def _is_heading(rows: Sequence[TextRow], at: int, body: float) -> bool:
+def _is_heading(rows: Sequence[TextRow], at: int, body: _Type) -> bool:
     row = rows[at]
     text = row.text
     if row.mono or has_leader(row.words) or not any(char.isalpha() for char in text):
         return False
     if row.region >= TURNED or text.endswith(HYPHENS) or _goes_on_in_text(rows, at):
         return False
-    if row.size >= _LARGER * body:
+    if row.size >= _LARGER * body.size:
         return len(text) <= _LONGEST and sum(map(str.isalpha, text)) > 2
-    if not row.bold or row.size < 0.95 * body or text.endswith(_ENDS) or len(text) > 80:
+    is_bold = row.bold and not body.is_bold
+    if not is_bold or row.size < 0.95 * body.size or text.endswith(_ENDS) or len(text) > 80:
         return False
     if len(cells_of(row)) > 1 and not text[0].isdigit():
         return False
