@@ -240,6 +240,23 @@ def test_footnotes_come_after_the_paragraph_that_goes_on() -> None:
     ]
 
 
+def test_a_sentence_goes_on_below_a_table_at_the_top_of_the_next_page() -> None:
+    pdf = PdfWriter()
+    pdf.page().lines(72, 700, _LONG[:2])
+    page = pdf.page()
+    for row in range(3):
+        page.text(200, 740 - 14 * row, f"cell {row}").text(320, 740 - 14 * row, "another cell")
+    page.lines(72, 680, ["Table 2: Cells that interrupt a sentence of the book, and this is their"])
+    page.lines(72, 668, ["caption, which has two lines."])
+    page.lines(72, 620, [f"{_LONG[2]} It stays up there for hours, if nobody"])
+    page.lines(72, 608, ["cuts the string."]).lines(72, 560, _LONG)
+    first, table, caption, last = _blocks(pdf)
+    assert plain_text([first]).startswith(" ".join(_LONG))
+    assert isinstance(table, Table)
+    assert plain_text([caption]).startswith("Table 2: Cells")
+    assert plain_text([last]) == " ".join(_LONG)
+
+
 def test_running_heads_and_page_numbers_are_left_out() -> None:
     pdf = PdfWriter()
     for number in range(1, 7):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bythebook.sources.pdf.layout.columns import regions_of
+from bythebook.sources.pdf.layout.floats import put_floats_later
 from bythebook.sources.pdf.layout.furniture import mark_furniture
 from bythebook.sources.pdf.layout.segments import Segment, TextRow, rows_of, segments_of
 from bythebook.sources.pdf.model import PageText, PdfText, Word
@@ -55,7 +56,8 @@ def flow_of(text: PdfText) -> Flow:
         kept = [segment for segment in main if not segment.words[0].is_furniture]
         found = _page_rows(page.number, kept)
         found, notes[page.number] = _without_notes(page, found, body)
-        rows += found
+        before = next((row for row in reversed(rows) if row.region < TURNED), None)
+        rows += put_floats_later(before, found, body)
         for region, segments in enumerate(others, TURNED):
             rows += rows_of(segments, page.number, region)
     flow = Flow(rows, notes, body)
