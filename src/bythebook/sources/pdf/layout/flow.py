@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from bythebook.sources.pdf.layout.columns import regions_of
 from bythebook.sources.pdf.layout.floats import put_floats_later
 from bythebook.sources.pdf.layout.furniture import mark_furniture
+from bythebook.sources.pdf.layout.joining import has_leader
 from bythebook.sources.pdf.layout.segments import Segment, TextRow, rows_of, segments_of
 from bythebook.sources.pdf.model import PageText, PdfText, Word
 
@@ -125,7 +126,10 @@ def _code_rows(rows: Sequence[TextRow]) -> set[int]:
     mono = sum(share * count for share, count in zip(shares, letters, strict=True))
     if mono > _MOSTLY * sum(letters):
         return set()
-    codes = [share >= _CODE for share in shares]
+    codes = [
+        share >= _CODE and not has_leader(row.words)  # entries of an index are no code
+        for row, share in zip(rows, shares, strict=True)
+    ]
     for index in range(1, len(rows) - 1):
         if codes[index - 1] and codes[index + 1] and _is_between(rows[index - 1 : index + 2]):
             codes[index] = True
