@@ -39,6 +39,11 @@ class Place:
         return self.url.partition("#")[0]
 
     @property
+    def has_position(self) -> bool:
+        """Return whether the anchor is a position (``page=12``) and not the id of a heading."""
+        return "=" in self.url.partition("#")[2]
+
+    @property
     def is_on_the_web(self) -> bool:
         """Return whether the URL is absolute: without a site URL it is only a path, or empty."""
         return self.url.startswith(("http://", "https://"))

@@ -45,8 +45,13 @@ def page_key(passage: Passage) -> str:
 
 
 def path_of(url: str) -> str:
-    """Return the path of a page's URL, decoded and without slashes around it."""
-    return unquote(urlsplit(url).path).strip("/")
+    """Return the path of a page's URL, decoded and without slashes around it.
+
+    The query is part of it: the chapters of a PDF file differ in nothing else.
+    """
+    parts = urlsplit(url)
+    path = unquote(parts.path).strip("/")
+    return f"{path}?{unquote(parts.query)}" if parts.query else path
 
 
 class HeadingTrail:
@@ -54,12 +59,18 @@ class HeadingTrail:
 
     def __init__(self) -> None:
         self._shown: set[tuple[tuple[str, ...], str]] = set()
+        self._last: tuple[str, ...] = ()
 
     def new(self, place: Place) -> Iterator[tuple[int, str, str]]:
         """Yield depth, text and anchor of the headings above a place that are not yet shown.
 
-        The last one has the anchor of the place, the others have none.
+        The last one has the anchor of the place, the others have none. A section that goes on at
+        another position, such as the next page of a PDF file, has no new headings.
         """
+        goes_on = place.has_position and place.section == self._last
+        self._last = place.section
+        if goes_on:
+            return
         for depth, text in enumerate(place.section, 1):
             path = place.section[:depth]
             is_last = depth == len(place.section)
@@ -86,10 +97,22 @@ def _entry(url: str, passages: Sequence[Passage]) -> OutlineEntry:
         module=first.place.module,
         chapter=first.place.chapter,
         language=first.metadata.language,
-        sections=tuple(dict.fromkeys(OutlineSection(at.section, at.url) for at in places)),
+        sections=tuple(_sections(places)),
         passages=len(passages),
         words=sum(len(passage.text.split()) for passage in passages),
     )
+
+
+def _sections(places: Iterable[Place]) -> Iterator[OutlineSection]:
+    """Yield each section once; one that goes on at another position is still the same."""
+    seen: set[OutlineSection] = set()
+    last: tuple[str, ...] | None = None
+    for place in places:
+        section = OutlineSection(place.section, place.url)
+        if section not in seen and not (place.section == last and place.has_position):
+            yield section
+        seen.add(section)
+        last = place.section
 
 
 def list_contents(generation: str, passages: Sequence[Passage]) -> Contents:

@@ -1,1 +1,1 @@
-"""Reading of books from files: Docusaurus, mdBook and plain Markdown."""
+"""Reading of books from files: Docusaurus, mdBook, plain Markdown, PDF."""

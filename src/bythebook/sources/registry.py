@@ -21,6 +21,7 @@ _SPECIFIC = (
     EntryPoint("docusaurus", "bythebook.sources.docusaurus.source:DocusaurusSource", GROUP),
     EntryPoint("jupyter-book", "bythebook.sources.jupyter_book.source:JupyterBookSource", GROUP),
     EntryPoint("notebook", "bythebook.sources.notebook.source:NotebookSource", GROUP),
+    EntryPoint("pdf", "bythebook.sources.pdf.source:PdfSource", GROUP),
 )
 _GENERAL = (
     EntryPoint("mixed", "bythebook.sources.mixed:MixedFolder", GROUP),

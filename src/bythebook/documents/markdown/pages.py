@@ -67,7 +67,7 @@ def file_names(pages: Iterable[OutlineEntry], base_url: str = "/") -> dict[str, 
 
 
 def _safe_path(path: str) -> str:
-    segments = _CONTROL.sub("", path).replace("\\", "/").split("/")
+    segments = _CONTROL.sub("", path).replace("\\", "/").replace("?", "-").split("/")
     return "/".join(each for each in segments if each.strip() not in ("", ".", "..")) or "index"
 
 

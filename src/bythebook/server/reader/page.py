@@ -56,12 +56,21 @@ class _Page:
         joined = join(passages)
         new = list(self._new_headings(place))
         self.headings += new
+        if place.has_position and not new:  # the section goes on, on the next page of a PDF file
+            return f"{self._position(place)}{section_html(joined)}"
         parts = [_heading(heading, escape(heading.text)) for heading in new]
         if new and folded(joined.text) == folded(place.heading):
             parts[-1] = _heading(new[-1], words_html(joined))  # a section without text
         else:
             parts.append(section_html(joined))
         return "\n".join(parts)
+
+    def _position(self, place: Place) -> str:
+        anchor = place.url.partition("#")[2]
+        if anchor in self._anchors:
+            return ""
+        self._anchors.add(anchor)
+        return f'<span id="{escape(anchor)}"></span>\n'
 
     def _new_headings(self, place: Place) -> Iterator[PageHeading]:
         """Yield the headings of this section not yet shown; the last one has the URL's anchor."""

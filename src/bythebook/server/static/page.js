@@ -51,7 +51,9 @@ let questions = []; // suggested ones, which the book answers
 
 function here() {
   const below = location.pathname.slice(root.pathname.length);
-  return below.startsWith("read/") ? decodeURIComponent(below.slice(5)).replace(/\/$/, "") : "";
+  if (!below.startsWith("read/")) return "";
+  const chapter = /^\?chapter=\d+$/.test(location.search) ? location.search : ""; // of a PDF file
+  return decodeURIComponent(below.slice(5)).replace(/\/$/, "") + chapter;
 }
 
 function address(path, at = "") {
@@ -219,7 +221,7 @@ function isOurs(path) {
 document.addEventListener("bythebook:open", (event) => {
   const { url, link, quote } = event.detail;
   const target = new URL(url || link, location.href);
-  const path = decodeURIComponent(target.pathname).replace(/^\/|\/$/g, "");
+  const path = decodeURIComponent(target.pathname).replace(/^\/|\/$/g, "") + decodeURIComponent(target.search);
   if (!book.parts.some((part) => part.pages.some((page) => page.path === path))) return;
   event.preventDefault();
   go(path, decodeURIComponent(target.hash.slice(1).split(":~:")[0]), quote);
