@@ -269,6 +269,19 @@ def test_running_heads_and_page_numbers_are_left_out() -> None:
     assert sum(len(chapter.words) for chapter in _chapters(pdf)) == 6 * 8
 
 
+def test_a_page_of_contents_is_left_out() -> None:
+    pdf = PdfWriter("Kites")
+    page = pdf.page().text(72, 740, "Contents", 20)
+    for number in range(8):
+        page.text(
+            72, 700 - 20 * number, f"{number} Kites of kind {number} " + ". " * 30 + f"{number}"
+        )
+    pdf.page().text(72, 740, "Flying", 20).text(72, 700, "A kite flies.")
+    text = "\n".join(plain_text(chapter.blocks) for chapter in _chapters(pdf))
+    assert "A kite flies." in text
+    assert "of kind" not in text
+
+
 def test_a_table_of_contents_keeps_its_lines() -> None:
     pdf = PdfWriter()
     pdf.page().lines(72, 700, ["Lift . . . . . . . . . 5", "Drag . . . . . . . . . 9"])

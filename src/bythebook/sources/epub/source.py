@@ -22,7 +22,7 @@ from bythebook.language.text import clean
 from bythebook.sources.documents import headings_of
 from bythebook.sources.epub.archive import EpubArchive
 from bythebook.sources.epub.package import OutlineLink, Package, read_package
-from bythebook.sources.html.source import read_document
+from bythebook.sources.html.source import is_list_of_links, read_document
 from bythebook.sources.html.text import one_line
 from bythebook.sources.html.tree import Element, parse_html, parse_xml
 from bythebook.types import Metadata
@@ -78,6 +78,8 @@ def _page(
     links = [link for link in package.outline if link.path == path and link.label]
     body = tree.find(".//body")
     body = tree if body is None else body
+    if is_list_of_links(body, path, {name: name for name in package.documents}):
+        return None
     _mark_headings(body, links)
     document = read_document(body)
     if not document.words:

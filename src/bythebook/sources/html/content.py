@@ -28,7 +28,7 @@ _CHROME_NAMES = word_set(
     "reversefootnote footnote-reference footnote-ref fnref navheader navfooter docnav nav-panel "
     "navigation katex-html MathJax_Preview MathJax_CHTML MathJax_SVG linenos "
     "lineno linenodiv gutter rouge-gutter line-numbers hljs-ln-numbers "
-    "codeLineNumber fn-backref"
+    "codeLineNumber fn-backref toctree-wrapper tableofcontents-wrapper"
 )
 _CHROME_PREFIXES = ("codeLineNumber_", "backToTop", "tocCollapsible", "buttonGroup_")
 _CHROME_IDS = word_set("footer toc navbar sidebar menu header-nav search comments disqus_thread")

@@ -140,7 +140,7 @@ def _read_page(
         return None
     content = find_content(root)
     remove_repeated(content, repeated)
-    if _is_list_of_links(content, name, known):
+    if is_list_of_links(content, name, known):
         return None
     document = read_document(content)
     if not document.words:
@@ -154,7 +154,7 @@ def _read_page(
     )
 
 
-def _is_list_of_links(content: Element, name: str, known: Mapping[str, str]) -> bool:
+def is_list_of_links(content: Element, name: str, known: Mapping[str, str]) -> bool:
     """Return whether a page has hardly any words of its own: a generated table of contents."""
     linked = sum(
         len(one_line(link).split())

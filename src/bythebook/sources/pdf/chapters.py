@@ -72,7 +72,7 @@ def _lines(pages: Sequence[PageText]) -> Iterator[tuple[int | None, str]]:
     """
     for page in pages:
         line: list[Word] = []
-        for word in [word for word in page.words if not word.is_furniture]:
+        for word in [word for word in page.words if not word.is_left_out]:
             if line and word.chapter != line[-1].chapter:
                 yield _line(line)
                 line = []

@@ -31,7 +31,7 @@ class Word:
     turn: int = 0  # quarter turns of the text on the page
     ends_line: bool = False  # PDFium ends a line after it
     chapter: int | None = None  # set when a block is made of it
-    is_furniture: bool = False  # part of a running head or foot
+    is_left_out: bool = False  # part of a running head, a running foot or a table of contents
 
     @property
     def end(self) -> int:

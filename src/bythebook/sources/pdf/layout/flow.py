@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bythebook.sources.pdf.layout.columns import regions_of
+from bythebook.sources.pdf.layout.contents_pages import mark_contents
 from bythebook.sources.pdf.layout.floats import put_floats_later
-from bythebook.sources.pdf.layout.furniture import mark_furniture
 from bythebook.sources.pdf.layout.joining import has_leader
+from bythebook.sources.pdf.layout.running_heads import mark_running_heads
 from bythebook.sources.pdf.layout.segments import Segment, TextRow, rows_of, segments_of
 from bythebook.sources.pdf.model import PageText, PdfText, Word
 
@@ -50,11 +51,12 @@ class Flow:
 def flow_of(text: PdfText) -> Flow:
     pages = [(page, _segments(page)) for page in text.pages]
     body = _body_size(text.pages)
-    mark_furniture([(page, main) for page, (main, _) in pages], body)
+    mark_running_heads([(page, main) for page, (main, _) in pages], body)
+    mark_contents(main for _, (main, _) in pages)
     rows: list[TextRow] = []
     notes: dict[int, list[TextRow]] = {}
     for page, (main, others) in pages:
-        kept = [segment for segment in main if not segment.words[0].is_furniture]
+        kept = [segment for segment in main if not segment.words[0].is_left_out]
         found = _page_rows(page.number, kept)
         found, notes[page.number] = _without_notes(page, found, body)
         before = next((row for row in reversed(rows) if row.region < TURNED), None)

@@ -51,8 +51,8 @@ class _Candidate:
         return abs(self.segment.base - self.inner) < _NEAREST * self.segment.size
 
 
-def mark_furniture(pages: Sequence[tuple[PageText, list[Segment]]], body: float) -> None:
-    """Set ``is_furniture`` of the words in running heads and feet."""
+def mark_running_heads(pages: Sequence[tuple[PageText, list[Segment]]], body: float) -> None:
+    """Set ``is_left_out`` of the words in running heads and feet."""
     found = [
         candidate
         for page, segments in pages
@@ -67,7 +67,7 @@ def mark_furniture(pages: Sequence[tuple[PageText, list[Segment]]], body: float)
     for candidate in found:
         if candidate.is_found and candidate.place not in beside:
             for word in candidate.segment.words:
-                word.is_furniture = True
+                word.is_left_out = True
 
 
 def _candidates(page: PageText, segments: Sequence[Segment]) -> Iterator[_Candidate]:
