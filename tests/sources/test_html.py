@@ -271,7 +271,8 @@ def test_footnotes_are_kept_without_the_links_to_and_from_them(note: str) -> Non
 def test_what_is_not_the_authors_text_is_left_out() -> None:
     page = """<html><body><header>Brand</header><nav>Menu</nav><div role="search">Find</div>
     <main><nav class="breadcrumbs">Home</nav><article><header><h1>Title</h1></header>
-    <div class="toc">On this page</div><div class="toctree-wrapper"><ul><li>Other</li></ul></div><p>Own <span class="sr-only">hidden</span>words.</p>
+    <div class="toc">On this page</div><div class="toctree-wrapper"><p>Other</p></div>
+    <p>Own <span class="sr-only">hidden</span>words.</p>
     <script>x()</script><style>y{}</style><noscript>no</noscript><form>Send</form>
     <p hidden>hidden</p><svg><text>svg</text></svg><button>Copy</button>
     <footer>Edit this page</footer></article></main>

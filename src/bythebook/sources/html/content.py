@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from lxml import etree
 
 from bythebook.language.text import word_set
 from bythebook.sources.html.tree import Element, all_text
@@ -137,3 +140,13 @@ def _is_edge(element: Element) -> bool:
     if any(element.find(f".//{name}") is not None for name in _HEADINGS):
         return element.tag == "footer"
     return not any(parent.tag in ("blockquote", "figure") for parent in element.iterancestors())
+
+
+def shown_links(content: Element) -> Iterator[Element]:
+    """Yield the links in the text of a page."""
+    walker = etree.iterwalk(content, events=("start",))
+    for _, element in walker:
+        if element is not content and is_chrome(element):
+            walker.skip_subtree()
+        elif element.tag == "a":
+            yield element

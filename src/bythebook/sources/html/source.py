@@ -25,7 +25,7 @@ from bythebook.sources.documents import headings_of
 from bythebook.sources.files import matches_glob
 from bythebook.sources.html.blocks import BlockReader
 from bythebook.sources.html.boilerplate import edge_texts, remove_repeated, repeated_texts
-from bythebook.sources.html.content import find_content, is_chrome
+from bythebook.sources.html.content import find_content, shown_links
 from bythebook.sources.html.navigation import (
     PageLinks,
     addresses,
@@ -158,8 +158,8 @@ def is_list_of_links(content: Element, name: str, known: Mapping[str, str]) -> b
     """Return whether a page has hardly any words of its own: a generated table of contents."""
     linked = sum(
         len(one_line(link).split())
-        for link in content.iter("a")
-        if resolve(link.get("href"), name, known) not in (None, name) and not is_chrome(link)
+        for link in shown_links(content)
+        if resolve(link.get("href"), name, known) not in (None, name)
     )
     return linked > 0 and linked >= _LINKED * len(visible_words(content))
 
