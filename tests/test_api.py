@@ -70,6 +70,6 @@ def test_invalid_query_is_rejected_before_a_book_is_opened(query: object) -> Non
 
 
 def test_ingest_of_a_missing_folder_creates_no_home(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="no folder 'missing'"):
+    with pytest.raises(SourceError, match="no folder or file 'missing'"):
         bythebook.ingest(tmp_path / "missing", home=tmp_path / "home")
     assert not (tmp_path / "home").exists()
