@@ -124,7 +124,7 @@ def sample() -> ParsedBook:
 @pytest.mark.parametrize("generator", ["sphinx", "mkdocs", "epub"])
 def test_the_sample_book_built_by_other_generators(generator: str, sample: ParsedBook) -> None:
     markdown = pages_of(sample, "/physical-ai-book/docs/")
-    pages = {page.name: page.text for page in markdown}
+    pages = {f"book/{page.name}": page.text for page in markdown}
     if generator == "mkdocs":
         built = mkdocs(pages)
     else:
@@ -135,6 +135,8 @@ def test_the_sample_book_built_by_other_generators(generator: str, sample: Parse
     assert book.coverage >= 0.995
     assert set(_code(sample)) - set(_code(book)) == set()
     found = {page.title: page for page in book.pages}
+    titles = [page.title for page in sample.pages]
+    assert [title for title in found if title in titles] == titles  # the same order
     for page in sample.pages:
         kept = _listed(found[page.title])
         kept += [word for heading, _ in found[page.title].headings for word in words(heading)]
