@@ -18,7 +18,7 @@ from bythebook.chunking.read_book import ParsedBook, ParsedPage, read_book
 from bythebook.language.text import words
 from bythebook.types import Answer
 from tests.documents.book_pages import pages_of
-from tests.sources import docusaurus
+from tests.sources import docusaurus, jupyter
 from tests.sources.built_sites import CODE, mkdocs, sphinx
 from tests.support.samples import SAMPLE_BOOK
 
@@ -96,6 +96,73 @@ def test_epub_of_sphinx() -> None:
     page = f"/{file.name}/guide/features.xhtml"
     urls = [passage.place.url for passage in book.pages[1].passages]
     assert urls == [f"{page}#lift-drag", f"{page}#terms"]
+
+
+def test_jupyter_book(tmp_path: Path) -> None:
+    cells = [
+        jupyter.cell("markdown", "# Notebook\n\nWords of a cell."),
+        jupyter.cell("code", CODE, outputs=[_OUTPUT], execution_count=1),
+        jupyter.cell("markdown", "## More\n\nThe end."),
+    ]
+    jupyter.write(
+        tmp_path,
+        {
+            "_toc.yml": _TOC,
+            "_config.yml": "title: Kite Book\nexecute: {execute_notebooks: 'off'}\n",
+            "intro.md": "# Kite Book\n\nThis book teaches how to fly kites.\n",
+            "lift.md": _MYST,
+            "cells.ipynb": jupyter.notebook(cells),
+        },
+    )
+    source = read_book(tmp_path)
+    built = jupyter.build_book(tmp_path)
+    book = read_book(built)
+    assert book.coverage == 1.0
+    assert [page.url for page in book.pages] == [page.url for page in source.pages]
+    assert [page.title for page in book.pages] == ["Kite Book", "Lift", "Notebook"]
+    assert book.passages[-1].place.module == "Flying"
+    assert lost_in_build([passage.place.url for passage in book.passages], built) == []
+    text = _text(book)
+    assert CODE in text
+    assert "flying high" in text
+    assert "A\none\n\nB\ntwo" in text
+    assert "Own title\nHidden." in text
+    assert _words(*book.pages) - _words(*source.pages) <= set(words("Listing 1"))
+
+
+_OUTPUT = {"output_type": "stream", "name": "stdout", "text": "flying high\n"}
+_TOC = """format: jb-book
+root: intro
+parts:
+- caption: Flying
+  chapters:
+  - file: lift
+  - file: cells
+"""
+_MYST = """# Lift
+
+Text with $x^2$.
+
+````{tab-set}
+```{tab-item} A
+one
+```
+```{tab-item} B
+two
+```
+````
+
+```{admonition} Own title
+:class: dropdown
+Hidden.
+```
+
+## Drag
+
+```{math}
+F = m a
+```
+"""
 
 
 def _check_kept(text: str) -> None:
