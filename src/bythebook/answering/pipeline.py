@@ -9,18 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from enum import StrEnum
 
-from bythebook.answering.answer_span import find_answer_span
 from bythebook.answering.citations import Citations
-from bythebook.answering.gate import gate, gather, name_unanswered, settle, ungrounded
+from bythebook.answering.gate import gate, gather, settle
 from bythebook.answering.generation import AnswerContext, GenerationRun
+from bythebook.answering.outcome import outcome_of
 from bythebook.answering.routing import Mode, mode_of
 from bythebook.chunking.passages import passage_of_selection
 from bythebook.conversations.query_rewriting import interpret, parts_of, sides_of
-from bythebook.language.english.small_talk import is_small_talk
-from bythebook.refusals import DISCLAIMER, Refusal
 from bythebook.retrieval.interpretations import search_best
 from bythebook.retrieval.search import (
     Findings,
@@ -29,11 +26,8 @@ from bythebook.retrieval.search import (
     search_contents,
 )
 from bythebook.types import (
-    Answer,
     Citation,
-    Confidence,
     Evidence,
-    Level,
     Message,
     Question,
     Reply,
@@ -41,7 +35,6 @@ from bythebook.types import (
     Timings,
 )
 
-_GOOD = 0.65  # score of a passage that needs no disclaimer
 _NEIGHBOURS_OF = 2  # best hits whose neighbours in the section are added within the token budget
 
 
@@ -66,11 +59,8 @@ async def respond(
     began = time.perf_counter()
     yield State.RECEIVED
     yield State.VALIDATING
-    is_talk = is_small_talk(question.text)
-    interpretations = (question,) if is_talk else interpret(question, history)
-
     yield State.RETRIEVING
-    found = await _retrieve(interpretations, context.index)
+    found = await _retrieve(interpret(question, history), context.index)
     findings = found[0]
     evidence, parts = gather(found, context_tokens=context.context_tokens)
     refusal = gate(findings.question, evidence)
@@ -93,21 +83,13 @@ async def respond(
                 sentences.append(sentence)
                 yield sentence
 
-    outcome: Answer | Refusal
-    if sentences:
-        is_fact = findings.question.type.fact
-        span = find_answer_span(evidence.hits, sentences, citations.numbered, is_fact=is_fact)
-        disclaimer = " ".join(filter(None, (run.disclaimer, name_unanswered(parts)))) or None
-        outcome = Answer(tuple(sentences), citations.numbered, run.writer, disclaimer, span)
-    else:
-        outcome = refusal or ungrounded(question, evidence)
-    evidence = settle(run.evidence, answered=bool(sentences))
+    outcome = refusal or outcome_of(parts, run, citations, sentences)
     yield State.COMPLETE
     now = time.perf_counter()
     yield Reply(
         question,
-        _with_disclaimer(outcome, question, evidence.confidence),
-        evidence,
+        outcome,
+        settle(run.evidence, answered=bool(sentences)),
         Timings(
             query_ms=findings.query_ms,
             search_ms=findings.search_ms,
@@ -138,17 +120,3 @@ async def _retrieve(interpretations: Sequence[Question], index: SearchContext) -
         whole,
         *[await search_best([part], index, neighbours_of=_NEIGHBOURS_OF) for part in parts],
     ]
-
-
-def _with_disclaimer(
-    outcome: Answer | Refusal, question: Question, confidence: Confidence
-) -> Answer | Refusal:
-    """Add the disclaimer to an answer of low confidence.
-
-    The contract that asks for a level counts passages; for the others one good passage is enough.
-    """
-    counts = question.min_confidence is not Level.INSUFFICIENT
-    is_low = confidence.level is Level.LOW and (counts or confidence.maximum < _GOOD)
-    if isinstance(outcome, Refusal) or not is_low:
-        return outcome
-    return replace(outcome, disclaimer=" ".join(filter(None, (outcome.disclaimer, DISCLAIMER))))

@@ -17,6 +17,7 @@ from bythebook.language.english import follow_ups
 from bythebook.language.english.comparisons import compared
 from bythebook.language.english.follow_ups import ENUMERATED, EXPLETIVE_IT, FRAGMENT, SENTENCE
 from bythebook.language.english.question_parts import split_parts
+from bythebook.language.english.small_talk import is_small_talk
 from bythebook.language.sentences import split_units
 from bythebook.language.terms import terms_of
 from bythebook.language.tokens import shortened
@@ -66,7 +67,8 @@ def interpret(question: Question, history: Sequence[Message]) -> tuple[Question,
     """
     text = shortened(question.text, QUESTION_TOKENS)
     alone = question if text == question.text else replace(question, text=text)
-    if question.selection is not None and question.selection_only:
+    only_selection = question.selection is not None and question.selection_only
+    if only_selection or is_small_talk(text):
         return (alone,)
     selection = shortened(question.selection or "", QUESTION_TOKENS)
     context = _topic_of_selection(selection) or _context(history)
