@@ -39,7 +39,10 @@ def ingest(
         list[str] | None, typer.Option("--exclude", help="Glob of files to leave out; repeatable.")
     ] = None,
     book_format: Annotated[
-        str | None, typer.Option("--format", help="Format of the book; detected by default.")
+        str | None,
+        typer.Option(
+            "--format", help="Format of the book, such as html, epub or pdf; detected by default."
+        ),
     ] = None,
     embedder: options.Embedder = None,
     dry_run: Annotated[
