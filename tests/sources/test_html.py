@@ -51,6 +51,10 @@ def _page(title: str, body: str = "<p>Text.</p>", head: str = "", before: str = 
     )
 
 
+def _next(name: str) -> str:
+    return f'<link rel="next" href="{name}">'
+
+
 # --- blocks ---------------------------------------------------------------------------------------
 
 
@@ -81,6 +85,14 @@ def test_paragraphs_lists_and_quotations_keep_their_structure() -> None:
         ('<h2><a name="old"></a>T</h2>', "old"),
         ('<span id="mark"></span><h2>T</h2>', "mark"),
         ("<h2>T</h2>", None),
+        ('<h2 id="t"><a class="toc-backref" href="#id1" role="doc-backlink">T</a></h2>', "t"),
+        (
+            '<div id="sec"><div class="titlepage"><div><div><h2>T</h2></div></div></div></div>',
+            "sec",
+        ),
+        ('<section id="search"><h2>T</h2></section>', "search"),
+        ('<h2 id="toc">T</h2>', "toc"),
+        ('<div class="related"><h2 id="r">T</h2></div>', "r"),
     ],
 )
 def test_a_heading_has_the_id_that_leads_to_it(body: str, anchor: str | None) -> None:
@@ -195,6 +207,12 @@ def test_a_table_keeps_header_rows_caption_and_wide_cells() -> None:
     assert caption.text == "Winds"
     assert isinstance(table, Table)
     assert table.header == ("Name", "m/s")
+    (tall,) = _blocks(
+        "<table><tr><th>a<th>b</tr><tr><td rowspan=2>1<td>2</tr><tr><td>3</tr><tr><td>4<td>5</tr>"
+        "</table>"
+    )
+    assert isinstance(tall, Table)
+    assert tall.rows == (("1", "2"), ("1", "3"), ("4", "5"))
     assert table.rows == (("Breeze", "5 6"), ("Gale", ""))
 
 
@@ -209,6 +227,9 @@ def test_a_table_keeps_header_rows_caption_and_wide_cells() -> None:
         '<div class="callout callout-tip"><div class="callout-header">Note</div>'
         '<div class="callout-body"><p>Body.</p></div></div>',
         "<dl><dt>Note</dt><dd>Body.</dd></dl>",
+        '<div class="note"><h3 class="title">Note</h3><p>Body.</p></div>',
+        '<div class="note"><table><tr><td><img alt="[Note]"></td><th>Note</th></tr><tr>'
+        "<td>Body.</td></tr></table></div>",
         '<div class="admonitionblock note"><table><tr><td class="icon"><div class="title">Note'
         '</div></td><td class="content"><p>Body.</p></td></tr></table></div>',
     ],
@@ -273,13 +294,35 @@ def test_what_is_not_the_authors_text_is_left_out() -> None:
     <main><nav class="breadcrumbs">Home</nav><article><header><h1>Title</h1></header>
     <div class="toc">On this page</div><div class="toctree-wrapper"><p>Other</p></div>
     <p>Own <span class="sr-only">hidden</span>words.</p>
-    <script>x()</script><style>y{}</style><noscript>no</noscript><form>Send</form>
+    <script>x()</script><style>y{}</style><noscript>no</noscript>
+    <form>Find<input type="search"></form>
     <p hidden>hidden</p><svg><text>svg</text></svg><button>Copy</button>
     <footer>Edit this page</footer></article></main>
     <aside>Aside</aside><footer>Powered by</footer></body></html>"""
     document = read_document(find_content(parse_html(page.encode())))
     assert plain_text(document.blocks) == "Title\nOwn words."
     assert document.words == ("Title", "Own", "words")
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        (r"<p>Use <code>\( x \)</code> and <kbd>a</kbd>.</p>", r"Use \( x \) and a."),
+        ("<p>Press <button>Save</button> to store.</p>", "Press Save to store."),
+        ("<form><p>Which wind?</p><input></form>", "Which wind?"),
+        ("<p>10<sup>-3</sup> of the 1<sup>st</sup> m<sup>2</sup></p>", "10^-3 of the 1st m^2"),
+        ("<p>soft\u00adhy\u200bphen</p>", "softhyphen"),
+        ('<pre>a<span class="boring">hidden</span>b</pre>', "ab"),
+        (
+            '<p><a accesskey="n" href="b.html">Next</a> <a accesskey="p" href="a.html">Up</a></p>',
+            "",
+        ),
+        ('<p>Text.<a href="#ftn.id1">[7]</a></p>', "Text."),
+        ("<header>An epigraph.</header>", "An epigraph."),
+    ],
+)
+def test_inline_text_is_that_of_the_author(html: str, text: str) -> None:
+    assert _text(html) == text
 
 
 # --- sites ----------------------------------------------------------------------------------------
@@ -334,21 +377,34 @@ def test_generated_pages_redirects_and_copies_are_left_out(tmp_path: Path) -> No
     book = _site(
         tmp_path,
         {
-            "index.html": _page("Home"),
+            "index.html": _page("Home", head=_next("old.html")),
             "search.html": _page("Search"),
             "404.html": _page("Not found"),
             "genindex/index.html": _page("Index"),
-            "old.html": _page("Old", head=refresh),
+            "old.html": _page("Old", head=refresh + _next("a.html")),
             "_static/x.html": _page("Static"),
             "empty.html": "<html><body><main></main></body></html>",
-            "a.html": _page("A", "<p>One two three four.</p>"),
+            "a.html": _page("A", "<p>One two three four.</p>", head=_next("__future__.html")),
+            "__future__.html": _page("Future", head=_next("part/search.html")),
+            "part/search.html": _page("How to search", head=_next("../other.html")),
+            "other.html": _page("A", "<p>One two three four.</p>"),
             "ur/a.html": _page("A", "<p>One two three four.</p>"),
         },
     )
-    assert [page.file for page in book.pages] == ["index.html", "a.html"]
-    assert [(problem.file, problem.reason) for problem in book.problems] == [
-        ("ur/a.html", "has the same text as a.html: left out")
+    assert [page.file for page in book.pages] == [
+        "index.html",
+        "a.html",
+        "__future__.html",
+        "part/search.html",
+        "other.html",
     ]
+    assert {problem.file: problem.reason for problem in book.problems} == {
+        **dict.fromkeys(
+            ("404.html", "search.html", "genindex/index.html"),
+            "made by the generator from other pages: left out",
+        ),
+        "ur/a.html": "has the same text as a.html: left out",
+    }
 
 
 def test_what_every_page_repeats_at_its_edges_is_left_out(tmp_path: Path) -> None:
@@ -365,21 +421,36 @@ def test_what_every_page_repeats_at_its_edges_is_left_out(tmp_path: Path) -> Non
     assert book.pages[0].passages[1].place.section == ("Exercises",)
 
 
+def test_a_section_that_every_page_repeats_is_the_authors(tmp_path: Path) -> None:
+    def page(number: int) -> str:
+        safety = "<h2 id='s'>Safety</h2><p>Wear goggles.</p>"
+        return f"<body><h1>Page {number}</h1><p>Own {number}.</p>{safety}</body>"
+
+    book = _site(tmp_path, {f"{number}.html": page(number) for number in range(6)})
+    assert [passage.text for passage in book.pages[5].passages] == ["Own 5.", "Wear goggles."]
+
+
+def test_chapters_are_sorted_by_their_numbers(tmp_path: Path) -> None:
+    names = [f"chapter{number}.html" for number in (1, 2, 10, 11)]
+    book = _site(tmp_path, {name: _page(name, f"<p>Text of {name}.</p>") for name in names})
+    assert [page.file for page in book.pages] == names
+
+
 def test_encodings_are_recognised_and_errors_named(tmp_path: Path) -> None:
     latin = (
-        '<html><head><meta charset="iso-8859-1"></head><body><h1>Köln</h1><p>x</p></body></html>'
+        '<html><head><meta charset="iso-8859-1"></head><body><h1>“Köln”</h1><p>x</p></body></html>'
     )
     book = _site(
         tmp_path,
         {
-            "latin.html": latin.encode("iso-8859-1"),
+            "latin.html": latin.encode("cp1252"),
             "wide.html": _page("Wide").encode("utf-16"),
             "unknown.html": b'<html><head><meta charset="klingon"></head><body>x</body></html>',
             "broken.html": b"<p>\xff\xfe\xff</p>",
             "nul.html": _page("Nul", "<p>a\0b</p>"),
         },
     )
-    assert {page.title for page in book.pages} == {"Köln", "Wide", "Nul"}
+    assert {page.title for page in book.pages} == {"“Köln”", "Wide", "Nul"}
     reasons = {problem.file: problem.reason for problem in book.problems}
     assert reasons == {
         "unknown.html": "in the unknown encoding 'klingon'",
@@ -397,7 +468,7 @@ def test_encodings_are_recognised_and_errors_named(tmp_path: Path) -> None:
     ],
 )
 def test_deep_nesting_is_a_problem_of_that_page(page: str) -> None:
-    with pytest.raises(UnreadableFile, match="nested deeper than 256 elements"):
+    with pytest.raises(UnreadableFile, match="nested too deeply"):
         parse_html(page.encode())
 
 

@@ -60,12 +60,27 @@ def test_parts_can_be_listed_with_titles_and_order(folder: Path) -> None:
         read_book(folder, SiteOptions(sources=(SourceEntry("missing"),)))
     with pytest.raises(SourceError, match="not below"):
         read_book(folder, SiteOptions(sources=(SourceEntry("../x"),)))
-    book = read_book(folder, SiteOptions(sources=(parts[1], SourceEntry("03-paper.epub"))))
+    book = read_book(folder, SiteOptions(sources=(*parts, SourceEntry("03-paper.epub"))))
     assert [(page.title, page.passages[0].place.module) for page in book.pages] == [
+        ("End", "Last things"),
         ("Web", "The web"),
         ("Paper", "A book"),
     ]
-    assert [page.file for page in book.pages] == ["02-web/page.html", "03-paper.epub/OEBPS/a.xhtml"]
+    assert [page.file for page in book.pages] == [
+        "04-end.md",
+        "02-web/page.html",
+        "03-paper.epub/OEBPS/a.xhtml",
+    ]
+
+
+def test_a_single_markdown_file_is_a_book(folder: Path) -> None:
+    book = read_book(folder / "04-end.md")
+    assert [page.file for page in book.pages] == ["04-end.md"]
+
+
+def test_a_file_is_no_mixed_folder(folder: Path) -> None:
+    with pytest.raises(SourceError, match="There is no folder"):
+        read_book(folder / "03-paper.epub", SiteOptions(format="mixed"))
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,12 @@ def _reason(error: OSError) -> str:
     return (error.strerror or "not readable").lower()
 
 
+def natural_key(path: str) -> list[tuple[int, str]]:
+    """Return a key that sorts ``chapter2`` before ``chapter10``."""
+    parts = re.split(r"([0-9]+)", path)
+    return [(int(part) if part.isdecimal() else -1, part) for part in parts]
+
+
 # --- glob patterns --------------------------------------------------------------------------------
 
 

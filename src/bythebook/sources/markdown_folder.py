@@ -1,4 +1,4 @@
-"""Plain folder of Markdown or MDX files, with URLs and order as Docusaurus would give them."""
+"""Plain Markdown or MDX: a folder or a file, with URLs and order as Docusaurus would give them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from bythebook.sources.markdown.mdx import ParseOptions
 
 class MarkdownFolder:
     def detects(self, path: Path, files: SourceFiles) -> bool:
-        return files.has_folder(path)
+        return files.has_folder(path) or (path.suffix in (".md", ".mdx") and files.has_file(path))
 
     def read(
         self, path: Path, files: SourceFiles, options: SiteOptions, report: Report
     ) -> Iterator[SourcePage]:
+        root = path if files.has_folder(path) else path.parent
         site = DocsSite(
             files=files,
-            root=path,
+            root=root,
             format=options.markdown_format or "guess",
             parsing=ParseOptions(maths="guess"),
             exclude=options.exclude,
             report=report,
-            site_prefix=f"{path.name}/",
+            site_prefix=f"{root.name}/",
+            only=None if root == path else path.name,
         )
         routes = Routes(
             origin=options.url or "",

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from bythebook.errors import SourceError
 from bythebook.interfaces.source import Problem, Report, SiteOptions, SourceFiles, SourcePage
-from bythebook.sources.files import matches_glob
+from bythebook.sources.files import matches_glob, natural_key
 from bythebook.sources.markdown_folder import MarkdownFolder
 from bythebook.sources.registry import detect_format, find_source
 
@@ -31,37 +31,42 @@ class MixedFolder:
 
     def detects(self, path: Path, files: SourceFiles) -> bool:
         if not files.has_folder(path):
-            return path.suffix in _UNBUILT and files.has_file(path)
-        return any(file.suffix not in _MARKDOWN for file in _files(path, files, SiteOptions()))
+            return path.suffix.lower() in _UNBUILT and files.has_file(path)
+        return any(
+            file.suffix.lower() not in _MARKDOWN for file in _files(path, files, SiteOptions())
+        )
 
     def read(
         self, path: Path, files: SourceFiles, options: SiteOptions, report: Report
     ) -> Iterator[SourcePage]:
         if not files.has_folder(path):
-            raise SourceError(f"{path.name!r} {_reason(path.suffix)}.", hint=_hint(path.suffix))
+            suffix = path.suffix.lower()
+            if suffix not in _UNBUILT:
+                raise SourceError(f"There is no folder {path.name!r}.", hint="Leave out --format.")
+            raise SourceError(f"{path.name!r} {_reason(suffix)}.", hint=_hint(suffix))
         found = list(_files(path, files, options))
-        unbuilt = [file for file in found if file.suffix in _UNBUILT]
+        unbuilt = [file for file in found if file.suffix.lower() in _UNBUILT]
         if unbuilt and len(unbuilt) == len(found):
-            suffix = unbuilt[0].suffix
+            suffix = unbuilt[0].suffix.lower()
             raise SourceError(
                 f"{path.name!r} holds {suffix} files only: {suffix} {_reason(suffix)}.",
                 hint=_hint(suffix),
             )
         markdown: dict[str, SourcePage] = {}
-        if any(file.suffix in _MARKDOWN for file in found):
+        if any(file.suffix.lower() in _MARKDOWN for file in found):
             pages = MarkdownFolder().read(path, files, options, report)
             markdown = {page.file: page for page in pages}
         for file in sorted(found, key=_path_order):
-            if file.suffix in _UNBUILT:
+            if file.suffix.lower() in _UNBUILT:
                 report(
                     Problem(
                         str(file),
                         None,
-                        _reason(file.suffix) + f"; {_hint(file.suffix)}",
+                        _reason(file.suffix.lower()) + f"; {_hint(file.suffix.lower())}",
                         fatal=True,
                     )
                 )
-            elif file.suffix not in _MARKDOWN:
+            elif file.suffix.lower() not in _MARKDOWN:
                 yield from read_part(path, file, files, options, report)
             elif str(file) in markdown:
                 yield markdown[str(file)]
@@ -124,11 +129,11 @@ def _files(root: Path, files: SourceFiles, options: SiteOptions) -> Iterator[Pur
     return files.walk(root, wanted, lambda _file, _reason: None)
 
 
-def _path_order(path: PurePosixPath) -> tuple[tuple[bool, str], ...]:
+def _path_order(path: PurePosixPath) -> list[tuple[bool, list[tuple[int, str]]]]:
     """Sort by path; the index of a folder comes before its other files."""
     *folders, name = path.parts
     is_index = PurePosixPath(name).stem.lower() in ("index", "readme")
-    return (*((True, folder) for folder in folders), (not is_index, name))
+    return [*((True, natural_key(part)) for part in folders), (not is_index, natural_key(name))]
 
 
 def _reason(suffix: str) -> str:

@@ -38,6 +38,7 @@ class DocsSite:
     report: Report
     site_prefix: str = ""  # path from "@site/" to the root, if the root is not the site folder
     sidebars: Sidebars = _NO_SIDEBARS
+    only: str | None = None  # name of the only file to read
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ def _drafts(site: DocsSite, tree: PageTree) -> Iterator[PageDraft]:
         site.report(Problem(tree.prefix + file, None, reason, fatal=True))
 
     def wanted(path: PurePosixPath) -> bool:
+        if site.only is not None:
+            return str(path) == site.only
         return tree.within in path.parents and _is_page(path, site.exclude)
 
     for file in site.files.walk(site.root / tree.folder, wanted, refuse):

@@ -22,7 +22,7 @@ from bythebook.language.text import clean
 from bythebook.sources.documents import headings_of
 from bythebook.sources.epub.archive import EpubArchive
 from bythebook.sources.epub.package import OutlineLink, Package, read_package
-from bythebook.sources.html.source import is_list_of_links, read_document
+from bythebook.sources.html.source import is_list_of_links, is_made, read_document
 from bythebook.sources.html.text import one_line
 from bythebook.sources.html.tree import Element, parse_html, parse_xml
 from bythebook.types import Metadata
@@ -49,6 +49,8 @@ class EpubSource:
         if not package.documents:
             report(Problem(path.name, None, "holds no documents", fatal=True))
         for document in package.documents:
+            if is_made(PurePosixPath(PurePosixPath(document).name)):
+                continue
             name = f"{path.name}/{document}"
             try:
                 tree = _parse(archive.read(document), name, report)
@@ -78,12 +80,11 @@ def _page(
     links = [link for link in package.outline if link.path == path and link.label]
     body = tree.find(".//body")
     body = tree if body is None else body
-    if is_list_of_links(body, path, {name: name for name in package.documents}):
-        return None
     _mark_headings(body, links)
     document = read_document(body)
-    if not document.words:
-        return None  # a cover
+    known = {name: name for name in package.documents}
+    if not document.words or is_list_of_links(body, document.words, path, known):
+        return None  # a cover or a table of contents
     title = _title(document, links, tree, path)
     parents = links[0].parents if links else _parents_above(path, package)
     first, *rest = [*parents, ""]

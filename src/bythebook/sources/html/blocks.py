@@ -19,14 +19,14 @@ from bythebook.interfaces.blocks import (
 )
 from bythebook.language.text import word_set
 from bythebook.sources.documents import plain_text
-from bythebook.sources.html.content import classes, is_chrome
+from bythebook.sources.html.content import classes, is_tab
 from bythebook.sources.html.maths import maths_of
 from bythebook.sources.html.text import (
     BLOCKS,
     code_text,
     inline_text,
     one_line,
-    squeeze,
+    prose,
 )
 from bythebook.sources.html.tree import Element, all_text
 from bythebook.sources.markdown.inline import tidy
@@ -49,8 +49,9 @@ _BOXED = re.compile(
     r"theorem|proof|definition|example|hint|caution",
     re.I,
 )
+_ADMONITIONS = word_set("note tip warning caution important danger hint info")
+_MOST_ABOVE = 5  # elements between a heading and its section
 _PANELS = ("tabbed-block", "sd-tab-content", "tab-pane")
-_TAB_LABELS = ("sd-tab-label",)
 
 
 class BlockReader:
@@ -75,27 +76,27 @@ class BlockReader:
     def _children(self, element: Element, depth: int) -> list[Block]:
         """Return the blocks of an element; text between block-level children is a paragraph."""
         blocks: list[Block] = []
-        run = [squeeze(element.text)]
+        run = [prose(element.text)]
 
         def finish() -> None:
-            text = _with_dollars(tidy("".join(run)).strip())  # also no-break spaces
+            text = tidy("".join(run)).strip()  # also no-break spaces
             run.clear()
             if text:
                 blocks.append(Paragraph(text, self._span(text)))
 
         for child in element:
-            if not (is_chrome(child) and not self._is_tab(child)) and child not in self._used:
+            if child not in self._used:
                 if self._stands_alone(child) and depth < _DEEPEST:
                     finish()
                     blocks += self._element(child, depth + 1)
                 else:
                     run.append(inline_text(child))
-            run.append(squeeze(child.tail))
+            run.append(prose(child.tail))
         finish()
         return blocks
 
     def _stands_alone(self, element: Element) -> bool:
-        if element.tag in BLOCKS or self._is_tab(element):
+        if element.tag in BLOCKS or is_tab(element):
             return True
         formula = maths_of(element)
         if formula is not None:
@@ -109,7 +110,7 @@ class BlockReader:
 
     def _element(self, element: Element, depth: int) -> list[Block]:
         tag = str(element.tag)
-        if self._is_tab(element):
+        if is_tab(element):
             self._tabs.append(one_line(element))
             return []
         formula = maths_of(element)
@@ -150,9 +151,12 @@ class BlockReader:
         """Return the title of an admonition, a card or a theorem, if the element is one."""
         if not any(_BOXED.search(name) for name in names):
             return None
-        first = next((child for child in element if not is_chrome(child)), None)
-        if first is None or first.tag in _LEVELS or len(element) < 2:
+        first = next(iter(element), None)
+        if first is None or len(element) < 2:
             return None
+        if first.tag in _LEVELS:  # DocBook
+            is_note = not _ADMONITIONS.isdisjoint(names) and "title" in classes(first)
+            return first if is_note else None
         is_title = any(_TITLE.match(name) for name in classes(first)) or first.tag == "strong"
         return (
             first
@@ -161,16 +165,6 @@ class BlockReader:
         )
 
     # --- tabs ---
-
-    def _is_tab(self, element: Element) -> bool:
-        if element.get("role") == "tab":
-            return True
-        names = classes(element)
-        if element.tag != "label":
-            return False
-        parent = element.getparent()
-        labels = parent is not None and "tabbed-labels" in classes(parent)
-        return labels or any(name in _TAB_LABELS for name in names)
 
     def _is_panel(self, element: Element) -> bool:
         return element.get("role") == "tabpanel" or any(
@@ -195,13 +189,12 @@ class BlockReader:
         """Return whether an element is the frame of one code block, and keep the block's title."""
         if not any(_CODE_HOLDER.search(name) for name in names) or self._code_title:
             return False
-        shown = [pre for pre in element.iterfind(".//pre") if not _is_line_numbers(pre)]
-        if len(shown) != 1:
+        if len(element.findall(".//pre")) != 1:
             return False
         for each in element.iterdescendants():
             if each.tag == "pre":
                 break
-            if not is_chrome(each) and any(_TITLE.match(name) for name in classes(each)):
+            if any(_TITLE.match(name) for name in classes(each)):
                 self._code_title = one_line(each)
                 self._used.add(each)
                 break
@@ -211,6 +204,10 @@ class BlockReader:
         inner = [cell for cell in element.iter("td") if _table_of(cell) is element]
         if len(inner) == 2 and "icon" in classes(inner[0]):
             return self._boxed(one_line(inner[0]), inner[1], depth)  # Asciidoctor's admonitions
+        parent = element.getparent()
+        if parent is not None and inner and not _ADMONITIONS.isdisjoint(classes(parent)):
+            title = next((one_line(cell) for cell in element.iter("th")), "")
+            return self._boxed(title, inner[-1], depth)  # DocBook's, with an image
         if _is_layout(element):
             return self._cells(element, depth)
         caption = element.find("caption")
@@ -218,7 +215,7 @@ class BlockReader:
         if caption is not None and (text := one_line(caption)):
             blocks.append(Paragraph(text, self._span(text)))
         rows = [row for row in element.iter("tr") if _table_of(row) is element]
-        cells = [_row(row) for row in rows]
+        cells = _grid(rows)
         if not any(any(row) for row in cells):
             return blocks
         width = max(map(len, cells))
@@ -233,21 +230,17 @@ class BlockReader:
         blocks: list[Block] = []
         self._holds_code(table, ["code"])
         for cell in table.iter("td", "th"):
-            if _table_of(cell) is table and not is_chrome(cell) and cell not in self._used:
+            if _table_of(cell) is table and cell not in self._used:
                 blocks += self._children(cell, depth)
         return blocks
 
     def _list(self, element: Element, depth: int) -> list[Block]:
         if element.get("role") == "tablist":
-            self._tabs += [one_line(tab) for tab in element.iter() if self._is_tab(tab)]
+            self._tabs += [one_line(tab) for tab in element.iter() if is_tab(tab)]
             return []
         span = self._span("")
-        items = [
-            tuple(self._children(child, depth))
-            for child in element
-            if child.tag == "li" and not is_chrome(child)
-        ]
-        others = [child for child in element if child.tag != "li" and not is_chrome(child)]
+        items = [tuple(self._children(child, depth)) for child in element if child.tag == "li"]
+        others = [child for child in element if child.tag != "li"]
         start = element.get("start", "1")
         first = int(start) if start.isdecimal() and len(start) < 9 else 1
         items = [item for item in items if item]
@@ -263,8 +256,6 @@ class BlockReader:
         terms: list[str] = []
         pairs = [child for child in element.iter("dt", "dd") if _list_of(child) is element]
         for child in pairs:
-            if is_chrome(child):
-                continue
             if child.tag == "dt":
                 terms.append(one_line(child))
                 continue
@@ -302,24 +293,18 @@ _READERS = {
 }
 
 
-def _with_dollars(text: str) -> str:
-    """Return text with the delimiters of MathJax written as dollar signs."""
-    for opening, closing, sign in (("\\(", "\\)", "$"), ("\\[", "\\]", "$$")):
-        if opening in text and closing in text:
-            text = text.replace(opening, sign).replace(closing, sign)
-    return text
-
-
 def heading_id(element: Element) -> str | None:
     """Return the id that leads to a heading: its own, its section's, or that of a mark in it."""
     own = element.get("id")
     if own:
         return own
-    parent = element.getparent()
-    while parent is not None and parent.tag in ("header", "hgroup"):
-        parent = parent.getparent()
-    if parent is not None and parent.get("id") and _is_first_heading(element, parent):
-        return parent.get("id")
+    for parent, _ in zip(element.iterancestors(), range(_MOST_ABOVE), strict=False):
+        if parent.tag not in ("header", "hgroup", "div", "section"):
+            break
+        if parent.get("id"):
+            if _is_first_heading(element, parent):
+                return parent.get("id")
+            break
     for mark in element.iter("a", "span"):
         if mark.get("id") or (mark.tag == "a" and mark.get("name")):
             return mark.get("id") or mark.get("name")
@@ -330,8 +315,6 @@ def heading_id(element: Element) -> str | None:
 
 
 def _is_first_heading(element: Element, section: Element) -> bool:
-    if section.tag not in ("section", "div", "article"):
-        return False
     return next((each for each in section.iter() if each.tag in _LEVELS), None) is element
 
 
@@ -354,13 +337,11 @@ def code_language(pre: Element) -> str:
     return ""
 
 
-def _is_line_numbers(pre: Element) -> bool:
-    return any(is_chrome(parent) for parent in [pre, *list(pre.iterancestors())[:3]])
-
-
 def _is_layout(table: Element) -> bool:
-    """Return whether a table only arranges code and its line numbers."""
+    """Return whether a table only arranges code, its line numbers or whole sections."""
     if table.get("role") == "presentation":
+        return True
+    if any(table.find(f".//td//{name}") is not None for name in ("h1", "h2", "h3", "pre")):
         return True
     names = " ".join(classes(table))
     return "highlight" in names or "rouge" in names or "hljs" in names
@@ -381,15 +362,31 @@ def _is_header(row: Element) -> bool:
     return all(cell.tag == "th" for cell in row) and len(row) > 0
 
 
-def _row(row: Element) -> tuple[str, ...]:
-    cells: list[str] = []
-    for cell in row:
-        if cell.tag in ("td", "th") and not is_chrome(cell):
-            cells.append(_cell(cell))
-            span = cell.get("colspan", "1")
-            wider = int(span) - 1 if span.isdecimal() and len(span) < 4 else 0
-            cells += [""] * min(wider, 50)
-    return tuple(cells)
+def _grid(rows: Sequence[Element]) -> list[tuple[str, ...]]:
+    """Return the texts of cells; one that spans several rows is repeated in each."""
+    grid: list[tuple[str, ...]] = []
+    above: dict[int, tuple[int, str]] = {}  # column -> rows that a cell still spans, its text
+    for row in rows:
+        own = [cell for cell in row if cell.tag in ("td", "th")]
+        cells: list[str] = []
+        below: dict[int, tuple[int, str]] = {}
+        while own or any(column >= len(cells) for column in above):
+            column, wide = len(cells), 1
+            left, text = above.get(column, (0, ""))
+            if not left and own:
+                cell = own.pop(0)
+                left, text, wide = _count(cell, "rowspan"), _cell(cell), _count(cell, "colspan")
+            if left > 1:
+                below[column] = (left - 1, text)
+            cells += [text, *[""] * (wide - 1)]
+        above = below
+        grid.append(tuple(cells))
+    return grid
+
+
+def _count(cell: Element, name: str) -> int:
+    value = cell.get(name, "1")
+    return min(int(value), 50) if value.isdecimal() and 0 < len(value) < 4 and int(value) else 1
 
 
 def _cell(cell: Element) -> str:

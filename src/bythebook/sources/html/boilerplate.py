@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, takewhile
 
 from lxml import etree
 
-from bythebook.sources.html.content import is_chrome
+from bythebook.sources.html.content import remove
 from bythebook.sources.html.text import BLOCKS, one_line
 from bythebook.sources.html.tree import Element
 
@@ -19,8 +20,8 @@ _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 
 def edge_texts(content: Element) -> frozenset[str]:
     """Return the texts of the blocks at the top and bottom of a page."""
-    leaves = list(_leaves(content))
-    return frozenset(text for _, text in (*_top(leaves), *leaves[-_EDGE:]))
+    leaves = _leaves(content)
+    return frozenset(text for _, text in (*_top(leaves), *_first(reversed(leaves))))
 
 
 def repeated_texts(pages: Sequence[frozenset[str]]) -> frozenset[str]:
@@ -31,11 +32,19 @@ def repeated_texts(pages: Sequence[frozenset[str]]) -> frozenset[str]:
 
 
 def remove_repeated(content: Element, repeated: frozenset[str]) -> None:
-    """Remove the repeated blocks before the first and after the last block of a page's own."""
-    leaves = list(_leaves(content))
-    for edge in (_top(leaves), reversed(leaves)):
-        for element in _until_own(edge, repeated):
-            _remove(element)
+    """Remove the repeated blocks before the first and after the last block of a page's own.
+
+    A repeated section with its heading is the author's.
+    """
+    if not repeated:
+        return
+    leaves = _leaves(content)
+    top = list(_until_own(_top(leaves), repeated))
+    bottom = list(_until_own(_first(reversed(leaves)), repeated))
+    if any(element.tag in _HEADINGS for element in bottom):
+        bottom = []
+    for element in (*top, *bottom):
+        remove(element)
 
 
 def _until_own(edge: Iterable[tuple[Element, str]], repeated: frozenset[str]) -> Iterator[Element]:
@@ -45,35 +54,26 @@ def _until_own(edge: Iterable[tuple[Element, str]], repeated: frozenset[str]) ->
         yield element
 
 
-def _top(leaves: Sequence[tuple[Element, str]]) -> list[tuple[Element, str]]:
-    headings = [i for i, (element, _) in enumerate(leaves[:_EDGE]) if element.tag in _HEADINGS]
-    return list(leaves[: headings[0] if headings else _EDGE])
+def _top(leaves: Sequence[Element]) -> list[tuple[Element, str]]:
+    """Return the blocks before the first heading."""
+    return list(takewhile(lambda leaf: leaf[0].tag not in _HEADINGS, _first(leaves)))
 
 
-def _leaves(content: Element) -> Iterator[tuple[Element, str]]:
-    """Yield the blocks without blocks inside, and their text, in page order."""
-    walker = etree.iterwalk(content, events=("start", "end"))
+def _first(leaves: Iterable[Element]) -> list[tuple[Element, str]]:
+    """Return the first blocks that have text, with it."""
+    found = ((element, text) for element in leaves if (text := one_line(element)))
+    return list(islice(found, _EDGE))
+
+
+def _leaves(content: Element) -> list[Element]:
+    """Return the blocks without blocks inside, in page order."""
+    leaves: list[Element] = []
     innermost: Element | None = None
     element: Element
-    for event, element in walker:
+    for event, element in etree.iterwalk(content, events=("start", "end"), tag=tuple(BLOCKS)):
         if event == "start":
-            if element is not content and is_chrome(element):
-                walker.skip_subtree()
-            elif element.tag in BLOCKS:
-                innermost = element
+            innermost = element
         elif element is innermost:
             innermost = None
-            if text := one_line(element):
-                yield element, text
-
-
-def _remove(element: Element) -> None:
-    parent = element.getparent()
-    if parent is None:
-        return
-    before = element.getprevious()
-    if element.tail and before is not None:
-        before.tail = (before.tail or "") + element.tail
-    elif element.tail:
-        parent.text = (parent.text or "") + element.tail
-    parent.remove(element)
+            leaves.append(element)
+    return leaves

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from lxml import etree
 
@@ -11,7 +10,7 @@ from bythebook.language.text import word_set
 from bythebook.sources.html.tree import Element, all_text
 
 _NEVER_SHOWN = word_set(
-    "head script style template noscript iframe object embed audio video canvas svg nav form input "
+    "head script style template noscript iframe object embed audio video canvas svg nav input "
     "select textarea dialog"
 )
 _CHROME_ROLES = word_set(
@@ -20,26 +19,33 @@ _CHROME_ROLES = word_set(
 )
 # Class names and ids that themes give to what is not the author's text.
 _CHROME_NAMES = word_set(
-    "headerlink anchor-link hash-link header-anchor heading-anchor anchorjs-link permalink copybtn "
-    "clipboard copy-button skip-link skip-to-content visually-hidden sr-only "
+    "copybtn clipboard copy-button skip-link skip-to-content visually-hidden sr-only "
     "screen-reader-text breadcrumb breadcrumbs toc table-of-contents contents-nav "
     "theme-doc-toc-mobile theme-doc-footer theme-doc-breadcrumbs theme-doc-version-badge "
     "theme-edit-this-page theme-last-updated pagination-nav edit-this-page md-content__button "
-    "md-source-file md-feedback md-post__meta related sphinxsidebar clearer viewcode-link "
-    "view-this-page edit-link page-nav prev-next-area prev-next-footer footer bottom-of-page "
+    "md-source-file md-feedback md-post__meta sphinxsidebar clearer viewcode-link "
+    "view-this-page edit-link page-nav prev-next-area prev-next-footer bottom-of-page "
     "quarto-title-tools nav-footer page-navigation footnote-back footnote-backref "
     "reversefootnote footnote-reference footnote-ref fnref navheader navfooter docnav nav-panel "
-    "navigation katex-html MathJax_Preview MathJax_CHTML MathJax_SVG linenos "
+    "katex-html MathJax_Preview MathJax_CHTML MathJax_SVG linenos "
     "lineno linenodiv gutter rouge-gutter line-numbers hljs-ln-numbers "
-    "codeLineNumber fn-backref toctree-wrapper tableofcontents-wrapper"
+    "codeLineNumber fn-backref line-number line-no boring search-form toctree-wrapper "
+    "tableofcontents-wrapper"
 )
+_PERMALINKS = word_set(
+    "headerlink anchor-link hash-link header-anchor heading-anchor anchorjs-link permalink"
+)
+# Names that authors also give to sections: chrome only without a heading inside.
+_AMBIGUOUS = word_set("related footer navigation contents")
 _CHROME_PREFIXES = ("codeLineNumber_", "backToTop", "tocCollapsible", "buttonGroup_")
 _CHROME_IDS = word_set("footer toc navbar sidebar menu header-nav search comments disqus_thread")
 _EPUB_MARKS = ("noteref", "backlink", "pagebreak")  # values of epub:type
-_FOOTNOTE_LINK = re.compile(r"#(?:fn|footnote|user-content-fn|_footnotedef)", re.I)
+_FOOTNOTE_LINK = re.compile(r"#(?:fn|ftn|foot|user-content-fn|_footnotedef)", re.I)
 _MARKS = frozenset(("", "¶", "#", "§", "🔗", "\u200b", "↩", "↩︎", "^", "↑", "\uf0c1"))
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_TITLED = (*_HEADINGS, "summary", "dt")
+# Where a button is part of a sentence or a title.
+_INLINE_PARENTS = (*_HEADINGS, "summary", "dt", "p", "li", "td", "dd", "em", "strong", "b")
+_MOST_NAVIGATION = 60  # words of links to the pages before and after
 
 
 def classes(element: Element) -> list[str]:
@@ -70,6 +76,42 @@ def _only_article(main: Element) -> Element:
     return articles[0] if has_title else main
 
 
+def strip_chrome(content: Element) -> None:
+    """Remove what is not shown or not part of the text; labels of tabs stay."""
+    walker = etree.iterwalk(content, events=("start",))
+    found = []
+    for _, element in walker:
+        if element is not content and not is_tab(element) and is_chrome(element):
+            walker.skip_subtree()
+            found.append(element)
+    for element in found:
+        remove(element)
+
+
+def remove(element: Element) -> None:
+    """Remove an element and keep the text after it."""
+    parent = element.getparent()
+    if parent is None:
+        return
+    before = element.getprevious()
+    if element.tail and before is not None:
+        before.tail = (before.tail or "") + element.tail
+    elif element.tail:
+        parent.text = (parent.text or "") + element.tail
+    parent.remove(element)
+
+
+def is_tab(element: Element) -> bool:
+    """Return whether an element is the label of a tab."""
+    if element.get("role") == "tab":
+        return True
+    if element.tag != "label":
+        return False
+    parent = element.getparent()
+    is_labels = parent is not None and "tabbed-labels" in classes(parent)
+    return is_labels or "sd-tab-label" in classes(element)
+
+
 def is_chrome(element: Element) -> bool:
     """Return whether an element is not shown or is not part of the text."""
     tag = element.tag
@@ -77,11 +119,11 @@ def is_chrome(element: Element) -> bool:
         return not _is_maths_script(element)
     if tag == "a":
         return _is_mark(element)
-    if tag in ("ul", "table") and _leads_to_neighbours(element):
+    if tag in ("ul", "table", "p", "div") and _leads_to_neighbours(element):
         return True
     if tag == "sup" and len(element) == 1 and not (element.text or "").strip(" ["):
         return element[0].tag == "a" and is_chrome(element[0])
-    return _is_edge(element) or (bool(element.attrib) and _is_marked(element))
+    return (bool(element.attrib) and _is_marked(element)) or _is_edge(element)
 
 
 def _is_maths_script(element: Element) -> bool:
@@ -90,63 +132,75 @@ def _is_maths_script(element: Element) -> bool:
 
 def _is_marked(element: Element) -> bool:
     """Return whether attributes say that an element is hidden or belongs to the theme."""
-    if element.get("role") in _CHROME_ROLES or element.get("id") in _CHROME_IDS:
-        return True
     if element.get("aria-hidden") == "true" or element.get("type") in _EPUB_MARKS:
         return True
-    if "hidden" in element.attrib and not _is_panel(element):
+    if element.get("role") in _CHROME_ROLES:
+        return True
+    if "hidden" in element.attrib and element.get("role") != "tabpanel":
         return True
     names = classes(element)
     if any(name in _CHROME_NAMES or name.startswith(_CHROME_PREFIXES) for name in names):
         # A hidden heading is read to people who cannot see the page; its section has its link.
         return not (element.tag in _HEADINGS and element.get("id"))
-    return "contents" in names and element.tag != "div"
+    if element.get("id") not in _CHROME_IDS and _AMBIGUOUS.isdisjoint(names):
+        return False
+    return element.tag not in ("section", "article", *_HEADINGS) and not _has_heading(element)
 
 
-def _is_panel(element: Element) -> bool:
-    return element.get("role") == "tabpanel"
+def _has_heading(element: Element) -> bool:
+    return any(element.find(f".//{name}") is not None for name in _HEADINGS)
 
 
 def _is_mark(link: Element) -> bool:
     """Return whether a link is a permanent link, a footnote's number or a way back from it."""
-    if _is_marked(link) or "data-footnote-ref" in link.attrib:
+    if not _PERMALINKS.isdisjoint(classes(link)):
         return True
-    if "data-footnote-backref" in link.attrib:
-        return True
-    target = link.get("href", "")
-    if not target.startswith("#"):
-        return False
-    text = all_text(link).strip()
+    text, target = all_text(link).strip(), link.get("href", "")
     if text in _MARKS:
-        return link.find(".//img") is None
-    return bool(_FOOTNOTE_LINK.match(target)) and text.strip("[]()").isdigit()
+        return target.startswith("#") and link.find(".//img") is None
+    if _is_title(link):
+        return False
+    if "data-footnote-ref" in link.attrib or "data-footnote-backref" in link.attrib:
+        return True
+    is_number = _FOOTNOTE_LINK.match(target) and text.strip("[]()").isdigit()
+    return bool(is_number) or _is_marked(link)
+
+
+def _is_title(link: Element) -> bool:
+    """Return whether a link is a heading's text, as docutils writes it, or a footnote's number."""
+    for parent, _ in zip(link.iterancestors(), range(3), strict=False):
+        if parent.tag in _HEADINGS or "label" in classes(parent):
+            return True
+    return False
 
 
 def _leads_to_neighbours(element: Element) -> bool:
-    """Return whether a list or table only leads to the pages before and after this one."""
+    """Return whether an element only leads to the pages before and after this one."""
+    if len(element) > 40:
+        return False
     links = list(element.iter("a"))
     if not 1 <= len(links) <= 8:
         return False
     ways = {link.get("accesskey", "") + link.get("rel", "") for link in links}
-    return not ways.isdisjoint(("p", "n", "prev", "next", "pprev", "nnext"))
+    if ways.isdisjoint(("p", "n", "prev", "next", "pprev", "nnext")):
+        return False
+    return len(all_text(element).split()) <= _MOST_NAVIGATION
 
 
 def _is_edge(element: Element) -> bool:
-    """Return whether an element is a control, or a header or footer of the page."""
-    if element.tag == "button":
-        return not any(parent.tag in _TITLED for parent in element.iterancestors())
-    if element.tag not in ("header", "footer"):
-        return False
-    if any(element.find(f".//{name}") is not None for name in _HEADINGS):
-        return element.tag == "footer"
-    return not any(parent.tag in ("blockquote", "figure") for parent in element.iterancestors())
-
-
-def shown_links(content: Element) -> Iterator[Element]:
-    """Yield the links in the text of a page."""
-    walker = etree.iterwalk(content, events=("start",))
-    for _, element in walker:
-        if element is not content and is_chrome(element):
-            walker.skip_subtree()
-        elif element.tag == "a":
-            yield element
+    """Return whether an element is a control, a search form, or a header or footer of the page."""
+    tag = element.tag
+    if tag == "button":
+        parent = element.getparent()
+        return parent is None or parent.tag not in _INLINE_PARENTS
+    if tag == "form":
+        return any(
+            field.get("type") == "search" or field.get("name") == "q"
+            for field in element.iter("input")
+        )
+    if tag == "footer":
+        return not any(parent.tag in ("blockquote", "figure") for parent in element.iterancestors())
+    if tag == "header" and not _has_heading(element):
+        parent = element.getparent()
+        return parent is None or parent.tag == "body" or element.find(".//nav") is not None
+    return False

@@ -20,8 +20,10 @@ def maths_of(element: Element) -> tuple[str, bool] | None:
         ) == "display"
     if element.tag == "script" and element.get("type", "").startswith("math/tex"):
         return (element.text or "").strip(), "display" in element.get("type", "")
+    if element.tag != "mjx-container" and "class" not in element.attrib:
+        return None
     names = classes(element)
-    if element.tag != "mjx-container" and not _HOLDERS.intersection(names):
+    if element.tag != "mjx-container" and _HOLDERS.isdisjoint(names):
         return None
     inner = element.find(".//math")
     is_display = "katex-display" in names or "display" in names or element.tag == "div"

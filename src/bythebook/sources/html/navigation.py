@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from bythebook.sources.files import natural_key
 from bythebook.sources.html.content import classes
 from bythebook.sources.html.text import one_line
 from bythebook.sources.html.tree import Element, select
@@ -40,7 +41,8 @@ def read_links(root: Element, file: str, files: Mapping[str, str]) -> PageLinks:
 
 
 def _following(root: Element, file: str, files: Mapping[str, str]) -> str | None:
-    links = [*select(root, ".//link[@rel='next']"), *select(root, ".//a[@rel='next']")]
+    # LaTeX2HTML names the next section of the same level first, and then the next page.
+    links = [*reversed(select(root, ".//link[@rel='next']")), *select(root, ".//a[@rel='next']")]
     links += [
         link
         for link in select(root, ".//a[@href and contains(@class, 'next')]")
@@ -101,7 +103,7 @@ def _labels(link: Element) -> tuple[str, ...]:
     items = list(link.iterancestors("li"))
     if not items:
         return ()
-    labels = [_label(item) for item in reversed(items)]
+    labels = [_label(item) or _label_before(item) for item in reversed(items)]
     if items[0].find(".//li") is None:
         labels.pop()  # the page's own; a page with others below it names a part
     outermost = items[-1].getparent()
@@ -109,6 +111,12 @@ def _labels(link: Element) -> tuple[str, ...]:
     if caption is not None and ("caption" in classes(caption) or caption.get("role") == "heading"):
         labels.insert(0, one_line(caption))
     return tuple(label for label in labels if label)
+
+
+def _label_before(item: Element) -> str:
+    """Return the label of the entry before; mdBook puts what is below it into one of its own."""
+    before = item.getprevious()
+    return "" if before is None or before.tag != "li" else _label(before)
 
 
 def _label(item: Element) -> str:
@@ -123,7 +131,9 @@ def _label(item: Element) -> str:
 
 def reading_order(pages: Sequence[str], links: Mapping[str, PageLinks]) -> list[str]:
     """Return the pages as the site's "next" links chain them; chains by menu, then by path."""
-    by_path = sorted(pages, key=lambda page: (page.count("/"), not _is_index(page), page))
+    by_path = sorted(
+        pages, key=lambda page: (page.count("/"), not _is_index(page), natural_key(page))
+    )
     menu = dict.fromkeys(target for page in by_path for target in links[page].menu)
     linked = {links[page].following for page in pages}
     start = [page for page in by_path[:1] if _is_index(page)]

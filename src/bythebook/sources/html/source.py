@@ -25,7 +25,7 @@ from bythebook.sources.documents import headings_of
 from bythebook.sources.files import matches_glob
 from bythebook.sources.html.blocks import BlockReader
 from bythebook.sources.html.boilerplate import edge_texts, remove_repeated, repeated_texts
-from bythebook.sources.html.content import find_content, shown_links
+from bythebook.sources.html.content import find_content, strip_chrome
 from bythebook.sources.html.navigation import (
     PageLinks,
     addresses,
@@ -41,9 +41,12 @@ from bythebook.types import Metadata
 SUFFIXES = (".html", ".htm", ".xhtml")
 _OTHER_FORMATS = (".md", ".mdx", ".ipynb", ".epub", ".pdf")
 # Pages that generators make of the others.
-_MADE = word_set("404 search genindex py-modindex modindex print toc sitemap http-routingtable")
+_MADE = word_set(
+    "404 search genindex py-modindex modindex bookindex print toc sitemap http-routingtable"
+)
 _COPIED = 0.95  # share of the words
 _LINKED = 0.7
+_SAMPLE = 60  # pages
 _SITE_NAME = re.compile(" [|—–·-] ")  # after it, in the title of a page
 
 
@@ -51,9 +54,12 @@ class HtmlSource:
     def detects(self, path: Path, files: SourceFiles) -> bool:
         if not files.has_folder(path):
             return path.suffix.lower() in SUFFIXES and files.has_file(path)
-        if files.has_file(path / "index.html") or files.has_file(path / "404.html"):
+        names = files.names(path)
+        if any(name.startswith("index.") and name.endswith(".html") for name in names):
             return True
-        found = {PurePosixPath(name).suffix.lower() for name in files.names(path)}
+        if "404.html" in names:
+            return True
+        found = {PurePosixPath(name).suffix.lower() for name in names}
         return bool(found.intersection(SUFFIXES)) and found.isdisjoint(_OTHER_FORMATS)
 
     def read(
@@ -68,24 +74,23 @@ class HtmlSource:
             )
         trees = _Trees(files, root, report)
         known = addresses(names)
-        edges = [edge_texts(find_content(tree)) for _, tree in trees.parse(names)]
+        some = names[:: -(-len(names) // _SAMPLE)]  # enough to see what all pages repeat
+        edges = [edge_texts(stripped_content(tree)) for _, tree in trees.parse(some)]
         repeated = repeated_texts(edges)
-        pages: dict[str, _Page] = {}
-        for name, tree in trees.parse(names):
-            page = _read_page(tree, name, known, repeated)
-            if page is not None:
-                pages[name] = page
+        read = {name: _read_page(tree, name, known, repeated) for name, tree in trees.parse(names)}
+        pages = {name: page for name, page in read.items() if page.document.words}
         for name, original in _copies(pages):
             report(Problem(name, None, f"has the same text as {original}: left out"))
             del pages[name]
-        links = {name: page.links for name, page in pages.items()}
-        for name in reading_order(list(pages), links):
-            yield _source_page(name, pages[name], options)
+        links = {name: page.links for name, page in read.items()}  # also of pages left out
+        for name in reading_order(list(read), links):
+            if name in pages:
+                yield _source_page(name, pages[name], options)
 
 
 @dataclass(slots=True)
 class _Trees:
-    """Parser of a site's pages, twice: all trees at once would need too much memory."""
+    """Parser of a site's pages, some of them twice: all trees would need too much memory."""
 
     files: SourceFiles
     root: Path
@@ -117,10 +122,12 @@ def _page_files(path: Path, files: SourceFiles, options: SiteOptions, report: Re
         return [path.name] if files.has_file(path) else []
 
     def wanted(file: PurePosixPath) -> bool:
-        if file.suffix.lower() not in SUFFIXES or _is_hidden(file) or file.stem in _MADE:
+        if file.suffix.lower() not in SUFFIXES or _is_hidden(file):
             return False
-        is_made = file.stem == "index" and file.parent.name in _MADE  # Sphinx' dirhtml
-        return not is_made and not matches_glob(str(file), options.exclude)
+        if is_made(file):
+            report(Problem(str(file), None, "made by the generator from other pages: left out"))
+            return False
+        return not matches_glob(str(file), options.exclude)
 
     def refuse(file: str, reason: str) -> None:
         report(Problem(file, None, reason, fatal=True))
@@ -128,40 +135,50 @@ def _page_files(path: Path, files: SourceFiles, options: SiteOptions, report: Re
     return sorted(str(file) for file in files.walk(path, wanted, refuse))
 
 
+def is_made(file: PurePosixPath) -> bool:
+    """Return whether a page at the root of a site is a search, an index or an error page."""
+    if file.stem == "index" and len(file.parts) == 2:
+        return file.parent.name in _MADE  # `search/index.html`
+    return file.stem == "404" or (len(file.parts) == 1 and file.stem in _MADE)
+
+
 def _is_hidden(file: PurePosixPath) -> bool:
-    return any(part.startswith(("_", ".")) or part == "node_modules" for part in file.parts)
+    folders = file.parts[:-1]
+    return file.name.startswith(".") or any(
+        part.startswith(("_", ".")) or part == "node_modules" for part in folders
+    )
 
 
 def _read_page(
     root: Element, name: str, known: Mapping[str, str], repeated: frozenset[str]
-) -> _Page | None:
-    """Read a page; None if it only redirects, only lists other pages, or holds no words."""
-    if select(root, ".//meta[translate(@http-equiv, 'REFSH', 'refsh')='refresh']"):
-        return None
-    content = find_content(root)
+) -> _Page:
+    """Read a page; without words if it only redirects or only lists other pages."""
+    redirects = select(root, ".//meta[translate(@http-equiv, 'REFSH', 'refsh')='refresh']")
+    links = read_links(root, name, known)
+    content = stripped_content(root)
     remove_repeated(content, repeated)
-    if is_list_of_links(content, name, known):
-        return None
-    document = read_document(content)
-    if not document.words:
-        return None
+    words = visible_words(content)
+    is_left_out = bool(redirects) or is_list_of_links(content, words, name, known)
+    document = _document(() if is_left_out else words, content)
     return _Page(
         title=_title(root, document) or PurePosixPath(name).stem,
-        language=root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang") or "",
+        language=root.get("lang") or root.get("xml:lang") or "",
         canonical=_canonical(root),
         document=document,
-        links=read_links(root, name, known),
+        links=links,
     )
 
 
-def is_list_of_links(content: Element, name: str, known: Mapping[str, str]) -> bool:
+def is_list_of_links(
+    content: Element, words: Sequence[str], name: str, known: Mapping[str, str]
+) -> bool:
     """Return whether a page has hardly any words of its own: a generated table of contents."""
     linked = sum(
         len(one_line(link).split())
-        for link in shown_links(content)
+        for link in content.iter("a")
         if resolve(link.get("href"), name, known) not in (None, name)
     )
-    return linked > 0 and linked >= _LINKED * len(visible_words(content))
+    return linked > 0 and linked >= _LINKED * len(words)
 
 
 def _copies(pages: dict[str, _Page]) -> list[tuple[str, str]]:
@@ -171,7 +188,11 @@ def _copies(pages: dict[str, _Page]) -> list[tuple[str, str]]:
     for name in sorted(pages, key=lambda name: (name.count("/"), name)):
         same_title = originals.setdefault(pages[name].title, [])
         words = pages[name].document.words
-        found = (other for other in same_title if _overlap(words, pages[other].document.words))
+        found = (
+            other
+            for other in same_title
+            if _same_place(name, other) and _overlap(words, pages[other].document.words)
+        )
         original = next(found, None)
         if original is None:
             same_title.append(name)
@@ -180,16 +201,35 @@ def _copies(pages: dict[str, _Page]) -> list[tuple[str, str]]:
     return copies
 
 
+def _same_place(name: str, other: str) -> bool:
+    """Return whether two paths differ in a folder of a language or version alone."""
+    _, _, below = name.partition("/")
+    _, _, below_other = other.partition("/")
+    return other in (name, below) or bool(below and below == below_other)
+
+
 def _overlap(words: Sequence[str], others: Sequence[str]) -> bool:
     """Return whether two pages have nearly all their words in common."""
     shared = sum((Counter(words) & Counter(others)).values())
     return shared >= _COPIED * max(len(words), len(others))
 
 
+def stripped_content(root: Element) -> Element:
+    """Return the content of a page without what the theme adds to it."""
+    content = find_content(root)
+    strip_chrome(content)
+    return content
+
+
 def read_document(content: Element) -> Document:
     """Read the content of a page into blocks, and count its words independently."""
-    blocks = tuple(BlockReader().read(content))
-    return Document(blocks, tuple(headings_of(blocks)), visible_words(content))
+    strip_chrome(content)
+    return _document(visible_words(content), content)
+
+
+def _document(words: tuple[str, ...], content: Element) -> Document:
+    blocks = tuple(BlockReader().read(content)) if words else ()
+    return Document(blocks, tuple(headings_of(blocks)), words)
 
 
 def _title(root: Element, document: Document) -> str:

@@ -6,12 +6,14 @@ import re
 
 from lxml import etree
 
-from bythebook.sources.html.content import is_chrome
 from bythebook.sources.html.maths import maths_of
 from bythebook.sources.html.tree import Element
 from bythebook.sources.markdown.inline import tidy
 
 _WHITE = re.compile(r"[ \t\r\n\f]+")
+UNSEEN = {0xAD: None, 0x200B: None}  # soft hyphens, zero-width spaces
+_POWER = re.compile(r"[-+−]?[0-9]{1,4}")
+_CODE = frozenset(("code", "kbd", "samp", "tt", "pre"))
 _LINES = frozenset(("div", "p", "li", "tr"))
 # Elements that stand on lines of their own.
 BLOCKS = frozenset(
@@ -26,35 +28,54 @@ BLOCKS = frozenset(
 
 def squeeze(text: str | None) -> str:
     """Return source text as a browser shows it: every run of white space is one blank."""
-    return _WHITE.sub(" ", text) if text else ""
+    return _WHITE.sub(" ", text).translate(UNSEEN) if text else ""
+
+
+def prose(text: str | None) -> str:
+    """Return text outside of code, with the delimiters of MathJax written as dollar signs."""
+    text = squeeze(text)
+    if "\\" in text:
+        for opening, closing, sign in (("\\(", "\\)", "$"), ("\\[", "\\]", "$$")):
+            if opening in text and closing in text:
+                text = text.replace(opening, sign).replace(closing, sign)
+    return text
 
 
 def inline_text(element: Element) -> str:
     """Return the text of an inline element: formulas as TeX, images as their description."""
     parts: list[str] = []
+    codes = 0  # open elements of code
     walker = etree.iterwalk(element, events=("start", "end"))
     for event, each in walker:
         if event == "end":
+            codes -= each.tag in _CODE
             if each is not element:
-                parts.append(("\n" if each.tag in BLOCKS else "") + squeeze(each.tail))
+                tail = squeeze(each.tail) if codes else prose(each.tail)
+                parts.append(("\n" if each.tag in BLOCKS else "") + tail)
             continue
+        codes += each.tag in _CODE
         formula = maths_of(each)
-        if each is not element and is_chrome(each):
-            walker.skip_subtree()
-        elif formula is not None:
+        if formula is not None:
             walker.skip_subtree()
             parts.append(f"${formula[0]}$" if formula[0] else "")
         else:
-            parts.append(_opening(each))
+            parts.append(_opening(each, squeeze(each.text) if codes else prose(each.text)))
     return "".join(parts)
 
 
-def _opening(element: Element) -> str:
+def _opening(element: Element, text: str) -> str:
     if element.tag == "br":
         return "\n"
     if element.tag == "img":
         return description(element)
-    return ("\n" if element.tag in BLOCKS else "") + squeeze(element.text)
+    if element.tag == "sup" and is_power(text):
+        return f"^{text}"
+    return ("\n" if element.tag in BLOCKS else "") + text
+
+
+def is_power(text: str) -> bool:
+    """Return whether a superscript is a number, which changes the meaning of what it follows."""
+    return _POWER.fullmatch(text) is not None
 
 
 def description(image: Element) -> str:
@@ -71,13 +92,9 @@ def one_line(element: Element) -> str:
 def code_text(pre: Element) -> str:
     """Return code byte for byte, without line numbers and the last line end."""
     parts: list[str] = []
-    walker = etree.iterwalk(pre, events=("start", "end"))
-    for event, each in walker:
+    for event, each in etree.iterwalk(pre, events=("start", "end")):
         if event == "start":
-            if each is not pre and is_chrome(each):
-                walker.skip_subtree()
-            else:
-                parts.append("\n" if each.tag == "br" else each.text or "")
+            parts.append("\n" if each.tag == "br" else each.text or "")
         elif each is not pre:
             if each.tag in _LINES and not "".join(parts[-2:]).endswith("\n"):
                 parts.append("\n")

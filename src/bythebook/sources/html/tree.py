@@ -11,11 +11,12 @@ from lxml import etree
 from bythebook.interfaces.source import UnreadableFile
 
 MAX_BYTES = 16 * 1024 * 1024
-MAX_DEPTH = 256  # set by libxml2
+MAX_DEPTH = 2048  # of HTML, set by libxml2; of XML it is 256
 _CHARSET = re.compile(rb"charset\s{0,9}=\s{0,9}[\"']?([\w-]{1,40})", re.I)
 _XML_ENCODING = re.compile(rb"^<\?xml[^>]{0,200}encoding=[\"']([\w-]{1,40})")
 _ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,31});")
 _XML_OWN = frozenset(("amp", "lt", "gt", "quot", "apos"))
+_LATIN = ("iso-8859-1", "iso8859-1", "latin-1", "latin1", "ascii", "us-ascii", "windows-1252")
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
@@ -39,8 +40,10 @@ def decode(content: bytes) -> str:
     if not encoding:
         declared = _XML_ENCODING.match(content) or _CHARSET.search(content[:2048])
         encoding = declared[1].decode("ascii") if declared else "utf-8"
+    # Pages that declare Latin-1 are in Windows-1252, as browsers read them.
+    encoding = "cp1252" if encoding.lower() in _LATIN else encoding
     try:
-        text = content.decode(encoding)
+        text = content.decode(encoding, "replace" if encoding == "cp1252" else "strict")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         name = "UTF-8" if encoding.lower() in ("utf-8", "utf8") else encoding
@@ -54,7 +57,12 @@ def parse_html(content: bytes) -> etree._Element:
     """Parse a page of a site; raise UnreadableFile if it is no HTML or too deeply nested."""
     # `recover`: browsers show broken pages too. The text is already decoded.
     parser = etree.HTMLParser(
-        recover=True, no_network=True, remove_comments=True, remove_pis=True, encoding="utf-8"
+        recover=True,
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
+        encoding="utf-8",
+        huge_tree=True,
     )
     return _root(decode(content), parser)
 
@@ -99,7 +107,7 @@ def _root(text: str, parser: etree.HTMLParser | etree.XMLParser) -> etree._Eleme
 
 def _reason(message: str) -> str:
     if "Excessive depth" in message or "depth" in message:
-        return f"nested deeper than {MAX_DEPTH} elements"
+        return "nested too deeply"
     return f"not well-formed: {message.partition(', line')[0][:200]}"
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from lxml import etree
 
 from bythebook.language.text import words
-from bythebook.sources.html.content import is_chrome
+from bythebook.sources.html.content import is_tab
 from bythebook.sources.html.maths import maths_of
-from bythebook.sources.html.text import BLOCKS
+from bythebook.sources.html.text import BLOCKS, UNSEEN, is_power
 from bythebook.sources.html.tree import Element
 
 _ON_OWN_LINES = BLOCKS | {"label", "br", "option"}
 
 
 def visible_words(content: Element) -> tuple[str, ...]:
-    """Return the words that a reader sees, in page order."""
+    """Return the words that a reader sees, in page order. Chrome has been removed."""
     parts: list[str] = []
     walker = etree.iterwalk(content, events=("start", "end"))
     for event, element in walker:
@@ -24,15 +24,14 @@ def visible_words(content: Element) -> tuple[str, ...]:
             parts.append("" if element is content else element.tail or "")
             continue
         formula = maths_of(element)
-        hidden = element is not content and is_chrome(element) and element.get("role") != "tab"
-        if formula is not None and not hidden:
+        if formula is not None:
             parts.append(f" {formula[0]} ")
-        elif hidden:
-            pass
-        else:
-            parts.append("\n" if element.tag in _ON_OWN_LINES else "")
-            parts.append(f" {element.get('alt', '')} " if element.tag == "img" else "")
-            parts.append(element.text or "")
+            walker.skip_subtree()
             continue
-        walker.skip_subtree()
-    return tuple(words("".join(parts)))
+        if element.tag in _ON_OWN_LINES or is_tab(element):
+            parts.append("\n")
+        if element.tag == "img":
+            parts.append(f" {element.get('alt', '')} ")
+        text = element.text or ""
+        parts.append(f"^{text}" if element.tag == "sup" and is_power(text) else text)
+    return tuple(words("".join(parts).translate(UNSEEN)))
