@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from bythebook.answering.gate import QuestionPart
@@ -33,6 +33,7 @@ _MOST_WORDS = 190  # of all runs for a part, where blocks allow it
 _FIRST_WORDS = 140  # of the first run if there is a second one
 _SECTION_WORDS = 80  # of a section in the overview of its page
 _MOST_WORDS_OF_PARTS = 230  # of all runs for a question of several parts
+_SPARE = 60  # of them, which only parts use
 _LONGEST_BLOCK = 200  # words: a longer list, table or paragraph is not shown whole
 _LEAST_WORDS = 25  # that must be left for another run
 _LEAST_SCORE = 0.5  # of a further hit, as a share of the best one
@@ -80,17 +81,21 @@ class ExtractiveWriter:
     def extract(self, parts: Sequence[QuestionPart]) -> Iterator[Supported]:
         """Yield the sentences that answer the question, with their hits, in reading order.
 
-        The whole question comes first, then its parts.
+        The whole question comes first, then its parts. After the sides of a comparison, more of
+        what is about the whole follows.
         """
         shown: set[_Key] = set()
         characters, words = 0, _MOST_WORDS if len(parts) == 1 else _MOST_WORDS_OF_PARTS
-        for number, part in enumerate(parts):
-            share = words // (len(parts) - number)
+        again = [parts[0]] if any(part.is_side for part in parts) else []
+        for number, part in enumerate([*parts, *again]):
+            share = words // (len(parts) - number) if number < len(parts) else words - _SPARE
             if number and share < _LEAST_WORDS:
                 break
-            runs = choose_runs(
-                part, share, most_runs=_MOST_RUNS if len(parts) == 1 else 1, shown=shown
-            )
+            if part.is_side:
+                runs = _run_of_side(part, share, shown)
+            else:
+                most_runs = _MOST_RUNS if len(parts) == 1 else 1
+                runs = choose_runs(part, share, most_runs=most_runs, shown=shown)
             for run in _in_book_order(runs):
                 if characters and characters + run.characters > _MOST_CHARACTERS:
                     continue
@@ -98,6 +103,13 @@ class ExtractiveWriter:
                 characters += run.characters
                 words -= run.words
                 shown.update(_keys(run))
+
+
+def _run_of_side(part: QuestionPart, words: int, shown: Set[_Key]) -> list[_Run]:
+    """Return the run of the best passage about a side, unless some of it is shown already."""
+    best = sorted(part.hits, key=lambda hit: -_rank(part.question, hit))[:1]
+    runs = choose_runs(replace(part, hits=tuple(best)), words, most_runs=1)
+    return [run for run in runs if not any(key in shown for key in _keys(run))]
 
 
 def choose_runs(

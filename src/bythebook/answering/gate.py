@@ -42,6 +42,7 @@ class QuestionPart:
     question: AnalyzedQuestion
     hits: tuple[Hit, ...] = ()  # empty: the book does not answer this part
     is_overview: bool = False  # the hits are an introduction, to be shown in their order
+    is_side: bool = False  # one side of a comparison
 
 
 def gather(
@@ -54,7 +55,9 @@ def gather(
     Weaker hits and neighbours in the section follow, within the token budget.
     """
     question = found[0].question.question
-    parts = [QuestionPart(each.question, _usable(each), each.is_overview) for each in found]
+    parts = [
+        QuestionPart(each.question, _usable(each), each.is_overview, each.is_side) for each in found
+    ]
     counted = _merge(
         [hit for hit in part.hits if hit.score >= question.min_score] for part in parts
     )

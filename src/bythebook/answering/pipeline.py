@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from enum import StrEnum
 
 from bythebook.answering.citations import Citations
@@ -114,9 +115,10 @@ async def _retrieve(interpretations: Sequence[Question], index: SearchContext) -
         return [overview]
     whole = await search_best(interpretations, index, neighbours_of=_NEIGHBOURS_OF)
     parts = parts_of(whole.question.question)
+    sides: Sequence[Question] = ()
     if not parts and any(hit.score >= question.min_score for hit in whole.hits):
-        parts = sides_of(whole.question.question)
-    return [
-        whole,
-        *[await search_best([part], index, neighbours_of=_NEIGHBOURS_OF) for part in parts],
+        sides = sides_of(whole.question.question)
+    found = [
+        await search_best([part], index, neighbours_of=_NEIGHBOURS_OF) for part in (*parts, *sides)
     ]
+    return [whole, *(replace(each, is_side=bool(sides)) for each in found)]

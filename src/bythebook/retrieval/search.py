@@ -97,6 +97,7 @@ class Findings:
     neighbours: tuple[Hit, ...] = ()  # of the best hits, in their sections
     failure: ServiceError | None = None  # why the search was limited to keywords
     is_overview: bool = False  # the hits introduce the book or a part of it
+    is_side: bool = False  # found for one side of a comparison
 
     def at_least(self, score: float) -> Findings:
         """Return a copy without the hits below this score."""
