@@ -15,6 +15,7 @@ from bythebook.chunking.passages import passages_of
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
 from bythebook.types import Metadata
 from reliability.rows import Rows
+from reliability.text_mutations import mutate_text
 
 _HOSTILE = [
     "<", "{", "<a ", '<a b="', "<a b={", "$a ", "$$\n", ":::note\n", ">", "> ", "- ", "- a\n", "[",
@@ -64,20 +65,8 @@ def test_any_text(rows: Rows) -> None:
 
 
 def _mutated(source: str, dice: random.Random) -> str:
-    pieces = list(source[: dice.randrange(200, 4000)])
-    for _ in range(dice.randrange(1, 12)):
-        place = dice.randrange(len(pieces) + 1)
-        match dice.randrange(4):
-            case 0:
-                pieces[place:place] = dice.choice(FRAGMENTS)
-            case 1:
-                del pieces[place : place + dice.randrange(1, 30)]
-            case 2:
-                start = dice.randrange(len(pieces) + 1)
-                pieces[place:place] = pieces[start : start + dice.randrange(1, 60)]
-            case _:
-                pieces[place:place] = dice.choice(FRAGMENTS) * dice.randrange(1, 40)
-    return "".join(pieces)
+    start = source[: dice.randrange(200, 4000)]
+    return mutate_text(start, FRAGMENTS, dice, longest=30, most=40)
 
 
 def _is_slow(text: str, reading: ParseOptions) -> bool:

@@ -16,6 +16,7 @@ from bythebook.sources.epub.source import EpubSource
 from bythebook.sources.files import Files
 from bythebook.sources.html.source import HtmlSource
 from reliability.rows import Rows
+from reliability.text_mutations import mutate_text
 
 _MOST_S = 2.0  # of processor time, for any one of these small files
 _BODY = (
@@ -84,20 +85,7 @@ def _read(path: Path, content: bytes) -> Exception | None:
 
 
 def _mutated_text(text: str, dice: random.Random) -> str:
-    pieces = list(text)
-    for _ in range(dice.randrange(1, 12)):
-        place = dice.randrange(len(pieces) + 1)
-        match dice.randrange(4):
-            case 0:
-                pieces[place:place] = dice.choice(_PIECES)
-            case 1:
-                del pieces[place : place + dice.randrange(1, 60)]
-            case 2:
-                start = dice.randrange(len(pieces) + 1)
-                pieces[place:place] = pieces[start : start + dice.randrange(1, 200)]
-            case _:
-                pieces[place:place] = dice.choice(_PIECES) * dice.randrange(1, 400)
-    return "".join(pieces)
+    return mutate_text(text, _PIECES, dice, longest=60, most=400)
 
 
 def _mutated_archive(content: bytes, dice: random.Random) -> bytes:

@@ -15,7 +15,7 @@ _NEVER_SHOWN = word_set(
 )
 _CHROME_ROLES = word_set(
     "navigation search banner contentinfo toolbar menu menubar dialog doc-backlink doc-noteref "
-    "presentation-only tooltip alertdialog"
+    "tooltip alertdialog"
 )
 # Class names and ids that themes give to what is not the author's text.
 _CHROME_NAMES = word_set(

@@ -11,7 +11,6 @@ from lxml import etree
 from bythebook.interfaces.source import UnreadableFile
 
 MAX_BYTES = 16 * 1024 * 1024
-MAX_DEPTH = 2048  # of HTML, set by libxml2; of XML it is 256
 _CHARSET = re.compile(rb"charset\s{0,9}=\s{0,9}[\"']?([\w-]{1,40})", re.I)
 _XML_ENCODING = re.compile(rb"^<\?xml[^>]{0,200}encoding=[\"']([\w-]{1,40})")
 _ENTITY = re.compile(r"&([A-Za-z][A-Za-z0-9]{1,31});")
