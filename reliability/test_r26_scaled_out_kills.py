@@ -23,7 +23,7 @@ from bythebook.config.settings import load_settings
 from bythebook.errors import StoreFailed
 from bythebook.server.contracts.chat import answers as chat
 from bythebook.wiring import build_book
-from reliability.conversations import Reader, Told, compare
+from reliability.conversations import Exchange, Reader, Told, compare
 from reliability.rows import Rows
 
 pytestmark = pytest.mark.real
@@ -88,12 +88,19 @@ async def test_any_one_process_may_go(rows: Rows, tmp_path: Path) -> None:
         f"{lost} of {sum(one.exchanges for one in kept)} acknowledged exchanges lost, {mixed} "
         f"mixed, {doubled} kept twice; {len(other)} answers other than "
         f"alone, {len(without_vectors) - len(other)} by words alone; {len(wrong)} wrong responses"
-        f"{': ' + wrong[0] if wrong else ''}; "
+        f"{': ' + wrong[0] if wrong else ''}{_first_difference(other, alone)}; "
         f"{sum(r.refused for r in readers)} typed 503 and {sum(r.cut for r in readers)} broken "
         f"connections, asked again; longest wait {waits[longest]:.1f} s ({longest})",
         passed=not (lost or mixed or doubled or other or wrong)
         and waits[longest] <= _LONGEST_WAIT_S,
     )
+
+
+def _first_difference(other: Sequence[Exchange], alone: Mapping[str, Told]) -> str:
+    if not other:
+        return ""
+    one = other[0]
+    return f": {one.question!r}: {one.told} instead of {alone[one.question]}"
 
 
 def _parts(deployment: Deployment) -> Mapping[str, Part]:

@@ -31,6 +31,8 @@ stack trace, a key or, for services, an address.
 
 from __future__ import annotations
 
+RETRY_AFTER_S = 2.0  # by then a restarted server answers, and a load peak is over
+
 
 class BookError(Exception):
     """Base class of all errors: one sentence for what happened, one hint on what to do."""
@@ -167,4 +169,6 @@ class Stopping(ServiceError):
     """The server is shutting down."""
 
     def __init__(self) -> None:
-        super().__init__("The server is shutting down.", hint="Ask again in a moment.")
+        super().__init__(
+            "The server is shutting down.", hint="Ask again in a moment.", retry_after=RETRY_AFTER_S
+        )

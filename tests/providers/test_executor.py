@@ -29,8 +29,9 @@ async def test_calls_fail_fast_while_the_database_hangs() -> None:
     late = [executor.run(released.wait) for _ in range(20)]
     outcomes = await asyncio.gather(*late, return_exceptions=True)
     assert all(isinstance(outcome, DatabaseFailed) for outcome in outcomes)
-    with pytest.raises(DatabaseFailed, match="in time"):
+    with pytest.raises(DatabaseFailed, match="in time") as failure:
         await executor.run(lambda: pytest.fail("no thread is free for this"))
+    assert failure.value.retry_after is not None
     released.set()
     await _until_back(executor)
 

@@ -35,7 +35,12 @@ async def test_the_next_node_is_tried_until_one_answers(statuses: tuple[int, ...
 
 @pytest.mark.parametrize(
     ("statuses", "error"),
-    [((404, 404, 404), IndexDamaged), ((404, 404, 503), StoreFailed), ((401,), StoreFailed)],
+    [
+        ((404, 404, 404), IndexDamaged),
+        ((404, 404, 503), StoreFailed),
+        ((503, 404, 404), StoreFailed),
+        ((401,), StoreFailed),
+    ],
 )
 async def test_a_collection_is_missing_only_if_no_node_has_it(
     statuses: tuple[int, ...], error: type[BookError]

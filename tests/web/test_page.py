@@ -119,6 +119,7 @@ def _page(browser: Browser, server: str, problems: list[str], **options: object)
 def _open(page: Page, path: str = "/") -> None:
     page.goto(path)
     page.wait_for_selector("#article h1")
+    page.wait_for_selector("by-the-book", state="attached")  # added after the page's text
 
 
 def _ask(page: Page, question: str) -> None:

@@ -23,7 +23,7 @@ from qdrant_client.http.exceptions import (
     UnexpectedResponse,
 )
 
-from bythebook.errors import BookError, StoreFailed
+from bythebook.errors import RETRY_AFTER_S, BookError, StoreFailed
 from bythebook.interfaces.store import Filters
 from bythebook.providers.http.transport import Transport
 from bythebook.providers.qdrant.payload import index_missing
@@ -32,7 +32,6 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _LONGEST_S = 120  # the client's own timeout, above every timeout given to call()
-_AGAIN_S = 2.0  # by then a restarted server answers, and a load peak is over
 # A server closes connections idle for 5 s: one that is nearly as old is not reused.
 _KEPT = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=3)
 _NOT_KEPT = httpx.Limits(max_connections=100, max_keepalive_connections=0)
@@ -70,7 +69,7 @@ class Nodes:
         clients = self._clients_on(loop)
         seconds = self._server.timeout_s if seconds is None else seconds
         deadline, first = loop.time() + seconds, self._good
-        failure: Exception = TimeoutError()
+        failures: list[Exception] = []
         for tried in range(len(clients)):
             node = (first + tried) % len(clients)
             # A hanging node may use its share of the time; a node that fails at once leaves its
@@ -80,12 +79,14 @@ class Nodes:
                 async with asyncio.timeout(share):
                     answer = await work(clients[node])
             except (ApiException, QdrantException, OSError, ValueError) as error:
-                failure = error
+                failures.append(error)
                 if not _another_may_answer(error):
                     break
             else:
                 self._good = node
                 return answer
+        # The index is missing only if no node has it: one that has just restarted may not know it.
+        failure = next((error for error in failures if not _is_missing(error)), failures[-1])
         raise _translate(failure, seconds) from failure
 
     async def close(self) -> None:
@@ -131,10 +132,13 @@ def to_filter(filters: Filters, fields: Mapping[str, str] | None = None) -> mode
     return models.Filter(must=must) if must else None
 
 
+def _is_missing(error: Exception) -> bool:
+    return isinstance(error, UnexpectedResponse) and error.status_code == 404
+
+
 def _another_may_answer(error: Exception) -> bool:
     if isinstance(error, UnexpectedResponse):
-        # A node that has just restarted may not know yet what the others have.
-        return error.status_code == 404 or (error.status_code or 500) >= 500
+        return _is_missing(error) or (error.status_code or 500) >= 500
     return isinstance(error, ResponseHandlingException | OSError)
 
 
@@ -144,7 +148,7 @@ def _translate(error: Exception, seconds: float) -> BookError:
             f"The Qdrant server did not answer within {math.ceil(seconds * 1000)} ms.",
             hint="Try again; if this persists, check the server or raise qdrant.timeout_s.",
             timed_out=True,
-            retry_after=_AGAIN_S,
+            retry_after=RETRY_AFTER_S,
         )
     if isinstance(error, UnexpectedResponse):
         return _translate_status(error.status_code or 0)
@@ -158,7 +162,7 @@ def _translate(error: Exception, seconds: float) -> BookError:
         return StoreFailed(
             "The Qdrant server cannot be reached.",
             hint="Start it, or check QDRANT_URL.",
-            retry_after=_AGAIN_S,
+            retry_after=RETRY_AFTER_S,
         )
     return _busy()
 
@@ -173,11 +177,11 @@ def _translate_status(status: int) -> BookError:
     return StoreFailed(
         f"The Qdrant server answered with the error {status}.",
         hint="See its log; the book served before is unchanged.",
-        retry_after=_AGAIN_S,
+        retry_after=RETRY_AFTER_S,
     )
 
 
 def _busy() -> StoreFailed:
     return StoreFailed(
-        "The Qdrant server is too busy.", hint="Try again in a moment.", retry_after=_AGAIN_S
+        "The Qdrant server is too busy.", hint="Try again in a moment.", retry_after=RETRY_AFTER_S
     )

@@ -17,7 +17,12 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from bythebook.errors import ConfigurationError, DatabaseFailed, UnknownProvider
+from bythebook.errors import (
+    RETRY_AFTER_S,
+    ConfigurationError,
+    DatabaseFailed,
+    UnknownProvider,
+)
 from bythebook.providers.sql import schema as tables
 from bythebook.providers.sql.executor import DeadlineExecutor
 
@@ -69,7 +74,9 @@ def _failure(error: Exception) -> DatabaseFailed:
     if "disk is full" in reason:
         return DatabaseFailed("The disk is full.", hint="Free space where the home folder is.")
     return DatabaseFailed(
-        "The database did not answer.", hint="Check DATABASE_URL or the home folder."
+        "The database did not answer.",
+        hint="Check DATABASE_URL or the home folder.",
+        retry_after=RETRY_AFTER_S,
     )
 
 

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from bythebook.errors import DatabaseFailed
+from bythebook.errors import RETRY_AFTER_S, DatabaseFailed
 
 T = TypeVar("T")
 
@@ -114,5 +114,7 @@ class DeadlineExecutor:
 
 def _late() -> DatabaseFailed:
     return DatabaseFailed(
-        "The database did not answer in time.", hint="Check DATABASE_URL or the home folder."
+        "The database did not answer in time.",
+        hint="Check DATABASE_URL or the home folder.",
+        retry_after=RETRY_AFTER_S,
     )
