@@ -7,7 +7,7 @@ best first. A question of several parts is answered part by part.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -16,9 +16,9 @@ from bythebook.answering.runs import (
     Block,
     blocks_of,
     count_words,
-    is_diagram,
     is_header,
     is_label,
+    is_readable,
     leans_back,
     quote_run,
 )
@@ -30,10 +30,12 @@ from bythebook.types import Hit, UnitKind
 _MOST_CHARACTERS = 1900  # of the text; envelope: GroundedAnswer.text has 2000 with its markers
 _MOST_RUNS = 3  # for each part of the question
 _MOST_WORDS = 190  # of all runs for a part, where blocks allow it
-_FIRST_WORDS = 140  # of the first run if there is a second one
+_FIRST_WORDS = 120  # of the first run if a hit of a similar score follows
+_RIVAL = 0.8  # of the best score, of a hit of a similar score
 _SECTION_WORDS = 80  # of a section in the overview of its page
 _MOST_WORDS_OF_PARTS = 230  # of all runs for a question of several parts
 _SPARE = 60  # of them, which only parts use
+_OVER = 10  # words by which whole blocks may exceed the sum
 _LONGEST_BLOCK = 200  # words: a longer list, table or paragraph is not shown whole
 _LEAST_WORDS = 25  # that must be left for another run
 _LEAST_SCORE = 0.5  # of a further hit, as a share of the best one
@@ -53,7 +55,7 @@ _REPEATS = -0.5  # it adds nothing to the question
 _ASIDES = re.compile(
     r"\b(exercises?|quiz(?:zes)?|self-(?:check|assessment)|practice|challenges?|review questions|"
     r"learning (?:objectives|outcomes|goals)|you(?:'ll| will) learn|prerequisites|next steps|"
-    r"what['’]?s next|further reading|references|bibliography)\b",
+    r"what['’]?s next|further reading|\Areferences|bibliography)\b",
     re.IGNORECASE,
 )
 
@@ -97,7 +99,9 @@ class ExtractiveWriter:
                 most_runs = _MOST_RUNS if len(parts) == 1 else 1
                 runs = choose_runs(part, share, most_runs=most_runs, shown=shown)
             for run in _in_book_order(runs):
-                if characters and characters + run.characters > _MOST_CHARACTERS:
+                if characters and (
+                    characters + run.characters > _MOST_CHARACTERS or run.words > words + _OVER
+                ):
                     continue
                 yield from quote_run(run.hit, run.units, lead="\n\n" if characters else "")
                 characters += run.characters
@@ -119,27 +123,35 @@ def choose_runs(
     if part.is_overview:
         return list(_overview(part.hits, words))
     question = part.question
-    ranked = sorted(part.hits, key=lambda hit: -_rank(question, hit))
+    ranks = {hit.passage.id: _rank(question, hit) for hit in part.hits}
+    ranked = sorted(part.hits, key=lambda hit: -ranks[hit.passage.id])
     likely = [hit for hit in ranked if hit.score >= _LEAST_SCORE * ranked[0].score]
     runs: list[_Run] = []
     left, known = words, set(shown)
-    for hit in likely:
-        most = min(left, _FIRST_WORDS) if not runs and len(likely) > 1 else left
-        if runs and most < _LEAST_WORDS:
-            break
+    while likely and len(runs) < most_runs and (not runs or left >= _LEAST_WORDS):
+        hit = likely.pop(0)
+        most = left
+        if not runs:
+            rivals = [other for other in likely if _is_rival(ranks, other, hit)]
+            most = min(left, _FIRST_WORDS) if rivals else left
         run = _without(known, _Run(hit, _trim(question, hit, most)))
         if not run.units or (runs and run.words > most):
             continue
+        if not runs:  # the rest of its section comes next
+            likely.sort(key=lambda other: other.passage.place != run.hit.passage.place)
         runs.append(run)
         known.update(_keys(run))
         left -= run.words
-        if len(runs) == most_runs:
-            break
     return runs
 
 
+def _is_rival(ranks: Mapping[str, float], hit: Hit, best: Hit) -> bool:
+    return ranks[hit.passage.id] >= _RIVAL * ranks[best.passage.id]
+
+
 def _rank(question: AnalyzedQuestion, hit: Hit) -> float:
-    is_aside = _ASIDES.search(hit.passage.place.path) and not _ASIDES.search(question.text)
+    headings = (hit.passage.place.title, *hit.passage.place.section)
+    is_aside = any(map(_ASIDES.search, headings)) and not _ASIDES.search(question.text)
     return hit.score * (_ASIDE if is_aside else 1)
 
 
@@ -176,7 +188,7 @@ def _trim(question: AnalyzedQuestion, hit: Hit, most: int) -> Sequence[int]:
 
 
 def _shown(hit: Hit, units: Sequence[int]) -> list[int]:
-    return [unit for unit in units if not is_diagram(hit.passage, unit)]
+    return [unit for unit in units if is_readable(hit.passage, unit)]
 
 
 def _overview(hits: Sequence[Hit], words: int) -> Iterator[_Run]:
@@ -260,7 +272,8 @@ def _whole(hit: Hit, units: Sequence[int]) -> Sequence[int]:
     """Return the units with the antecedent of the first, without labels and lead-ins at the end."""
     passage = hit.passage
     if units and leans_back(passage, units[0]):
-        units = [units[0] - 1, *units]
+        before = units[0] - 1
+        units = [before, *units] if passage.units[before].kind is UnitKind.SENTENCE else units
     last = len(units)
     while last > 1 and _announces(hit, units[last - 1]):
         last -= 1

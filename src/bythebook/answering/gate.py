@@ -80,7 +80,9 @@ def gather(
         measure(counted, top_k=question.top_k),
         tuple(_merge(each.hits for each in found)),
     )
-    return evidence, tuple(_with_neighbours(part, kept) for part in parts)
+    return evidence, tuple(
+        _with_neighbours(part, each, kept) for part, each in zip(parts, found, strict=True)
+    )
 
 
 def _usable(findings: Findings) -> tuple[Hit, ...]:
@@ -103,11 +105,14 @@ def _merge(found: Iterable[Iterable[Hit]]) -> list[Hit]:
     return sorted(best.values(), key=lambda hit: -hit.score)
 
 
-def _with_neighbours(part: QuestionPart, kept: Mapping[str, Hit]) -> QuestionPart:
+def _with_neighbours(part: QuestionPart, found: Findings, kept: Mapping[str, Hit]) -> QuestionPart:
+    """Return the part with the neighbours of its hits, scored for this part's question."""
     own = {hit.passage.id for hit in part.hits}
     names = {name for hit in part.hits for name in hit.passage.neighbours} - own
+    beside = _merge([found.hits, found.neighbours])
     hits = [hit for hit in part.hits if hit.passage.id in kept]
-    return replace(part, hits=(*hits, *(kept[name] for name in names if name in kept)))
+    neighbours = [hit for hit in beside if hit.passage.id in names and hit.passage.id in kept]
+    return replace(part, hits=(*hits, *neighbours))
 
 
 def measure(hits: Sequence[Hit], *, top_k: int) -> Confidence:

@@ -22,6 +22,13 @@ _LONGEST_LABEL = 4  # words: the title of a tab, a listing or a note
 _LONGEST_LEAD_IN = 60  # words of a paragraph that a list or table below it belongs to
 _SENTENCE_END = re.compile(r"[.!?…:。！？؟۔।][\"'”’)\]*_`]*\Z")
 _DIAGRAM = re.compile(r"[`~]{3,}\s*(?:mermaid|plantuml|dot|graphviz)\b", re.IGNORECASE)
+_PLACEHOLDER = re.compile(  # "{{#include ../main.rs}}", perhaps fenced: a template fills it
+    r"(?:[`~]{3,}+[^\n]*+\n)?+\s*+(?:\{\{[^{}]*+\}\}\s*+)++(?:[`~]{3,}+)?+\s*+"
+)
+# "It is important to …" refers to nothing before it.
+_EXPLETIVE = re.compile(
+    r"it(?:['’]s|\s+is|\s+was)\s+(?:(?:also|often|usually)\s+)?\w+\s+(?:to|that)\b", re.IGNORECASE
+)
 
 Block = range  # indices into ``passage.units``
 
@@ -109,15 +116,17 @@ def is_header(passage: Passage, unit: int) -> bool:
     return len(following) > 1 and following[1].lstrip().startswith(("|-", "| -", "|:", "| :"))
 
 
-def is_diagram(passage: Passage, unit: int) -> bool:
-    """Return whether the unit is the source of a diagram, which is not readable as text."""
-    return bool(_DIAGRAM.match(passage.unit_text(passage.units[unit])))
+def is_readable(passage: Passage, unit: int) -> bool:
+    """Return whether the unit is text for readers: no source of a diagram, no placeholder."""
+    text = passage.unit_text(passage.units[unit])
+    return not (_DIAGRAM.match(text) or _PLACEHOLDER.fullmatch(text))
 
 
 def leans_back(passage: Passage, unit: int) -> bool:
     """Return whether the unit starts with a word such as "it" that needs the unit before it."""
+    text = passage.unit_text(passage.units[unit])
     is_prose = passage.units[unit].kind is UnitKind.SENTENCE
-    return unit > 0 and is_prose and bool(LEANS_BACK.match(passage.unit_text(passage.units[unit])))
+    return bool(unit > 0 and is_prose and LEANS_BACK.match(text) and not _EXPLETIVE.match(text))
 
 
 def quote_run(hit: Hit, units: Sequence[int], *, lead: str = "") -> Iterator[Supported]:

@@ -17,6 +17,7 @@ from bythebook.language.english import follow_ups
 from bythebook.language.english.comparisons import compared
 from bythebook.language.english.follow_ups import ENUMERATED, EXPLETIVE_IT, FRAGMENT, SENTENCE
 from bythebook.language.english.question_parts import split_parts
+from bythebook.language.english.question_types import question_type
 from bythebook.language.english.small_talk import is_small_talk
 from bythebook.language.sentences import split_units
 from bythebook.language.terms import terms_of
@@ -95,7 +96,12 @@ def parts_of(question: Question) -> tuple[Question, ...]:
 
 
 def sides_of(question: Question) -> tuple[Question, ...]:
-    """Return a question about each of the things that the question compares."""
+    """Return a question about each of the things that the question compares.
+
+    A number that compares them is found where both are named, not where each is explained.
+    """
+    if question_type(question.text).number:
+        return ()
     return tuple(replace(question, text=f"What is {side}?") for side in compared(question.text))
 
 

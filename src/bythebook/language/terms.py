@@ -37,6 +37,7 @@ _MARKS = (
     "\u0900-\u0963\u0966-\u0dff\u200c\u200d"  # Indic without the danda; joiners
 )
 _WORD = re.compile(rf"[\w{_MARKS}]+(?:[+#]+(?![\w]))?")
+_APOSTROPHE = re.compile(r"(?<=[a-zA-Z])['’](?=(?:s|t|re|ve|ll|m)(?![\w'’]))")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -76,7 +77,8 @@ def _numbers_of_word(word: str, language: str) -> tuple[int, ...]:
 
 
 def _normalise(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).replace("\u200b", "")
+    """Return the text without apostrophes inside words: readers write "what's" and "whats"."""
+    return _APOSTROPHE.sub("", unicodedata.normalize("NFKC", text).replace("\u200b", ""))
 
 
 @lru_cache(maxsize=65536)
