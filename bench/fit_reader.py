@@ -24,10 +24,9 @@ from bythebook.retrieval.reranking import (
     CALIBRATION,
     CALIBRATION_OF_FACTS,
     READ_HITS,
-    UNKNOWN_NAME,
     ReaderCalibration,
-    has_unknown_name,
     log_odds,
+    penalty_of,
 )
 from bythebook.retrieval.search import search
 from bythebook.types import Hit, Question
@@ -45,14 +44,14 @@ class Case:
     features: np.ndarray  # (hits, 2): log odds of the retrieval score and of the reading
     right: np.ndarray  # (hits,)
     is_fact: bool = False  # a name, number or date is asked for
-    has_unknown_name: bool = False  # none of the passages has a name of the question
+    penalty: float = 0.0  # for names and rare words of the question
 
     @property
     def shipped_odds(self) -> np.ndarray:
         """Return the log odds that the product gives each hit."""
         weights = CALIBRATION_OF_FACTS if self.is_fact else CALIBRATION
         odds: np.ndarray = weights.bias + self.features @ [weights.retrieval, weights.reading]
-        return odds - UNKNOWN_NAME * self.has_unknown_name
+        return odds - self.penalty
 
 
 def main() -> None:
@@ -101,9 +100,9 @@ def collect(number: int, docs: Path, files: list[Path], homes: Path) -> list[Cas
                 right = [answerable and is_right(hit, row) for hit in hits]
                 features = np.array(odds).reshape(-1, 2)
                 kind = row["kind"] if not answerable else "answerable"
-                unknown = has_unknown_name(question, hits)
                 case = Case(number, kind, features, np.array(right, dtype=float))
-                cases.append(replace(case, is_fact=question.type.fact, has_unknown_name=unknown))
+                penalty = penalty_of(question, hits)
+                cases.append(replace(case, is_fact=question.type.fact, penalty=penalty))
             return cases
 
     return asyncio.run(ask())

@@ -29,19 +29,22 @@ class AnalyzedQuestion:
     type: QuestionType
     negates: bool
     entities: frozenset[str]  # names and numbers, in lower case
+    has_rare_word: bool  # one that at most one passage of the book has
 
 
 def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
     own = shortened(question.text, QUESTION_TOKENS)
     text = f"{question.context} {own}" if question.context else own
     names = (name.lower().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(text))
+    terms = vocabulary.ask(text)
     return AnalyzedQuestion(
         question=question,
         text=text,
-        terms=vocabulary.ask(text),
+        terms=terms,
         type=_type(question),
         negates=NEGATION_PATTERN.search(text) is not None,
         entities=frozenset((*names, *_NUMBER.findall(text))),
+        has_rare_word=any(vocabulary.frequencies.get(term, 0) <= 1 for term in terms),
     )
 
 

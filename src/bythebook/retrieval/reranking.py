@@ -35,18 +35,19 @@ class ReaderCalibration:
     retrieval: float
     reading: float
 
-    def score(self, retrieval: float, reading: float, *, names_unknown: bool = False) -> float:
+    def score(self, retrieval: float, reading: float, *, penalty: float = 0.0) -> float:
         odds = self.bias + self.retrieval * log_odds(retrieval) + self.reading * log_odds(reading)
-        odds -= UNKNOWN_NAME if names_unknown else 0.0
-        return 1 / (1 + math.exp(-odds))
+        return 1 / (1 + math.exp(penalty - odds))
 
 
 # Chosen near the fit of bench/fit_reader.py, with a bias that favours answering: refusing what the
 # book says is worse than showing a passage that only comes close. For a name, number or date the
 # reader is reliable; an explanation it often does not recognise.
-CALIBRATION = ReaderCalibration(bias=0.5, retrieval=0.48, reading=0.5)
-CALIBRATION_OF_FACTS = ReaderCalibration(bias=0.1, retrieval=0.4, reading=0.8)
-UNKNOWN_NAME = 1.5  # log odds: none of the read passages has a name that the question has
+CALIBRATION = ReaderCalibration(bias=1.0, retrieval=0.48, reading=0.5)
+CALIBRATION_OF_FACTS = ReaderCalibration(bias=0.6, retrieval=0.4, reading=0.8)
+# Penalties in log odds.
+_UNKNOWN_NAME = 1.0  # none of the read passages has a name that the question has
+_RARE_WORD = 0.45  # the book has a word of the question once or never: it hardly explains it
 
 
 def log_odds(probability: float) -> float:
@@ -71,11 +72,11 @@ async def rerank(
         _log.warning("answering without the reading model: %s", error)
         return tuple(hits)
     calibration = CALIBRATION_OF_FACTS if question.type.fact else CALIBRATION
-    unknown = has_unknown_name(question, best)
+    penalty = penalty_of(question, best)
     read = {
         hit.passage.id: replace(
             hit,
-            score=calibration.score(hit.score, reading.probability, names_unknown=unknown),
+            score=calibration.score(hit.score, reading.probability, penalty=penalty),
             reading=reading,
         )
         for hit, reading in zip(best, readings, strict=True)
@@ -86,6 +87,12 @@ async def rerank(
     rest = (replace(hit, score=min(hit.score, limit)) for hit in scored[READ_HITS:])
     ordered = enumerate((*first, *rest), 1)
     return tuple(replace(hit, rank=rank) for rank, hit in ordered)
+
+
+def penalty_of(question: AnalyzedQuestion, hits: Sequence[Hit]) -> float:
+    """Return the log odds by which the question's words make an answer less likely."""
+    unknown = _UNKNOWN_NAME if has_unknown_name(question, hits) else 0.0
+    return unknown + (_RARE_WORD if question.has_rare_word else 0.0)
 
 
 def has_unknown_name(question: AnalyzedQuestion, hits: Sequence[Hit]) -> bool:

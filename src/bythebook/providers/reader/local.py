@@ -48,7 +48,7 @@ class ReaderModel:
 
 MODELS = {
     "reader-v1": ReaderModel(
-        "reader-v1.onnx", "fa3ad0cc24584c248af52390220b5e2f2d0b424f99a4d8069f0cb47b17b4c764"
+        "reader-v1.onnx", "911678d05d5efb8ccd9a65db5a0fc6ebb92de05297c67adb2c0ad87ba06f55b0"
     )
 }
 WEIGHTS = Path(__file__).parent
