@@ -169,3 +169,32 @@ def test_overview_shows_introductions_and_beginnings_of_sections() -> None:
     section = hit("Kites need wind.\n\n" + _FILLER, score=0.6, section="Wind")
     shown = _answer(_part("Summarize module 1", intro, section, is_overview=True))
     assert shown == "This module is about kites. [1]\n\nKites need wind. [2]"
+
+
+def test_leaves_out_placeholders_of_templates() -> None:
+    text = "A kite flies like this:\n\n```rust\n{{#include ../kite.rs}}\n```\n\nThe kite is up."
+    assert "{{" not in _write("How does a kite fly?", text)
+
+
+def test_run_that_begins_with_it_is_important_stands_alone() -> None:
+    text = f"{_FILLER}\n\nIt is important to hold the string of the kite."
+    assert _write("What is important about the string of the kite?", text).startswith("It is")
+
+
+def test_the_rest_of_the_section_comes_before_another_section() -> None:
+    first = hit("A kite flies in the wind.", score=0.9, section="A")
+    others = [
+        hit("A kite is a toy.", score=0.8, section="B"),
+        hit("A kite can be red.", score=0.7, section="C"),
+    ]
+    rest = hit("A kite flies high.", score=0.6, section="A")
+    rest = replace(rest, passage=replace(rest.passage, position=1))
+    assert "flies high" in _answer(_part("How does a kite fly?", first, *others, rest))
+
+
+def test_parts_together_stay_within_the_words() -> None:
+    parts = [
+        _part(f"What is {name}?", hit(f"{name} is this. " + f"{name} helps people. " * 40))
+        for name in ("Kite", "Kettle", "Lamp")
+    ]
+    assert len(_answer(*parts).split()) <= 250

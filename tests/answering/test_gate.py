@@ -167,3 +167,13 @@ def test_small_talk_is_refused_with_a_friendly_remark() -> None:
     assert refusal.is_small_talk
     assert refusal.type is RefusalType.LOW_RELEVANCE
     assert refusal.remark is not None
+
+
+def test_neighbours_have_the_score_of_their_own_part() -> None:
+    beside = hit("A kettle boils.", score=0.1, section="S2")
+    found = hit("A kite flies.", score=0.9)
+    found = replace(found, passage=replace(found.passage, neighbours=(beside.passage.id,)))
+    kite = _findings(Question("What is a kite?"), found, neighbours=(beside,))
+    kettle = _findings(Question("What is a kettle?"), replace(beside, score=0.95))
+    _, parts = gather([kite, kettle], context_tokens=4000)
+    assert [each.score for each in parts[0].hits] == [0.9, 0.1]

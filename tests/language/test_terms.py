@@ -17,6 +17,8 @@ from tests.support.samples import passage
         ("spin_once", ["spin_onc", "spin"]),
         ("QoSProfile", ["qosprofil", "qo", "s", "profil"]),
         ("C++ and C#", ["c++", "c#"]),
+        ("What's wrong? It doesnt work, don’t ask", ["wrong", "work", "ask"]),
+        ("the robot's arm, type 't", ["robot", "arm", "type", "t"]),
         ("深層学習", ["深層", "層学", "学習"]),
         ("क्षत्रिय हिन्दी", ["क्षत्रिय", "हिन्दी"]),
         ("روبوٹ كتاب", ["روبوٹ", "کتاب"]),

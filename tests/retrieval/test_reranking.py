@@ -129,3 +129,22 @@ async def test_the_reader_decides_more_about_facts_than_about_explanations() -> 
         for question in ("How many wheels are there?", "Why are there wheels?")
     ]
     assert explanation > 0.5 > fact
+
+
+async def test_word_that_the_book_has_at_most_once_lowers_the_scores() -> None:
+    (hit,) = _hits(0.6)
+    reader = ScriptedReader({hit.passage.text: 0.6})
+    often = [evidence(f"Passage about json {n}.").hits[0].passage for n in range(3)]
+    once = [*often[:1], *_passages("Passage about kites.", "Passage about lamps.")]
+    common, rare = [
+        (await rerank(analyze(Question("Is json fast?"), book), [hit], reader))[0].score
+        for book in (
+            Vocabulary.of([*often, *_passages("It is fast.", "Fast it is.")]),
+            Vocabulary.of(once),
+        )
+    ]
+    assert common > rare
+
+
+def _passages(*texts: str) -> list[Passage]:
+    return [hit.passage for hit in evidence(*texts).hits]
