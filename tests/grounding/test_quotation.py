@@ -65,6 +65,12 @@ async def test_items_come_with_the_sentence_that_announces_them() -> None:
     assert "- a long line," in found.text
 
 
+async def test_a_sentence_comes_with_the_formula_that_completes_it() -> None:
+    found = _markdown("The depth of a point is\n\n$$\nZ = f B / d\n$$\n\nA lens has a focus.")
+    (quoted, *_) = await _quote("The depth of points is given.", found)
+    assert quoted.text == "The depth of a point is\n\n$$\nZ = f B / d\n$$"
+
+
 async def test_a_list_of_mistakes_is_not_taken_for_advice() -> None:
     text = "- Fly the kite near power lines.\n- Hold the line with bare hands."
     (found,) = await _quote("Fly the kite near power lines.", _markdown(text, "Common mistakes"))

@@ -225,7 +225,8 @@ def _runs(passage: Passage) -> Iterator[tuple[int, int]]:
 
 
 def _whole(chosen: Quotation) -> Quotation:
-    """Add the unit before it if the run leans on it, and the table's header."""
+    """Add the unit before it if the run leans on it, the table's header, and a formula after it."""
+    chosen = _with_formula(chosen)
     units, first = chosen.hit.passage.units, chosen.first
     if units[first].kind is UnitKind.ROW:
         above = header_of(units, first)
@@ -237,6 +238,14 @@ def _whole(chosen: Quotation) -> Quotation:
     if above is None or units[chosen.last].end - units[above].start > _LONGEST:
         return chosen
     return replace(chosen, first=above)
+
+
+def _with_formula(chosen: Quotation) -> Quotation:
+    units, after = chosen.hit.passage.units, chosen.last + 1
+    if after == len(units) or units[after].kind is not UnitKind.MATHS:
+        return chosen
+    is_short = units[after].end - units[chosen.first].start <= _LONGEST
+    return replace(chosen, last=after) if is_short else chosen
 
 
 def _lead_in(chosen: Quotation) -> int | None:
