@@ -148,7 +148,7 @@ _DOUBTFUL = "Steam stays inside the kettle because its lid keeps it there for lo
 
 
 @pytest.mark.parametrize(
-    ("probability", "score", "overruled"), [(0.9, 0.9, True), (0.9, 0.3, False), (0.3, 0.9, False)]
+    ("probability", "score", "overruled"), [(0.9, 0.9, True), (0.9, 0.3, False), (0.3, 0.9, True)]
 )
 async def test_model_that_declines_is_overruled_if_a_passage_surely_answers(
     tmp_path: Path, probability: float, score: float, overruled: bool

@@ -71,6 +71,11 @@ async def test_a_sentence_comes_with_the_formula_that_completes_it() -> None:
     assert quoted.text == "The depth of a point is\n\n$$\nZ = f B / d\n$$"
 
 
+async def test_the_source_of_a_diagram_is_not_quoted() -> None:
+    found = _markdown("```mermaid\nflowchart LR\n  sensor --> planner\n```")
+    assert await _quote("A flowchart shows the steps from the sensor to the planner.", found) == []
+
+
 async def test_a_list_of_mistakes_is_not_taken_for_advice() -> None:
     text = "- Fly the kite near power lines.\n- Hold the line with bare hands."
     (found,) = await _quote("Fly the kite near power lines.", _markdown(text, "Common mistakes"))

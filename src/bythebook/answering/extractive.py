@@ -18,11 +18,11 @@ from bythebook.answering.runs import (
     count_words,
     is_header,
     is_label,
-    is_readable,
     leans_back,
     quote_run,
 )
 from bythebook.grounding.verifier import Supported
+from bythebook.language.markup import is_readable
 from bythebook.language.terms import covered, language_of_passage, term_ids
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
 from bythebook.types import Hit, UnitKind
@@ -188,7 +188,8 @@ def _trim(question: AnalyzedQuestion, hit: Hit, most: int) -> Sequence[int]:
 
 
 def _shown(hit: Hit, units: Sequence[int]) -> list[int]:
-    return [unit for unit in units if is_readable(hit.passage, unit)]
+    passage = hit.passage
+    return [unit for unit in units if is_readable(passage.unit_text(passage.units[unit]))]
 
 
 def _overview(hits: Sequence[Hit], words: int) -> Iterator[_Run]:

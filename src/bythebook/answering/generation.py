@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 PARTLY = "The book does not answer all of this question."
 MOST_UNVERIFIED = 2 / 3  # share of a draft's claims that may be withheld or replaced
-SURE_OF_ANSWER = 0.6  # least score and reading of a hit that overrule "The book does not say."
+SURE_OF_ANSWER = 0.7  # least score of a hit that overrules "The book does not say."
 _THESE, _THE_REST = "these are the book's own sentences.", "the rest are the book's own sentences."
 _UNVERIFIED = "most of the draft could not be verified"
 AnswerWriter = Writer | ExtractiveWriter
@@ -193,13 +193,8 @@ def _declines(sentence: Withheld) -> bool:
 
 
 def _is_answered(evidence: Evidence) -> bool:
-    """Return whether the reading model and the search are sure that a passage answers."""
-    return any(
-        hit.score >= SURE_OF_ANSWER
-        and hit.reading is not None
-        and hit.reading.probability >= SURE_OF_ANSWER
-        for hit in evidence.hits
-    )
+    """Return whether the search and the reading model are sure that a passage answers."""
+    return any(hit.score >= SURE_OF_ANSWER and hit.reading is not None for hit in evidence.hits)
 
 
 def _why(error: WriterFailed) -> str:

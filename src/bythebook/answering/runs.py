@@ -21,10 +21,6 @@ _LONGEST_QUOTE = 500  # characters
 _LONGEST_LABEL = 4  # words: the title of a tab, a listing or a note
 _LONGEST_LEAD_IN = 60  # words of a paragraph that a list or table below it belongs to
 _SENTENCE_END = re.compile(r"[.!?…:。！？؟۔।][\"'”’)\]*_`]*\Z")
-_DIAGRAM = re.compile(r"[`~]{3,}\s*(?:mermaid|plantuml|dot|graphviz)\b", re.IGNORECASE)
-_PLACEHOLDER = re.compile(  # "{{#include ../main.rs}}", perhaps fenced: a template fills it
-    r"(?:[`~]{3,}+[^\n]*+\n)?+\s*+(?:\{\{[^{}]*+\}\}\s*+)++(?:[`~]{3,}+)?+\s*+"
-)
 # "It is important to …" refers to nothing before it.
 _EXPLETIVE = re.compile(
     r"it(?:['’]s|\s+is|\s+was)\s+(?:(?:also|often|usually)\s+)?\w+\s+(?:to|that)\b", re.IGNORECASE
@@ -114,12 +110,6 @@ def is_header(passage: Passage, unit: int) -> bool:
         return False
     following = passage.text[passage.units[unit].end :].split("\n", 2)
     return len(following) > 1 and following[1].lstrip().startswith(("|-", "| -", "|:", "| :"))
-
-
-def is_readable(passage: Passage, unit: int) -> bool:
-    """Return whether the unit is text for readers: no source of a diagram, no placeholder."""
-    text = passage.unit_text(passage.units[unit])
-    return not (_DIAGRAM.match(text) or _PLACEHOLDER.fullmatch(text))
 
 
 def leans_back(passage: Passage, unit: int) -> bool:

@@ -20,6 +20,7 @@ from bythebook.errors import ReaderFailed
 from bythebook.grounding.claim_parser import ParsedClaim, parse_claim
 from bythebook.grounding.entailment import header_of
 from bythebook.grounding.stream_splitter import inside_fence
+from bythebook.language.markup import is_readable
 from bythebook.language.terms import language_of_passage
 from bythebook.types import Hit, Passage, Unit, UnitKind
 
@@ -218,6 +219,8 @@ def _keys(passage: Passage, unit: Unit) -> frozenset[str]:
 def _runs(passage: Passage) -> Iterator[tuple[int, int]]:
     units = passage.units
     for first, unit in enumerate(units):
+        if not is_readable(passage.unit_text(unit)):
+            continue
         for last in range(first, min(len(units), first + _WIDEST.get(unit.kind, 1))):
             if units[last].kind is not unit.kind or units[last].end - unit.start > _LONGEST:
                 break
