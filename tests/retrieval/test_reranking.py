@@ -46,7 +46,8 @@ class ScriptedReader:
 
 
 def _asked(text: str) -> AnalyzedQuestion:
-    return analyze(Question(text), Vocabulary())
+    """Return the question to a book that has all its words."""
+    return analyze(Question(text), Vocabulary.of(_passages(text, f"Again: {text}")))
 
 
 def _hits(*scores: float) -> list[Hit]:
@@ -112,8 +113,8 @@ async def test_few_hits_are_no_special_case(hits: list[Hit]) -> None:
 
 
 async def test_name_that_no_passage_has_lowers_the_scores() -> None:
-    (hit,) = _hits(0.6)
-    reader = ScriptedReader({hit.passage.text: 0.6})
+    (hit,) = _hits(0.35)
+    reader = ScriptedReader({hit.passage.text: 0.35})
     known, unknown = [
         (await rerank(_asked(f"Is {name} better for this?"), [hit], reader))[0].score
         for name in ("Passage", "Unity")
@@ -148,3 +149,20 @@ async def test_word_that_the_book_has_at_most_once_lowers_the_scores() -> None:
 
 def _passages(*texts: str) -> list[Passage]:
     return [hit.passage for hit in evidence(*texts).hits]
+
+
+async def test_words_that_the_book_never_has_lower_the_scores_further() -> None:
+    (hit,) = _hits(0.8)
+    reader = ScriptedReader({hit.passage.text: 0.6})
+    book = Vocabulary.of(_passages("A kite flies.", "A kite lands.", "A lamp shines once."))
+    scores = [
+        (await rerank(analyze(Question(asked, **options), book), [hit], reader))[0].score
+        for asked, options in (
+            ("kite or kites", {}),
+            ("kite or lamp", {}),
+            ("serde or tokio", {}),
+            ("serde or tokio", {"selection": "serde", "selection_only": True}),
+        )
+    ]
+    known, rare, unknown, selected = scores
+    assert known == selected > rare > 0.5 > unknown

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bythebook.language.english.follow_ups import GENERIC_WORDS
 from bythebook.language.english.lexicon import NEGATION_PATTERN
 from bythebook.language.english.question_types import QuestionType, question_type
-from bythebook.language.terms import Vocabulary
+from bythebook.language.terms import Vocabulary, covered, term_ids
 from bythebook.language.tokens import shortened
 from bythebook.types import Question
 
@@ -16,6 +17,7 @@ QUESTION_TOKENS = 600  # of a question that are searched for, from its beginning
 
 # Capitalised inside the sentence: the first word may be any word.
 _NAME = re.compile(r"(?<=[\w,;:'’\"“)] )[\"“'‘(]?([A-Z][\w'’-]+)")
+_GENERIC = frozenset(term_ids(" ".join(GENERIC_WORDS)))  # about the form of an answer, no topic
 _NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
 
 
@@ -30,6 +32,7 @@ class AnalyzedQuestion:
     negates: bool
     entities: frozenset[str]  # names and numbers, in lower case
     has_rare_word: bool  # one that at most one passage of the book has
+    unknown_share: float  # IDF-weighted share of the words that the book never has
 
 
 def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
@@ -37,6 +40,8 @@ def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
     text = f"{question.context} {own}" if question.context else own
     names = (name.lower().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(text))
     terms = vocabulary.ask(text)
+    topic = {term: idf for term, idf in terms.items() if term not in _GENERIC}
+    known = {term for term in topic if vocabulary.frequencies.get(term, 0)}
     return AnalyzedQuestion(
         question=question,
         text=text,
@@ -44,7 +49,8 @@ def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
         type=_type(question),
         negates=NEGATION_PATTERN.search(text) is not None,
         entities=frozenset((*names, *_NUMBER.findall(text))),
-        has_rare_word=any(vocabulary.frequencies.get(term, 0) <= 1 for term in terms),
+        has_rare_word=any(vocabulary.frequencies.get(term, 0) <= 1 for term in topic),
+        unknown_share=1 - covered(topic, known) if topic else 0.0,
     )
 
 
