@@ -1,4 +1,4 @@
-"""Random changes to a text, for tests of parsers."""
+"""Change texts at random, to test that parsers survive any input."""
 
 from __future__ import annotations
 

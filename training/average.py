@@ -1,4 +1,4 @@
-"""Average the weights of several checkpoints into one.
+"""Write a checkpoint whose weights are the mean of several checkpoints.
 
     python -m training.average --out average.pt RUN1/checkpoint.pt RUN2/checkpoint.pt …
 

@@ -46,7 +46,7 @@ class ScriptedReader:
 
 
 def _asked(text: str) -> AnalyzedQuestion:
-    """Return the question to a book that has all its words."""
+    """Analyse a question whose words all occur in the book."""
     return analyze(Question(text), Vocabulary.of(_passages(text, f"Again: {text}")))
 
 

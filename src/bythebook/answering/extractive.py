@@ -31,11 +31,11 @@ _MOST_CHARACTERS = 1900  # of the text; envelope: GroundedAnswer.text has 2000 w
 _MOST_RUNS = 3  # for each part of the question
 _MOST_WORDS = 190  # of all runs for a part, where blocks allow it
 _FIRST_WORDS = 120  # of the first run if a hit of a similar score follows
-_RIVAL = 0.8  # of the best score, of a hit of a similar score
+_RIVAL = 0.8  # share of the best score from which a hit counts as similar
 _SECTION_WORDS = 80  # of a section in the overview of its page
 _MOST_WORDS_OF_PARTS = 230  # of all runs for a question of several parts
-_SPARE = 60  # of them, which only parts use
-_OVER = 10  # words by which whole blocks may exceed the sum
+_SPARE = 60  # of them that are kept for the sides of a comparison
+_OVER = 10  # words by which the last run may exceed the sum
 _LONGEST_BLOCK = 200  # words: a longer list, table or paragraph is not shown whole
 _LEAST_WORDS = 25  # that must be left for another run
 _LEAST_SCORE = 0.5  # of a further hit, as a share of the best one
@@ -110,7 +110,7 @@ class ExtractiveWriter:
 
 
 def _run_of_side(part: QuestionPart, words: int, shown: Set[_Key]) -> list[_Run]:
-    """Return the run of the best passage about a side, unless some of it is shown already."""
+    """Return one run about this side; none if the answer already shows a sentence of it."""
     best = sorted(part.hits, key=lambda hit: -_rank(part.question, hit))[:1]
     runs = choose_runs(replace(part, hits=tuple(best)), words, most_runs=1)
     return [run for run in runs if not any(key in shown for key in _keys(run))]

@@ -106,7 +106,7 @@ def _merge(found: Iterable[Iterable[Hit]]) -> list[Hit]:
 
 
 def _with_neighbours(part: QuestionPart, found: Findings, kept: Mapping[str, Hit]) -> QuestionPart:
-    """Return the part with the neighbours of its hits, scored for this part's question."""
+    """Add the passages next to the hits, with the scores they have for this part."""
     own = {hit.passage.id for hit in part.hits}
     names = {name for hit in part.hits for name in hit.passage.neighbours} - own
     beside = _merge([found.hits, found.neighbours])

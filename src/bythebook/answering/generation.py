@@ -193,7 +193,7 @@ def _declines(sentence: Withheld) -> bool:
 
 
 def _is_answered(evidence: Evidence) -> bool:
-    """Return whether the search and the reading model are sure that a passage answers."""
+    """Return whether a passage that the reading model has read has a high enough score."""
     return any(hit.score >= SURE_OF_ANSWER and hit.reading is not None for hit in evidence.hits)
 
 

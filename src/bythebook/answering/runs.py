@@ -21,7 +21,7 @@ _LONGEST_QUOTE = 500  # characters
 _LONGEST_LABEL = 4  # words: the title of a tab, a listing or a note
 _LONGEST_LEAD_IN = 60  # words of a paragraph that a list or table below it belongs to
 _SENTENCE_END = re.compile(r"[.!?…:。！？؟۔।][\"'”’)\]*_`]*\Z")
-# "It is important to …" refers to nothing before it.
+# In "It is important to …" the word "it" does not refer to an earlier sentence.
 _EXPLETIVE = re.compile(
     r"it(?:['’]s|\s+is|\s+was)\s+(?:(?:also|often|usually)\s+)?\w+\s+(?:to|that)\b", re.IGNORECASE
 )

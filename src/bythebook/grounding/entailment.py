@@ -351,10 +351,10 @@ WEIGHTS = Weights(
         spread=-0.53,
     ),
 )
-# Least support by the reading model, found by bench/check.py: of a sentence in other words, and of
-# one that nearly repeats the passage, where a single other word often makes the difference.
+# Least support by the reading model, chosen near the values of bench/check.py: for a sentence in
+# other words, and for one that nearly repeats the passage, where one changed word makes it false.
 READ_REWORDED = 0.6
-READ_EDITED = 0.92  # a little lower than found, for true sentences that repeat the passage
+READ_EDITED = 0.92
 _FEWEST_OTHER = 2  # words of a sentence in other words
 _MOSTLY_OTHER = 0.35  # share of such words that make it one in any order
 NAMES = tuple(field.name for field in fields(ClaimFeatures))

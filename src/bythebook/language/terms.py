@@ -77,7 +77,7 @@ def _numbers_of_word(word: str, language: str) -> tuple[int, ...]:
 
 
 def _normalise(text: str) -> str:
-    """Return the text without apostrophes inside words: readers write "what's" and "whats"."""
+    """Normalise Unicode and remove apostrophes in words, so that "what's" equals "whats"."""
     return _APOSTROPHE.sub("", unicodedata.normalize("NFKC", text).replace("\u200b", ""))
 
 

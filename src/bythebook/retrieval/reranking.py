@@ -48,8 +48,8 @@ CALIBRATION_OF_FACTS = ReaderCalibration(bias=0.6, retrieval=0.4, reading=0.8)
 # Penalties in log odds.
 _UNKNOWN_NAME = 1.0  # none of the read passages has a name that the question has
 _RARE_WORD = 0.45  # the book has a word of the question once or never: it hardly explains it
-_UNKNOWN_WORDS = 2.5  # times the share of words that the book never has, beyond …
-_SHARE_OF_UNKNOWN = 0.3
+_UNKNOWN_WORDS = 2.5  # factor for the share of unknown words above the next value
+_TOLERATED_UNKNOWN = 0.3  # share of words that the book never has, weighted by IDF
 
 
 def log_odds(probability: float) -> float:
@@ -92,12 +92,12 @@ async def rerank(
 
 
 def penalty_of(question: AnalyzedQuestion, hits: Sequence[Hit]) -> float:
-    """Return the log odds by which the question's words make an answer less likely."""
+    """Return the penalty, in log odds, for words of the question that the book hardly has."""
     name = _UNKNOWN_NAME if has_unknown_name(question, hits) else 0.0
     if question.question.selection is not None and question.question.selection_only:
         return name  # how often the book has a word says nothing about the selection
     rare = _RARE_WORD if question.has_rare_word else 0.0
-    return name + rare + _UNKNOWN_WORDS * max(0.0, question.unknown_share - _SHARE_OF_UNKNOWN)
+    return name + rare + _UNKNOWN_WORDS * max(0.0, question.unknown_share - _TOLERATED_UNKNOWN)
 
 
 def has_unknown_name(question: AnalyzedQuestion, hits: Sequence[Hit]) -> bool:
