@@ -4,8 +4,8 @@
 
 Reads the gzipped JSON lines in RAW (README.md lists them) and writes two files: ``pairs.jsonl``
 (an answerable and an unanswerable reading, for the answer and span heads) and ``support.jsonl``
-(claims with premises and labels). Articles whose title hashes to 0 modulo 32 are held out and
-written to ``heldout.jsonl``.
+(claims with premises and labels). Articles whose title hashes to 0 modulo 32, and the examples
+about one book (HELD_OUT_BOOK), are held out and written to ``heldout.jsonl``.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ Row = dict[str, Any]
 
 WINDOWS = (70, 110, 110, 160)  # tokens, about 1.4 for each word
 HELD_OUT = 32
+HELD_OUT_BOOK = "webdev"
+WRITTEN = Path(__file__).with_name("written.jsonl.gz")
+HEADING_WORDS = 18  # of the heading path, from its end
 MOST_WORDS = 150  # of claim and premise together: a premise that is cut off would keep its label
 MOST_ROWS = 40_000  # of one support set
 SUPPORT_SETS = (
@@ -270,6 +273,70 @@ def edits(squad: Squad, chance: random.Random) -> Iterator[Row]:
             yield _support("edits", text[start:end], chance.choice(false), "unsupported")
 
 
+class Written:
+    """Examples written about passages of textbooks: questions and sentences, right and wrong."""
+
+    def __init__(self, data: Path) -> None:
+        passages = {row["id"]: row for row in read(data / "written_passages.jsonl.gz")}
+        self.rows = [
+            {**passages[row["id"]], **row} for row in read(WRITTEN) if row["id"] in passages
+        ]
+        self.by_book: defaultdict[str, list[Row]] = defaultdict(list)
+        for row in self.rows:
+            self.by_book[row["book"]].append(row)
+
+    @staticmethod
+    def is_held_out(row: Row) -> bool:
+        return bool(row["book"] == HELD_OUT_BOOK)
+
+    @staticmethod
+    def passage(row: Row) -> str:
+        heading = " ".join(row["path"].split()[-HEADING_WORDS:])
+        return f"{heading}\n{row['text']}"
+
+    def reading(self, row: Row, asked: Row, *, answers: bool) -> Row:
+        passage = self.passage(row)
+        reading: Row = {"question": asked["q"], "passage": passage, "answers": answers}
+        if answers:
+            reading["span"] = [len(passage) - len(row["text"]) + at for at in asked["span"]]
+        return reading
+
+    def pairs(self, chance: random.Random) -> Iterator[Row]:
+        """Yield each answered question beside one that the passage, or a passage, leaves open."""
+        for row in self.rows:
+            if self.is_held_out(row):
+                continue
+            asked, near = row["answerable"], [{"q": question} for question in row["near"]]
+            for question, other in zip(asked, near, strict=False):
+                good = self.reading(row, question, answers=True)
+                yield {
+                    "group": "written",
+                    "good": good,
+                    "bad": self.reading(row, other, answers=False),
+                }
+                elsewhere = chance.choice(self.by_book[row["book"]])
+                if elsewhere["path"] != row["path"] and chance.random() < 0.3:
+                    bad = self.reading(elsewhere, question, answers=False)
+                    yield {"group": "written", "good": good, "bad": bad}
+
+    def claims(self) -> Iterator[Row]:
+        for row in self.rows:
+            if not self.is_held_out(row):
+                for label, key in (("entail", "true"), ("unsupported", "false")):
+                    for claim in row[key]:
+                        yield _support("written claims", self.passage(row), claim, label)
+
+    def held_out(self) -> Iterator[Row]:
+        for row in filter(self.is_held_out, self.rows):
+            for question in row["answerable"]:
+                yield {"kind": "written", **self.reading(row, question, answers=True)}
+            for near in row["near"]:
+                yield {"kind": "written", **self.reading(row, {"q": near}, answers=False)}
+            for label, key in (("entail", "true"), ("unsupported", "false")):
+                for claim in row[key]:
+                    yield {"kind": "claims", **_support("", self.passage(row), claim, label)}
+
+
 def _support(group: str, premise: str, claim: str, label: str) -> Row:
     return {"group": group, "premise": premise, "claim": claim, "label": label}
 
@@ -294,7 +361,8 @@ def support_sets(data: Path, chance: random.Random) -> Iterator[Row]:
 def held_out(squad: Squad, chance: random.Random) -> Iterator[Row]:
     for row in squad.questions:
         if is_held_out(squad.title(row)):
-            yield {**squad.reading(row, chance), "answerable": row["answerable"]}
+            reading = squad.reading(row, chance)
+            yield {"kind": "squad", **reading, "answers": row["answerable"]}
 
 
 def write(path: Path, rows: Iterable[Row]) -> None:
@@ -318,19 +386,27 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    squad = Squad(options.data)
+    squad, written = Squad(options.data), Written(options.data)
     chance = random.Random(options.seed)
 
     def support() -> Iterator[Row]:
         yield from statements(squad, chance)
         yield from edits(squad, chance)
         yield from support_sets(options.data, chance)
+        yield from written.claims()
+        for row in read(options.data / "edited_sentences.jsonl.gz"):
+            yield {"group": "edited", **row}
 
     def pairs() -> Iterator[Row]:
         yield from squad_pairs(squad, chance)
         yield from other_pairs(options.data, chance)
+        yield from written.pairs(chance)
 
-    write(options.out / "heldout.jsonl", held_out(squad, random.Random(1)))
+    def kept_back() -> Iterator[Row]:
+        yield from held_out(squad, random.Random(1))
+        yield from written.held_out()
+
+    write(options.out / "heldout.jsonl", kept_back())
     write(options.out / "support.jsonl", support())
     write(options.out / "pairs.jsonl", pairs())
 

@@ -34,14 +34,17 @@ WARM_UP = 100
 LABELS = {"entail": 0, "neutral": 1, "contradict": 2, "unsupported": 3}
 # Share of the steps that each group of examples gets.
 SHARES = {
-    "twins": 0.36,
-    "retrieved": 0.12,
-    "other": 0.04,
-    "twin statements": 0.12,
-    "statements": 0.08,
-    "edits": 0.08,
-    "passages": 0.10,
-    "sentences": 0.10,
+    "twins": 0.28,
+    "retrieved": 0.08,
+    "other": 0.02,
+    "written": 0.16,
+    "twin statements": 0.08,
+    "statements": 0.04,
+    "edits": 0.05,
+    "edited": 0.06,
+    "passages": 0.05,
+    "sentences": 0.03,
+    "written claims": 0.15,
 }
 Row = dict[str, Any]
 Encoded = tuple[list[int], list[int], Any]  # ids, segments, label(s)
@@ -168,18 +171,30 @@ def rate(step: int, steps: int, peak: float) -> float:
 
 
 @torch.no_grad()
-def validate(network: ReaderNetwork, tokenizer: Tokenizer, rows: Sequence[Row]) -> float:
-    """Return the AUROC of answerability on held-out articles."""
+def validate(network: ReaderNetwork, tokenizer: Tokenizer, rows: Sequence[Row]) -> dict[str, float]:
+    """Return the AUROC of each kind of held-out rows: questions of two kinds, and claims."""
     network.eval()
-    encoded = tokenizer.encode_batch([(row["question"], row["passage"]) for row in rows])
+    encoded = tokenizer.encode_batch(
+        [
+            (row.get("question") or row["claim"], row.get("passage") or row["premise"])
+            for row in rows
+        ]
+    )
     order = sorted(range(len(rows)), key=lambda i: len(encoded[i].ids))
-    scores = torch.zeros(len(rows))
+    answers, support = torch.zeros(len(rows)), torch.zeros(len(rows))
     for start in range(0, len(order), 32):
         some = order[start : start + 32]
         batch = [(encoded[i].ids[:256], encoded[i].type_ids[:256], None) for i in some]
-        scores[some] = network(*pad(batch))[0]
+        answers[some], classes, _ = network(*pad(batch))
+        support[some] = classes[:, 0] - torch.logsumexp(classes[:, 1:], 1)
     network.train()
-    return auroc(scores.tolist(), [row["answerable"] for row in rows])
+    figures = {}
+    for kind in sorted({row["kind"] for row in rows}):
+        own = [i for i, row in enumerate(rows) if row["kind"] == kind]
+        scores = support if kind == "claims" else answers
+        right = [rows[i].get("answers", rows[i].get("label") == "entail") for i in own]
+        figures[kind] = auroc(scores[own].tolist(), right)
+    return figures
 
 
 def main() -> None:
@@ -205,7 +220,9 @@ def main() -> None:
     held_out = [
         json.loads(line) for line in (options.prepared / "heldout.jsonl").open(encoding="utf-8")
     ]
-    held_out = random.Random(1).sample(held_out, min(1000, len(held_out)))
+    squad = [row for row in held_out if row["kind"] == "squad"]
+    held_out = [row for row in held_out if row["kind"] != "squad"]
+    held_out += random.Random(1).sample(squad, min(1000, len(squad)))
 
     network = ReaderNetwork()
     if options.init:
@@ -232,8 +249,9 @@ def main() -> None:
         state = {"network": network.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
         torch.save(state, checkpoint.with_suffix(".new"))
         checkpoint.with_suffix(".new").replace(checkpoint)
-        figure = validate(network, tokenizer, held_out)
-        print(f"step {step}: checkpoint, answerability AUROC {figure:.4f}", flush=True)
+        figures = validate(network, tokenizer, held_out)
+        shown = ", ".join(f"{kind} {figure:.4f}" for kind, figure in figures.items())
+        print(f"step {step}: checkpoint, AUROC {shown}", flush=True)
 
     began = kept = time.monotonic()
     losses: dict[str, float] = {}

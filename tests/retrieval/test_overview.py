@@ -35,6 +35,8 @@ _BOOK = [
         "kites",
     ),
     *_page("Module 2: Tea", "Boiling water", {"": "Kettles boil.", "Overview": "Tea."}, "tea"),
+    *_page("Gliders", "Gliding", {"": "Gliders have no engine."}, "ch12-00-gliders"),
+    *_page("Gliders", "Landing", {"": "Land into the wind."}, "ch12-01-landing"),
 ]
 
 
@@ -53,6 +55,7 @@ async def _texts(question: str) -> list[str]:
         ("What will I learn in this book?", "This book is about flying."),
         ("Give me a quick overview of the chapter on boiling water", "Kettles boil."),
         ("what does the kite chapter cover?", "Kites need wind."),
+        ("what is chapter 12 about?", "Gliders have no engine."),  # by its file name
     ],
 )
 async def test_starts_with_the_introduction_of_the_part(question: str, first: str) -> None:

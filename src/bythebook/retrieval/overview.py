@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bythebook.chunking.outline import Contents, OutlineEntry
+from bythebook.chunking.outline import Contents, OutlineEntry, path_of
 from bythebook.chunking.text_fragments import folded
 from bythebook.interfaces.store import PassageStore
 from bythebook.language.english.overview_questions import (
     is_whole_book,
     name_of_part,
     numbered_part,
+    numbered_path,
     overview_topic,
     subject_of_book,
 )
@@ -104,11 +105,12 @@ def _pages(topic: str, pages: Sequence[OutlineEntry]) -> list[OutlineEntry]:
     """Return the pages to read: of the whole book or of a module, only the first ones."""
     if is_whole_book(topic):
         return list(pages[:1])
-    label = numbered_part(topic)
-    if label is not None:
+    label, path = numbered_part(topic), numbered_path(topic)
+    if label is not None and path is not None:
         titled = [page for page in pages if label.search(page.title)]
         inside = [page for page in pages if label.search(page.chapter) or label.search(page.module)]
-        return _first([*(page for page in inside if page in titled), *inside] or titled)
+        named = [page for page in pages if path.search(path_of(page.url).lower())]
+        return _first([*(page for page in inside if page in titled), *inside] or titled or named)
     wanted = set(term_ids(name_of_part(topic)))
     for name in ("title", "chapter", "module"):
         named = [page for page in pages if wanted and wanted <= set(term_ids(getattr(page, name)))]

