@@ -353,7 +353,7 @@ WEIGHTS = Weights(
 )
 # Least support by the reading model, chosen near the values of bench/check.py: for a sentence in
 # other words, and for one that nearly repeats the passage, where one changed word makes it false.
-READ_REWORDED = 0.6
+READ_REWORDED = 0.7
 READ_EDITED = 0.92
 _FEWEST_OTHER = 2  # words of a sentence in other words
 _MOSTLY_OTHER = 0.35  # share of such words that make it one in any order
