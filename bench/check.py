@@ -45,7 +45,9 @@ from bythebook.grounding.entailment import (
     Weights,
     WordSimilarity,
     compare_claim,
+    is_readable,
     is_reworded,
+    is_vetoed,
 )
 from bythebook.grounding.framing import without_connective
 from bythebook.grounding.quotation import find_quotations
@@ -81,11 +83,7 @@ class Row:
     @property
     def is_readable(self) -> bool:
         """Return whether the reading model has a say."""
-        signals = self.signals
-        return (
-            bool(signals and signals.uncovered and not (signals.clashes or signals.exchanged))
-            and not self.is_refuted
-        )
+        return self.signals is not None and is_readable(self.signals) and not self.is_refuted
 
     @property
     def group(self) -> str:
@@ -230,11 +228,14 @@ def with_support(
     for row, score in zip(rows, words, strict=True):
         if row.is_refuted:
             scores.append(-9.0)
-        elif row.signals and row.is_readable:
+            continue
+        by_words = float(score)
+        if row.signals and is_vetoed(row.signals, probability(row.support)):
+            by_words = min(by_words, row.support)
+        if row.signals and row.is_readable:
             least = reworded if is_reworded(row.signals) else edited
-            scores.append(max(float(score), row.support - least))
-        else:
-            scores.append(float(score))
+            by_words = max(by_words, row.support - least)
+        scores.append(by_words)
     return np.array(scores)
 
 

@@ -353,8 +353,10 @@ WEIGHTS = Weights(
 )
 # Least support by the reading model, chosen near the values of bench/check.py: for a sentence in
 # other words, and for one that nearly repeats the passage, where one changed word makes it false.
-READ_REWORDED = 0.7
+READ_REWORDED = 0.65
 READ_EDITED = 0.92
+# A claim joined from several sentences, of which words are not sure, needs at least this support.
+NOT_SUPPORTED, SURE_BY_WORDS = 0.5, 0.8
 _FEWEST_OTHER = 2  # words of a sentence in other words
 _MOSTLY_OTHER = 0.35  # share of such words that make it one in any order
 NAMES = tuple(field.name for field in fields(ClaimFeatures))
@@ -366,12 +368,25 @@ def is_reworded(signals: ClaimFeatures) -> bool:
     return others and (signals.moved > 0 or signals.uncovered > _MOSTLY_OTHER)
 
 
-def read_odds(signals: ClaimFeatures, support: float) -> float:
-    """Return the probability by the reading model, 0.5 at the least support that is enough.
+def is_readable(signals: ClaimFeatures) -> bool:
+    """Return whether the reading model has a say for the claim.
 
-    It has no say where all words are the passage's, nor against scales, units and exchanged words.
+    It has none where all words are the passage's, nor against missing numbers, scales, units and
+    words that have changed places.
     """
-    if not signals.uncovered or signals.clashes or signals.exchanged:
+    changed = signals.numbers or signals.clashes or signals.exchanged or signals.reversed
+    return bool(signals.uncovered) and not changed
+
+
+def is_vetoed(signals: ClaimFeatures, support: float) -> bool:
+    """Return whether several sentences have the claim's words, but hardly say it together."""
+    is_doubtful = signals.spread > 0 and WEIGHTS.odds(signals) < SURE_BY_WORDS
+    return is_doubtful and support < NOT_SUPPORTED
+
+
+def read_odds(signals: ClaimFeatures, support: float) -> float:
+    """Return the probability by the reading model, 0.5 at the least support that is enough."""
+    if not is_readable(signals):
         return 0.0
     least = READ_REWORDED if is_reworded(signals) else READ_EDITED
     return _logistic(_log_odds(support) - _log_odds(least))
@@ -401,5 +416,6 @@ async def compare_claim(
         best = replace(best, signals=replace(best.signals, strange=strange))
     odds = WEIGHTS.odds(best.signals)
     if support is not None:
-        odds = max(odds, read_odds(best.signals, support))
+        by_words = min(odds, support) if is_vetoed(best.signals, support) else odds
+        odds = max(by_words, read_odds(best.signals, support))
     return best, odds
