@@ -18,6 +18,9 @@ from bythebook.language.english.small_talk import is_small_talk
         "good morning",
         "What can I ask you?",
         "how are you?",
+        "thanks, that was really helpful!",
+        "who are you and what can you do?",
+        "lol ok",
     ],
 )
 def test_greetings_and_thanks_are_small_talk(text: str) -> None:
@@ -36,6 +39,8 @@ def test_greetings_and_thanks_are_small_talk(text: str) -> None:
         "book",
         "good practice",
         "Why?",
+        "is recall useful?",
+        "who are you and what is a node?",
     ],
 )
 def test_questions_are_not_small_talk(text: str) -> None:

@@ -10,10 +10,11 @@ _LONGEST = 80  # characters
 _GREETINGS = word_set("hi hello hey hallo hiya greetings howdy yo morning evening afternoon")
 _THANKS = word_set("thanks thank thx cheers ty")
 _FAREWELLS = word_set("bye goodbye ciao farewell")
+_PRAISE = word_set("helpful useful great awesome perfect lol haha ok okay sure")
+_TALK = _GREETINGS | _THANKS | _FAREWELLS | _PRAISE
 _FILLERS = word_set(
-    "there you very much so a lot again all everyone everybody book ok okay great cool nice good "
-    "perfect awesome and well done for the your help that this it was is now then see later my "
-    "friend please just dear"
+    "there you very really much so a lot again all everyone everybody book cool nice good and well "
+    "done for the your help answer that this it was is now then see later my friend please dear"
 )
 _WHO = re.compile(
     r"(?:so )?(?:who|what) are you|what(?: is|['’]?s) your name|are you (?:a |an )?"
@@ -22,7 +23,7 @@ _WHO = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"\w+")
-_STOP = re.compile(r"[.!?,;:–—-]")
+_STOP = re.compile(r"[.!?,;:–—-]|\band\b")
 
 
 def is_small_talk(text: str) -> bool:
@@ -37,6 +38,4 @@ def _is_talk(clause: str) -> bool:
     if _WHO.fullmatch(clause):
         return True
     words = [word.lower() for word in _WORD.findall(clause)]
-    talk = _GREETINGS | _THANKS | _FAREWELLS
-    is_polite = any(word in talk for word in words) or words in (["ok"], ["okay"], ["great"])
-    return is_polite and all(word in talk | _FILLERS for word in words)
+    return any(word in _TALK for word in words) and all(word in _TALK | _FILLERS for word in words)
