@@ -48,7 +48,7 @@ class ReaderModel:
 
 MODELS = {
     "reader-v1": ReaderModel(
-        "reader-v1.onnx", "12436eca0923095662f4569fb38484be270d4ea1d8c2a789efbfe385955ba2b7"
+        "reader-v1.onnx", "911678d05d5efb8ccd9a65db5a0fc6ebb92de05297c67adb2c0ad87ba06f55b0"
     )
 }
 WEIGHTS = Path(__file__).parent
