@@ -302,7 +302,7 @@ class Written:
         return reading
 
     def pairs(self, chance: random.Random) -> Iterator[Row]:
-        """Yield each answered question beside one that the passage, or a passage, leaves open."""
+        """Yield each answered question with one that is not answered, or with another passage."""
         for row in self.rows:
             if self.is_held_out(row):
                 continue

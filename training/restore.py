@@ -44,7 +44,7 @@ def restore(path: Path) -> dict[str, Tensor]:
 
 
 def _name_of(node: str) -> str:
-    """Return the network's name of the weight: "/layers.0/qkv/MatMul_quant" is a layer's."""
+    """Return the weight's name: b.layers.0.qkv.weight for "/layers.0/qkv/MatMul_quant"."""
     first, second, *_ = node.strip("/").split("/")
     if first.startswith("layers."):
         return f"b.{first}.{second}.weight"
