@@ -140,14 +140,13 @@ def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
         ),
         "bythebook.sources.markdown.mdx._UNWRAPPED": ("match", list(mdx._UNWRAPPED.values())),
         "bythebook.sources.files._glob": ("match", globs),
-        "bythebook.language.english.overview_questions.numbered_part": (
-            "search",
-            [
-                pattern
-                for topic in ("module 2", "chapters 12")
-                if (pattern := overview_questions.numbered_part(topic))
-            ],
-        ),
+        **{
+            f"bythebook.language.english.overview_questions.{make.__name__}": (
+                "search",
+                [pattern for topic in ("module 2", "chapters 12") if (pattern := make(topic))],
+            )
+            for make in (overview_questions.numbered_part, overview_questions.numbered_path)
+        },
         "bythebook.evaluation.nuggets._compiled": (
             "search",
             [nuggets._compiled(text, "any") for text in ("a b", r"a(?:b|c)? \d\b", "a.{0,9}b")],
