@@ -16,7 +16,7 @@ false claims are shown (READ_REWORDED), and at most MORE_BY_RULE and MORE_BY_HAN
 by rule and by hand than without the reading model (READ_EDITED). LEAST_RELEVANCE is the relevance
 that QUOTED of the true claims reach. "As shipped" are the figures of the values in the code.
 ``--ablate`` also reports the figures without each feature. The last lines belong into
-``src/bythebook/grounding/entailment.py`` and ``quotation.py``.
+``src/bythebook/grounding/claim_odds.py`` and ``quotation.py``.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ from training.metrics import auroc
 
 from bythebook.chunking.passages import passage_of_selection
 from bythebook.chunking.read_book import read_book
-from bythebook.grounding.claim_parser import TermKind, parse_claim
-from bythebook.grounding.entailment import (
+from bythebook.grounding.claim_odds import (
     NAMES,
     ClaimFeatures,
     Weights,
-    WordSimilarity,
-    compare_claim,
+    is_readable,
     is_reworded,
+    is_vetoed,
 )
+from bythebook.grounding.claim_parser import TermKind, parse_claim
+from bythebook.grounding.entailment import WordSimilarity, compare_claim
 from bythebook.grounding.framing import without_connective
 from bythebook.grounding.quotation import find_quotations
 from bythebook.grounding.sentence_judge import keys_of_evidence, missing_terms
@@ -81,11 +82,7 @@ class Row:
     @property
     def is_readable(self) -> bool:
         """Return whether the reading model has a say."""
-        signals = self.signals
-        return (
-            bool(signals and signals.uncovered and not (signals.clashes or signals.exchanged))
-            and not self.is_refuted
-        )
+        return self.signals is not None and is_readable(self.signals) and not self.is_refuted
 
     @property
     def group(self) -> str:
@@ -230,11 +227,14 @@ def with_support(
     for row, score in zip(rows, words, strict=True):
         if row.is_refuted:
             scores.append(-9.0)
-        elif row.signals and row.is_readable:
+            continue
+        by_words = float(score)
+        if row.signals and is_vetoed(row.signals, probability(row.support)):
+            by_words = min(by_words, row.support)
+        if row.signals and row.is_readable:
             least = reworded if is_reworded(row.signals) else edited
-            scores.append(max(float(score), row.support - least))
-        else:
-            scores.append(float(score))
+            by_words = max(by_words, row.support - least)
+        scores.append(by_words)
     return np.array(scores)
 
 

@@ -3,23 +3,31 @@
     python -m training.export --weights checkpoint.pt --out reader-v1.onnx [--float32]
 
 The graph reads one window at a time: ``ids`` and ``segments`` of shape (1, length), no padding.
-Linear layers are quantised per channel to 7 bits, which cannot overflow on processors without
-VNNI; word vectors are quantised per row. ``--float32`` exports the same graph unquantised.
+Linear layers are quantised to 7 bits per channel, which cannot overflow on processors without
+VNNI, or to 8 bits in blocks of 128; word vectors to 8 bits per row. The heads stay in float32.
+``--float32`` exports the same graph unquantised.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import re
 import tempfile
 from pathlib import Path
 
 import onnx
 import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
+from onnxruntime.quantization.matmul_nbits_quantizer import (
+    DefaultWeightOnlyQuantConfig,
+    MatMulNBitsQuantizer,
+)
 from torch import Tensor, nn
 
 from training.model import ReaderNetwork, load_weights
+
+_PRECISE = re.compile(r"/layers\.[012]/(?:o|f1|f2)/")
 
 
 class WordVectors(nn.Module):
@@ -69,18 +77,46 @@ def export(network: ReaderNetwork, path: Path, *, quantised: bool) -> None:
             dynamo=False,
         )
         if quantised:
-            quantize_dynamic(
-                plain,
-                path,
-                op_types_to_quantize=["MatMul"],
-                per_channel=True,
-                reduce_range=True,
-                weight_type=QuantType.QInt8,
-                extra_options={"MatMulConstBOnly": True},
-            )
+            _quantise(plain, path)
         else:
             path.write_bytes(plain.read_bytes())
     onnx.checker.check_model(onnx.load(path))
+
+
+def _quantise(plain: Path, path: Path) -> None:
+    """Store matrices as int8; see decision 38 for which of them have scales of their own.
+
+    Most matrices have one scale for each column, and the numbers they are multiplied with share
+    one scale: fast, but large numbers cost the small ones their precision. In the first layers,
+    where later layers multiply that error, both have a scale for every 128 numbers.
+    """
+    graph = onnx.load(plain)
+    constants = {each.name for each in graph.graph.initializer}
+    matrices = [
+        node.name
+        for node in graph.graph.node
+        if node.op_type == "MatMul" and node.input[1] in constants
+    ]
+    precise = [name for name in matrices if _PRECISE.match(name)]
+    assert len(precise) == 9, precise
+    blocks = DefaultWeightOnlyQuantConfig(
+        block_size=128, is_symmetric=True, accuracy_level=4, bits=8
+    )
+    others = [name for name in matrices if name not in precise]
+    quantiser = MatMulNBitsQuantizer(graph, algo_config=blocks, nodes_to_exclude=others)
+    quantiser.process()
+    half_done = plain.with_name("blocks.onnx")
+    onnx.save(quantiser.model.model, half_done)
+    quantize_dynamic(
+        half_done,
+        path,
+        op_types_to_quantize=["MatMul"],
+        nodes_to_quantize=[name for name in others if name.startswith("/layers.")],
+        per_channel=True,
+        reduce_range=True,
+        weight_type=QuantType.QInt8,
+        extra_options={"MatMulConstBOnly": True},
+    )
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from torch import Tensor
 from training.model import ReaderNetwork
 
 _PREFIX = "network."
+_ZERO_POINT = 128  # of 8 bits without a sign
 _HEADS = ("pool.0", "ans", "nli", "span")
 
 
@@ -38,6 +39,13 @@ def restore(path: Path) -> dict[str, Tensor]:
             name = node.input[1].removesuffix("_quantized")
             integers = stored[node.input[1]].float() - stored[f"{name}_zero_point"].float()
             weights[_name_of(node.name)] = (integers * stored[f"{name}_scale"]).T.contiguous()
+        elif node.op_type == "MatMulNBits":
+            rows, blocks, size = stored[node.input[1]].shape
+            integers = stored[node.input[1]].float() - _ZERO_POINT
+            scales = stored[node.input[2]].reshape(rows, blocks, 1)
+            weights[_name_of(node.name)] = (integers * scales).reshape(rows, blocks * size)
+        elif node.op_type == "MatMul" and node.input[1] in stored:
+            weights[_name_of(node.name)] = stored[node.input[1]].T.contiguous()
     missing = [name for name, shape in shapes.items() if weights[name].shape != shape]
     assert not missing, missing
     return weights

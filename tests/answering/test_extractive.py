@@ -81,6 +81,11 @@ def test_shows_only_the_item_of_a_glossary_that_answers() -> None:
     assert _write("What is a kite?", glossary) == "Kite is a toy that flies. [1]"
 
 
+def test_shows_a_short_list_whole() -> None:
+    items = "- length of the kite in metres\n- wind at noon\n- every crash\n- name of the pilot"
+    assert _write("Which length of the kite?", items) == f"{items} [1]"
+
+
 def test_shows_code_with_the_sentence_before_it() -> None:
     text = "Run the node like this.\n\n```bash\nros2 run kite fly\n```"
     assert _write("How do I run the kite node?", f"{text}\n\n{_FILLER}") == f"{text} [1]"

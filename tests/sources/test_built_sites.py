@@ -28,6 +28,7 @@ _ALT = "A red kite over a beach"
 _FENCE = re.compile(r"^```\S*$", re.M)
 _CODE = r"(?ms)^(```+)(\S*)\n(.*?)^\1$"
 _TEX = re.compile(r"\$\$.*?\$\$|\$[^$]+\$", re.S)
+_KIND = re.compile(r"^(Note|Tip|Info|Warning|Danger) — (?=(.+))", re.M)  # of a box with a title
 _ORDER = ["Kite Book", "Features of a kite", "Second chapter"]
 
 
@@ -81,8 +82,9 @@ def test_mkdocs_material() -> None:
     index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
     own = " ".join(f"{entry['title']} {entry['text']}" for entry in index["docs"])
     own = re.sub(r"<[^>]+>", " ", own)
-    # The search index leaves out images and the labels of tabs.
-    assert _words(*book.pages) - set(words(own)) <= set(words(f"{_ALT} Python C"))
+    # The search index leaves out images, the labels of tabs and the colours of boxes.
+    assert _words(*book.pages) - set(words(own)) <= set(words(f"{_ALT} Python C Danger"))
+    assert "Danger — Keep away from lines\nPower lines kill." in text
 
 
 def test_epub_of_sphinx() -> None:
@@ -227,12 +229,23 @@ def test_docusaurus(built_sample: Path) -> None:
     assert [page.url for page in book.pages] == [page.url for page in source.pages]
     assert lost_in_build([p.place.url for p in book.passages], built_sample) == []
     assert _code(book) == _code(source)
+    boxes = _KIND.findall(_english(book))
+    assert boxes
+    assert boxes == _KIND.findall(_english(source))
     built = docusaurus.pages(docusaurus.HOME / "sites" / "sample")
     for page in book.pages:
         shown = set(words(built[unquote(urlsplit(page.url).path)].text))
-        passages = tuple(replace(p, text=_TEX.sub("", p.text)) for p in page.passages)
+        passages = tuple(
+            replace(p, text=_TEX.sub("", _KIND.sub("", p.text))) for p in page.passages
+        )
         own = {word for word in _words(replace(page, passages=passages)) if not word.isdigit()}
-        assert own <= shown, page.file  # numbers of lists are not text of the page
+        # Numbers of lists and kinds of boxes are not text of the page.
+        assert own <= shown, page.file
+
+
+def _english(book: ParsedBook) -> str:
+    pages = tuple(page for page in book.pages if "/ur/" not in page.url)
+    return _text(replace(book, pages=pages))
 
 
 def _code(book: ParsedBook) -> list[str]:

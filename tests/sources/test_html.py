@@ -25,9 +25,9 @@ from bythebook.sources.html.source import read_document
 from bythebook.sources.html.tree import parse_html, parse_xml
 
 
-def _blocks(body: str) -> tuple[Block, ...]:
+def _blocks(body: str, language: str = "") -> tuple[Block, ...]:
     page = f"<html><body><main>{body}</main></body></html>"
-    document = read_document(find_content(parse_html(page.encode())))
+    document = read_document(find_content(parse_html(page.encode())), language)
     assert document.words == document.words
     return document.blocks
 
@@ -238,6 +238,25 @@ def test_admonitions_details_and_definitions_are_boxes(html: str) -> None:
     (box,) = _blocks(html)
     assert isinstance(box, Box)
     assert (box.title, plain_text(box.blocks)) == ("Note", "Body.")
+
+
+@pytest.mark.parametrize("names", ["theme-admonition theme-admonition-danger", "admonition danger"])
+@pytest.mark.parametrize(
+    ("title", "language", "expected"),
+    [
+        ("Keep away", "en-GB", "Danger — Keep away"),
+        ("Keep away", "", "Danger — Keep away"),
+        ("danger", "en", "danger"),
+        ("Gefahr", "de", "Gefahr"),  # a translation of the kind, or a title
+    ],
+)
+def test_a_box_with_a_title_has_its_kind(
+    names: str, title: str, language: str, expected: str
+) -> None:
+    html = f'<div class="{names}"><p class="admonition-title">{title}</p><p>Body.</p></div>'
+    (box,) = _blocks(html, language)
+    assert isinstance(box, Box)
+    assert box.title == expected
 
 
 @pytest.mark.parametrize(

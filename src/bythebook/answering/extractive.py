@@ -38,9 +38,10 @@ _SPARE = 60  # of them that are kept for the sides of a comparison
 _OVER = 10  # words by which the last run may exceed the sum
 _LONGEST_BLOCK = 200  # words: a longer list, table or paragraph is not shown whole
 _LEAST_WORDS = 25  # that must be left for another run
-_LEAST_SCORE = 0.5  # of a further hit, as a share of the best one
+_LEAST_SCORE = 0.4  # of a further hit, as a share of the best one
 _IRRELEVANT = 0.8  # by this much a block is less similar to the question than the best one
 _FEWEST_ITEMS = 4  # of a list of independent items
+_SHORT_LIST = 60  # words
 _STANDS_OUT = 0.4  # by this much the score of the item that answers exceeds the median
 _ASIDE = 0.4  # factor for passages that only prepare, repeat or test
 # Weights of a unit's score, in addition to its cosine with the question.
@@ -168,7 +169,7 @@ def _trim(question: AnalyzedQuestion, hit: Hit, most: int) -> Sequence[int]:
     blocks = blocks_of(passage)
     block_scores = [max(scores[unit] for unit in block) for block in blocks]
     best = block_scores.index(max(block_scores))
-    if item := _single_item(hit, blocks[best], scores):
+    if item := _single_item(question, hit, blocks[best], scores):
         return item
     if _is_long(hit, blocks[best]):
         return _part(hit, blocks[best], scores, most)
@@ -214,11 +215,13 @@ def _beginning(hit: Hit, most: int) -> Sequence[int]:
     return _whole(hit, range(end))
 
 
-def _single_item(hit: Hit, block: Block, scores: Sequence[float]) -> Sequence[int]:
+def _single_item(
+    question: AnalyzedQuestion, hit: Hit, block: Block, scores: Sequence[float]
+) -> Sequence[int]:
     """Return the item that answers, if the block is a list of independent items; else nothing.
 
     The items of a glossary are independent: no sentence introduces them, and one of them stands
-    out.
+    out. In a short list it must also define what was asked for.
     """
     passage = hit.passage
     items = [
@@ -227,6 +230,9 @@ def _single_item(hit: Hit, block: Block, scores: Sequence[float]) -> Sequence[in
     if len(items) < _FEWEST_ITEMS or items[0] != block[0]:
         return ()
     best = max(block, key=lambda unit: scores[unit])
+    defines = question.type.is_defined_by(passage.unit_text(passage.units[best]))
+    if count_words(passage, block) <= _SHORT_LIST and not defines:
+        return ()
     if scores[best] - median(scores[unit] for unit in block) < _STANDS_OUT:
         return ()
     first = max(unit for unit in items if unit <= best)

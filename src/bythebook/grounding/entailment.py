@@ -1,23 +1,17 @@
-"""Estimate how well a passage supports a claim, with the reasons.
-
-A logistic function maps a few features (words, names and numbers that the passage lacks, differing
-negations and scales, exchanged words) to the probability that the claim is supported. A claim in
-other words than the passage's gets a second chance: the reading model's support. The weights and
-the least support were fitted by ``bench/check.py`` on true and false sentences about real books.
-"""
+"""Compare a claim with a passage: find the windows that may support it, and their features."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bythebook.grounding.claim_odds import WEIGHTS, ClaimFeatures, odds_of
 from bythebook.grounding.claim_parser import ParsedClaim, Term, TermKind, are_opposite, parse_claim
 from bythebook.types import Hit, Unit, UnitKind
 
@@ -33,7 +27,6 @@ _MOST_SKIPPED = 3
 _MOST_KIN = 24  # words of the passage that a missing word is compared with
 _MOST_KNOWN = 20_000  # vectors that are kept: 30 MB
 _MEASURED = frozenset(("local:minilm-int8",))
-_CERTAIN = 1e-4  # a probability is never nearer to 0 or 1 than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +52,6 @@ class Window:
     def quote(self) -> str:
         units = self.hit.passage.units
         return self.hit.passage.text[units[self.first].start : units[self.last].end]
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimFeatures:
-    """Features of a claim; all are zero if the passage states exactly the claim."""
-
-    missing: float = 0  # words that the passage lacks
-    strange: float = 0  # … each reduced by its similarity to the nearest word of the passage
-    names: float = 0  # names and identifiers that it lacks
-    numbers: float = 0
-    uncovered: float = 0  # share of the claim's terms that it lacks
-    flips: float = 0  # words negated in one and not in the other
-    clashes: float = 0  # scales on which the two have different positions
-    headed: float = 0  # words found only in the headings
-    exchanged: float = 0  # swapped words, replaced names or numbers, and wrong units
-    cut: float = 0  # words at the start of the passage's sentence that the claim omits
-    moved: float = 0  # share of adjacent terms that are not adjacent in the passage
-    reversed: float = 0  # runs of words in reverse order
-    lost: float = 0  # names and numbers that kept no neighbour
-    leaps: float = 0  # terms skipped at the start of later sentences
-    spread: float = 0  # units beyond the first
 
 
 def windows(claim: ParsedClaim, hits: Sequence[Hit]) -> list[Window]:
@@ -316,72 +288,6 @@ def _mismeasured(claim: Sequence[Term], source: Sequence[Term]) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    bias: float
-    features: ClaimFeatures  # weight of each feature
-
-    def odds(self, signals: ClaimFeatures) -> float:
-        weighted = zip(astuple(self.features), astuple(signals), strict=True)
-        return _logistic(self.bias + sum(weight * value for weight, value in weighted))
-
-
-def _logistic(logit: float) -> float:
-    return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
-
-
-# 1,500 sentences about three books; the figures are in bench/RESULTS.md.
-WEIGHTS = Weights(
-    bias=2.83,
-    features=ClaimFeatures(
-        missing=0.29,
-        strange=-4.58,
-        names=-5.69,
-        numbers=-5.65,
-        uncovered=-1.94,
-        flips=-5.78,
-        clashes=-5.2,
-        headed=-1.84,
-        exchanged=-4.05,
-        cut=-1.87,
-        moved=-4.68,
-        reversed=-3.71,
-        lost=-2.26,
-        leaps=-3.68,
-        spread=-0.53,
-    ),
-)
-# Least support by the reading model, chosen near the values of bench/check.py: for a sentence in
-# other words, and for one that nearly repeats the passage, where one changed word makes it false.
-READ_REWORDED = 0.6
-READ_EDITED = 0.92
-_FEWEST_OTHER = 2  # words of a sentence in other words
-_MOSTLY_OTHER = 0.35  # share of such words that make it one in any order
-NAMES = tuple(field.name for field in fields(ClaimFeatures))
-
-
-def is_reworded(signals: ClaimFeatures) -> bool:
-    """Return whether the claim is in other words or another order than the passage."""
-    others = signals.missing >= _FEWEST_OTHER
-    return others and (signals.moved > 0 or signals.uncovered > _MOSTLY_OTHER)
-
-
-def read_odds(signals: ClaimFeatures, support: float) -> float:
-    """Return the probability by the reading model, 0.5 at the least support that is enough.
-
-    It has no say where all words are the passage's, nor against scales, units and exchanged words.
-    """
-    if not signals.uncovered or signals.clashes or signals.exchanged:
-        return 0.0
-    least = READ_REWORDED if is_reworded(signals) else READ_EDITED
-    return _logistic(_log_odds(support) - _log_odds(least))
-
-
-def _log_odds(probability: float) -> float:
-    probability = min(max(probability, _CERTAIN), 1 - _CERTAIN)
-    return math.log(probability / (1 - probability))
-
-
 async def compare_claim(
     claim: ParsedClaim,
     hits: Sequence[Hit],
@@ -399,7 +305,4 @@ async def compare_claim(
     if best.signals.missing:
         strange = await similarity.dissimilarity(best)
         best = replace(best, signals=replace(best.signals, strange=strange))
-    odds = WEIGHTS.odds(best.signals)
-    if support is not None:
-        odds = max(odds, read_odds(best.signals, support))
-    return best, odds
+    return best, odds_of(best.signals, support)

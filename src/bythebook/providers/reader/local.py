@@ -48,7 +48,7 @@ class ReaderModel:
 
 MODELS = {
     "reader-v1": ReaderModel(
-        "reader-v1.onnx", "911678d05d5efb8ccd9a65db5a0fc6ebb92de05297c67adb2c0ad87ba06f55b0"
+        "reader-v1.onnx", "e946f7bc2a98afde35366f01cd175d5804986f843a5f7e7d8727b62b4111c6b4"
     )
 }
 WEIGHTS = Path(__file__).parent

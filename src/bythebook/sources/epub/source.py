@@ -81,7 +81,7 @@ def _page(
     body = tree.find(".//body")
     body = tree if body is None else body
     _mark_headings(body, links)
-    document = read_document(body)
+    document = read_document(body, package.language)
     known = {name: name for name in package.documents}
     if not document.words or is_list_of_links(body, document.words, path, known):
         return None  # a cover or a table of contents

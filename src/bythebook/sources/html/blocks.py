@@ -29,6 +29,7 @@ from bythebook.sources.html.text import (
     prose,
 )
 from bythebook.sources.html.tree import Element, all_text
+from bythebook.sources.markdown.elements import ADMONITIONS, admonition_title
 from bythebook.sources.markdown.inline import tidy
 
 _DEEPEST = 80  # of elements nested deeper, only the text is kept
@@ -57,7 +58,8 @@ _PANELS = ("tabbed-block", "sd-tab-content", "tab-pane")
 class BlockReader:
     """Reader of one page. Spans count the characters of the page's visible text."""
 
-    def __init__(self) -> None:
+    def __init__(self, language: str = "") -> None:
+        self._is_english = language.lower().partition("-")[0] in ("", "en")
         self._read = 0
         self._tabs: list[str] = []  # labels of tabs whose panels have not been read
         self._code_title = ""
@@ -134,7 +136,7 @@ class BlockReader:
             title = "" if label is None else " ".join(all_text(label).split())  # a link back
         else:
             label = self._title_of(element, names)
-            title = "" if label is None else one_line(label)
+            title = "" if label is None else self._with_kind(one_line(label), names)
         if label is None:
             return self._children(element, depth)
         self._used.add(label)
@@ -163,6 +165,17 @@ class BlockReader:
             if is_title and not any(each.tag in BLOCKS - {"p", "div"} for each in first)
             else None
         )
+
+    def _with_kind(self, title: str, names: Sequence[str]) -> str:
+        """Return "Danger — Title" for a box that shows its kind by colour and icon alone.
+
+        The title of a box in another language may be the translated name of its kind.
+        """
+        kinds = (name.removeprefix("theme-admonition-").lower() for name in names)
+        kind = next((kind for kind in kinds if kind in ADMONITIONS), "")
+        if not kind or not self._is_english or title.casefold() == kind:
+            return title
+        return admonition_title(kind, title)
 
     # --- tabs ---
 

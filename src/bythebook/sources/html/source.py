@@ -159,10 +159,11 @@ def _read_page(
     remove_repeated(content, repeated)
     words = visible_words(content)
     is_left_out = bool(redirects) or is_list_of_links(content, words, name, known)
-    document = _document(() if is_left_out else words, content)
+    language = root.get("lang") or root.get("xml:lang") or ""
+    document = _document(() if is_left_out else words, content, language)
     return _Page(
         title=_title(root, document) or PurePosixPath(name).stem,
-        language=root.get("lang") or root.get("xml:lang") or "",
+        language=language,
         canonical=_canonical(root),
         document=document,
         links=links,
@@ -221,14 +222,14 @@ def stripped_content(root: Element) -> Element:
     return content
 
 
-def read_document(content: Element) -> Document:
+def read_document(content: Element, language: str = "") -> Document:
     """Read the content of a page into blocks, and count its words independently."""
     strip_chrome(content)
-    return _document(visible_words(content), content)
+    return _document(visible_words(content), content, language)
 
 
-def _document(words: tuple[str, ...], content: Element) -> Document:
-    blocks = tuple(BlockReader().read(content)) if words else ()
+def _document(words: tuple[str, ...], content: Element, language: str) -> Document:
+    blocks = tuple(BlockReader(language).read(content)) if words else ()
     return Document(blocks, tuple(headings_of(blocks)), words)
 
 
