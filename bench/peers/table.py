@@ -14,8 +14,9 @@ from peers.run import Figures
 from peers.setting import Peer
 
 _LEAD = """\
-`python bench/peers.py --work DIR` writes this section; [method](peers/README.md).
-One run, one machine: {machine}, {cores} cores, Python {python}.
+`python bench/peers.py --work DIR` writes this section; the [method](peers/README.md) \
+is described separately.
+One run on one machine: {machine}, {cores} cores, Python {python}.
 """
 
 

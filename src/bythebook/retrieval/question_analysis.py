@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bythebook.language.english.follow_ups import GENERIC_WORDS
 from bythebook.language.english.lexicon import NEGATION_PATTERN
 from bythebook.language.english.question_types import QuestionType, question_type
+from bythebook.language.english.spelling import correct_spelling
 from bythebook.language.terms import Vocabulary, covered, term_ids
 from bythebook.language.tokens import shortened
 from bythebook.types import Question
@@ -26,7 +27,7 @@ class AnalyzedQuestion:
     """A question, with everything that is computed from its text alone."""
 
     question: Question
-    text: str  # the context and the beginning of the question's text, of bounded length
+    text: str  # the context and the beginning of the question's text, of bounded length, corrected
     terms: Mapping[int, float]  # with their IDF
     type: QuestionType
     negates: bool
@@ -37,6 +38,7 @@ class AnalyzedQuestion:
 
 def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
     own = shortened(question.text, QUESTION_TOKENS)
+    own = correct_spelling(own, vocabulary.frequencies, also=_GENERIC)
     text = f"{question.context} {own}" if question.context else own
     names = (name.lower().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(text))
     terms = vocabulary.ask(text)
@@ -46,7 +48,7 @@ def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
         question=question,
         text=text,
         terms=terms,
-        type=_type(question),
+        type=_type(own, question.context),
         negates=NEGATION_PATTERN.search(text) is not None,
         entities=frozenset((*names, *_NUMBER.findall(text))),
         has_rare_word=any(vocabulary.frequencies.get(term, 0) <= 1 for term in topic),
@@ -54,7 +56,7 @@ def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
     )
 
 
-def _type(question: Question) -> QuestionType:
+def _type(text: str, context: str) -> QuestionType:
     """Return the type of the question or, if it has none ("And in C++?"), of its context."""
-    own = question_type(question.text)
-    return own if own != QuestionType() else question_type(question.context)
+    own = question_type(text)
+    return own if own != QuestionType() else question_type(context)
