@@ -36,6 +36,7 @@ from bythebook.types import (
     Timings,
 )
 
+_HITS_OF_PART = 3  # or of one side of a comparison: the best one is shown
 _NEIGHBOURS_OF = 2  # best hits whose neighbours in the section are added within the token budget
 
 
@@ -118,7 +119,6 @@ async def _retrieve(interpretations: Sequence[Question], index: SearchContext) -
     sides: Sequence[Question] = ()
     if not parts and any(hit.score >= question.min_score for hit in whole.hits):
         sides = sides_of(whole.question.question)
-    found = [
-        await search_best([part], index, neighbours_of=_NEIGHBOURS_OF) for part in (*parts, *sides)
-    ]
+    narrow = [replace(each, top_k=min(each.top_k, _HITS_OF_PART)) for each in (*parts, *sides)]
+    found = [await search_best([part], index, neighbours_of=_NEIGHBOURS_OF) for part in narrow]
     return [whole, *(replace(each, is_side=bool(sides)) for each in found)]
