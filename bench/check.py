@@ -16,7 +16,7 @@ false claims are shown (READ_REWORDED), and at most MORE_BY_RULE and MORE_BY_HAN
 by rule and by hand than without the reading model (READ_EDITED). LEAST_RELEVANCE is the relevance
 that QUOTED of the true claims reach. "As shipped" are the figures of the values in the code.
 ``--ablate`` also reports the figures without each feature. The last lines belong into
-``src/bythebook/grounding/claim_odds.py`` and ``quotation.py``.
+``src/bythebook/grounding/claim_probability.py`` and ``quotation.py``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ from training.metrics import auroc
 
 from bythebook.chunking.passages import passage_of_selection
 from bythebook.chunking.read_book import read_book
-from bythebook.grounding.claim_odds import (
+from bythebook.grounding.claim_parser import TermKind, parse_claim
+from bythebook.grounding.claim_probability import (
     NAMES,
     ClaimFeatures,
     Weights,
@@ -46,7 +47,6 @@ from bythebook.grounding.claim_odds import (
     is_reworded,
     is_vetoed,
 )
-from bythebook.grounding.claim_parser import TermKind, parse_claim
 from bythebook.grounding.entailment import WordSimilarity, compare_claim
 from bythebook.grounding.framing import without_connective
 from bythebook.grounding.quotation import find_quotations

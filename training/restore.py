@@ -1,8 +1,8 @@
-"""Read the weights of an exported int8 file back into a checkpoint, to go on training from it.
+"""Convert an exported int8 file back to a checkpoint, to continue training from it.
 
     python -m training.restore --model reader-v1.onnx --out restored.pt
 
-The weights are those of the int8 file: they differ from the original ones by the quantisation.
+The restored weights have the rounding errors of the int8 file.
 """
 
 from __future__ import annotations

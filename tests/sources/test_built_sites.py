@@ -239,7 +239,7 @@ def test_docusaurus(built_sample: Path) -> None:
             replace(p, text=_TEX.sub("", _KIND.sub("", p.text))) for p in page.passages
         )
         own = {word for word in _words(replace(page, passages=passages)) if not word.isdigit()}
-        # Numbers of lists and kinds of boxes are not text of the page.
+        # The page shows list numbers and the kinds of boxes by style, not as text.
         assert own <= shown, page.file
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.grounding.claim_odds import WEIGHTS, ClaimFeatures, odds_of
 from bythebook.grounding.claim_parser import ParsedClaim, Term, TermKind, are_opposite, parse_claim
+from bythebook.grounding.claim_probability import WEIGHTS, ClaimFeatures, probability_of
 from bythebook.types import Hit, Unit, UnitKind
 
 if TYPE_CHECKING:
@@ -301,8 +301,8 @@ async def compare_claim(
     comparisons = [compare(claim, window) for window in windows(claim, hits)]
     if not comparisons:
         return None
-    best = max(comparisons, key=lambda comparison: WEIGHTS.odds(comparison.signals))
+    best = max(comparisons, key=lambda comparison: WEIGHTS.probability(comparison.signals))
     if best.signals.missing:
         strange = await similarity.dissimilarity(best)
         best = replace(best, signals=replace(best.signals, strange=strange))
-    return best, odds_of(best.signals, support)
+    return best, probability_of(best.signals, support)

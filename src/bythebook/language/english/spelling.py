@@ -61,7 +61,7 @@ def _correct(word: str, is_right: Callable[[int], bool]) -> str | None:
 
 
 def _slips(word: str) -> Iterator[str]:
-    """Yield the words that one usual slip turns into this one; the first letter stays."""
+    """Yield words that may have been meant: one typing error away, with the same first letter."""
     for at in range(1, len(word)):
         before, letter, after = word[:at], word[at], word[at + 1 :]
         yield before + after

@@ -19,6 +19,7 @@ from bythebook.interfaces.blocks import (
 )
 from bythebook.language.text import word_set
 from bythebook.sources.documents import plain_text
+from bythebook.sources.html.boxes import is_admonition, is_title, title_of_box, with_kind
 from bythebook.sources.html.content import classes, is_tab
 from bythebook.sources.html.maths import maths_of
 from bythebook.sources.html.text import (
@@ -29,7 +30,6 @@ from bythebook.sources.html.text import (
     prose,
 )
 from bythebook.sources.html.tree import Element, all_text
-from bythebook.sources.markdown.elements import ADMONITIONS, admonition_title
 from bythebook.sources.markdown.inline import tidy
 
 _DEEPEST = 80  # of elements nested deeper, only the text is kept
@@ -39,18 +39,6 @@ _LANGUAGE = re.compile(
 )
 _NO_LANGUAGE = word_set("default none notranslate text plain code source")
 _CODE_HOLDER = re.compile(r"code|highlight|literal-block|listing|sourceCode", re.I)
-_TITLE = re.compile(
-    r"(?:admonition|topic|sidebar|callout|alert|note|tip|warning|box|card|exercise|theorem|proof|"
-    r"code-?block|code|block)?[-_]*+(?:title|heading|header|label|caption|filename|name)"
-    r"(?:[-_][\w-]*+)?+\Z",
-    re.I,
-)
-_BOXED = re.compile(
-    r"admonition|callout|alert|topic|sidebar|note|tip|warning|danger|important|box|card|exercise|"
-    r"theorem|proof|definition|example|hint|caution",
-    re.I,
-)
-_ADMONITIONS = word_set("note tip warning caution important danger hint info")
 _MOST_ABOVE = 5  # elements between a heading and its section
 _PANELS = ("tabbed-block", "sd-tab-content", "tab-pane")
 
@@ -135,8 +123,10 @@ class BlockReader:
             label = next((each for each in element if "label" in classes(each)), None)
             title = "" if label is None else " ".join(all_text(label).split())  # a link back
         else:
-            label = self._title_of(element, names)
-            title = "" if label is None else self._with_kind(one_line(label), names)
+            label = title_of_box(element, names)
+            title = "" if label is None else one_line(label)
+            if label is not None and self._is_english:
+                title = with_kind(title, names)
         if label is None:
             return self._children(element, depth)
         self._used.add(label)
@@ -148,34 +138,6 @@ class BlockReader:
         if not title:
             return list(blocks)
         return [Box(title, blocks, span)]
-
-    def _title_of(self, element: Element, names: Sequence[str]) -> Element | None:
-        """Return the title of an admonition, a card or a theorem, if the element is one."""
-        if not any(_BOXED.search(name) for name in names):
-            return None
-        first = next(iter(element), None)
-        if first is None or len(element) < 2:
-            return None
-        if first.tag in _LEVELS:  # DocBook
-            is_note = not _ADMONITIONS.isdisjoint(names) and "title" in classes(first)
-            return first if is_note else None
-        is_title = any(_TITLE.match(name) for name in classes(first)) or first.tag == "strong"
-        return (
-            first
-            if is_title and not any(each.tag in BLOCKS - {"p", "div"} for each in first)
-            else None
-        )
-
-    def _with_kind(self, title: str, names: Sequence[str]) -> str:
-        """Return "Danger — Title" for a box that shows its kind by colour and icon alone.
-
-        The title of a box in another language may be the translated name of its kind.
-        """
-        kinds = (name.removeprefix("theme-admonition-").lower() for name in names)
-        kind = next((kind for kind in kinds if kind in ADMONITIONS), "")
-        if not kind or not self._is_english or title.casefold() == kind:
-            return title
-        return admonition_title(kind, title)
 
     # --- tabs ---
 
@@ -207,7 +169,7 @@ class BlockReader:
         for each in element.iterdescendants():
             if each.tag == "pre":
                 break
-            if any(_TITLE.match(name) for name in classes(each)):
+            if is_title(each):
                 self._code_title = one_line(each)
                 self._used.add(each)
                 break
@@ -218,7 +180,7 @@ class BlockReader:
         if len(inner) == 2 and "icon" in classes(inner[0]):
             return self._boxed(one_line(inner[0]), inner[1], depth)  # Asciidoctor's admonitions
         parent = element.getparent()
-        if parent is not None and inner and not _ADMONITIONS.isdisjoint(classes(parent)):
+        if parent is not None and inner and is_admonition(classes(parent)):
             title = next((one_line(cell) for cell in element.iter("th")), "")
             return self._boxed(title, inner[-1], depth)  # DocBook's, with an image
         if _is_layout(element):

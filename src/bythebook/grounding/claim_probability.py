@@ -40,7 +40,7 @@ class Weights:
     bias: float
     features: ClaimFeatures  # weight of each feature
 
-    def odds(self, signals: ClaimFeatures) -> float:
+    def probability(self, signals: ClaimFeatures) -> float:
         weighted = zip(astuple(self.features), astuple(signals), strict=True)
         return _logistic(self.bias + sum(weight * value for weight, value in weighted))
 
@@ -49,7 +49,7 @@ def _logistic(logit: float) -> float:
     return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
 
 
-# 1,500 sentences about three books; the figures are in bench/RESULTS.md.
+# Fitted by bench/check.py on 1,500 sentences about three books; bench/RESULTS.md has the figures.
 WEIGHTS = Weights(
     bias=2.83,
     features=ClaimFeatures(
@@ -70,11 +70,13 @@ WEIGHTS = Weights(
         spread=-0.53,
     ),
 )
-# Least support by the reading model, chosen near the values of bench/check.py: for a sentence in
-# other words, and for one that nearly repeats the passage, where one changed word makes it false.
+# The reading model accepts a claim from this probability of support, chosen near the fit of
+# bench/check.py. A claim that nearly repeats the passage needs more: one changed word can make it
+# false.
 READ_REWORDED = 0.66
 READ_EDITED = 0.92
-# A claim joined from several sentences, of which words are not sure, needs at least this support.
+# A claim whose words come from several sentences is rejected if the reading model's probability is
+# below NOT_SUPPORTED, unless the probability by words is at least SURE_BY_WORDS.
 NOT_SUPPORTED, SURE_BY_WORDS = 0.5, 0.8
 _FEWEST_OTHER = 2  # words of a sentence in other words
 _MOSTLY_OTHER = 0.35  # share of such words that make it one in any order
@@ -88,22 +90,22 @@ def is_reworded(signals: ClaimFeatures) -> bool:
 
 
 def is_readable(signals: ClaimFeatures) -> bool:
-    """Return whether the reading model has a say for the claim.
+    """Return whether the reading model may accept the claim.
 
-    It has none where all words are the passage's, nor against missing numbers, scales, units and
-    words that have changed places.
+    It may not if all words are the passage's, or if a number, a scale, a unit or the order of words
+    differs: there the features are more reliable.
     """
     changed = signals.numbers or signals.clashes or signals.exchanged or signals.reversed
     return bool(signals.uncovered) and not changed
 
 
 def is_vetoed(signals: ClaimFeatures, support: float) -> bool:
-    """Return whether several sentences have the claim's words, but hardly say it together."""
-    is_doubtful = signals.spread > 0 and WEIGHTS.odds(signals) < SURE_BY_WORDS
+    """Return whether the reading model rejects a claim whose words come from several sentences."""
+    is_doubtful = signals.spread > 0 and WEIGHTS.probability(signals) < SURE_BY_WORDS
     return is_doubtful and support < NOT_SUPPORTED
 
 
-def read_odds(signals: ClaimFeatures, support: float) -> float:
+def read_probability(signals: ClaimFeatures, support: float) -> float:
     """Return the probability by the reading model, 0.5 at the least support that is enough."""
     if not is_readable(signals):
         return 0.0
@@ -116,14 +118,14 @@ def _log_odds(probability: float) -> float:
     return math.log(probability / (1 - probability))
 
 
-def odds_of(signals: ClaimFeatures, support: float | None = None) -> float:
+def probability_of(signals: ClaimFeatures, support: float | None = None) -> float:
     """Return the probability that the claim is supported.
 
     ``support`` is the reading model's probability, if it has read the evidence.
     """
-    by_words = WEIGHTS.odds(signals)
+    by_words = WEIGHTS.probability(signals)
     if support is None:
         return by_words
     if is_vetoed(signals, support):
         by_words = min(by_words, support)
-    return max(by_words, read_odds(signals, support))
+    return max(by_words, read_probability(signals, support))
