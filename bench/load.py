@@ -119,7 +119,7 @@ class Connection:
 
     async def _send(self, path: str, question: str) -> None:
         body = json.dumps({"message": question}).encode()
-        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         self._writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         await self._writer.drain()
 

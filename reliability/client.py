@@ -46,7 +46,7 @@ async def open_for_readers(library: Book) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://book", timeout=60) as client,
+        httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client,
     ):
         yield client
 

@@ -68,7 +68,9 @@ class Teller:
 
     def __enter__(self) -> Self:
         self._library = _BrokenLibrary()
-        self._client = TestClient(create_app(self._library), client=("127.0.0.1", 50_000))
+        self._client = TestClient(
+            create_app(self._library), "http://localhost", client=("127.0.0.1", 50_000)
+        )
         self._client.__enter__()
         return self
 

@@ -15,7 +15,7 @@ SKIPPED = pytest.StashKey[str]()  # of a test: why it was skipped
 class Row:
     """One failure or attack that a test tries, with the figures that the report shows."""
 
-    id: str  # R1 … R30 (faults and load), S1 … S21 (attacks)
+    id: str  # R1, R2 … (faults and load), S1, S2 … (attacks)
     title: str
     requirement: str
     procedure: str = ""

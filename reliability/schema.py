@@ -17,7 +17,6 @@ from bythebook.providers.sql.engine import migrations
 
 Rows = dict[str, list[dict[str, Any]]]
 
-_RENAMED = {"threads": "conversation_threads"}  # tables, to what they were called at first
 _SINGLE = ("served", "identity")  # tables of one row
 _ROWS = 30  # in each table
 # Where not all will do.
@@ -55,9 +54,7 @@ def fill(engine: sa.Engine) -> Rows:
 def content(engine: sa.Engine) -> Rows:
     with engine.connect() as connection:
         return {
-            _RENAMED.get(table.name, table.name): [
-                dict(row) for row in connection.execute(_in_order(table)).mappings().all()
-            ]
+            table.name: [dict(row) for row in connection.execute(_in_order(table)).mappings().all()]
             for table in _tables(connection)
         }
 
@@ -96,6 +93,8 @@ def _in_order(table: sa.Table) -> sa.Select[Any]:
 def _value(column: sa.Column[Any], number: int) -> Any:  # noqa: PLR0911 - one for each type
     """Return a deterministic value for a column and number, so that children find their parents."""
     match column.type:
+        case sa.Boolean():
+            return number % 2 == 1
         case sa.Integer():
             return number
         case sa.Float() | sa.Numeric():

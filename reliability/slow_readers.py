@@ -49,5 +49,5 @@ def held(clients: Collection[int]) -> dict[int, Held]:
 
 
 def head(path: str, length: int) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json"]
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
     return "\r\n".join([*lines, f"Content-Length: {length}", "", ""]).encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -73,6 +74,9 @@ def _forever(step: bytes) -> list[Step]:
     return [STREAM, *(part for _ in range(1000) for part in (step, 0.01))]
 
 
+# 1 GB of zeros; who unpacks it misses the deadlines of all other calls.
+_BOMB = gzip.compress(gzip.compress(bytes(1 << 20)) * 1024)
+
 FAULTS: dict[str, Case] = {
     # --- refusals by number
     "400": Case(refuse(400, "VENDOR"), "rejected the request", False),
@@ -137,6 +141,11 @@ FAULTS: dict[str, Case] = {
     "bad gzip": Case(
         [head(kind="text/event-stream", content_encoding="gzip") + b"VENDOR"], _BAD, True
     ),
+    "gzip in gzip": Case([head(content_encoding="gzip, gzip") + _BOMB], _BAD, True),
+    "gzip in a stream": Case(
+        [head(kind="text/event-stream", content_encoding="gzip") + _BOMB], _BAD, True
+    ),
+    "500 with gzip in gzip": Case([head(500, content_encoding="gzip, gzip") + _BOMB], _OUT, True),
     # --- bodies
     "a web page": Case(page(), _PAGE, False),
     "nothing": Case([head()], _BAD, True),
@@ -229,6 +238,10 @@ def _numbers(vectors: object) -> list[Step]:
     return [head() + json.dumps({"data": rows}).encode()]
 
 
+def _indexed(index: object, vector: object) -> list[Step]:
+    return reply({"data": [{"index": index, "embedding": vector}]})
+
+
 _RIGHT = bag(["a"], 1536)[0]
 _NONE = "cannot be used"
 EMBEDDING_FAULTS: dict[str, Case] = {
@@ -237,7 +250,7 @@ EMBEDDING_FAULTS: dict[str, Case] = {
         for name in (
             *("400", "401", "404 model", "404 page", "408", "409", "429", "429 after 120"),
             *("429 after junk", "500", "502 page", "301", "reset before the head", "a web page"),
-            *("nothing", "JSON cut in half", "bad chunks"),
+            *("nothing", "JSON cut in half", "bad chunks", "gzip in gzip"),
         )
     },
     "hangs": Case([HANG], "took too long", True, timed_out=True),
@@ -251,6 +264,12 @@ EMBEDDING_FAULTS: dict[str, Case] = {
     "ragged": Case(_numbers([_RIGHT, _RIGHT[:9]]), _BAD, True),
     "words": Case(_numbers([["a"] * 1536]), _BAD, True),
     "null": Case(_numbers([None]), _BAD, True),
+    "index as text": Case(_indexed("0", _RIGHT), _BAD, True),
+    "index true": Case(_indexed(False, _RIGHT), _BAD, True),
+    "index negative": Case(_indexed(-1, _RIGHT), _BAD, True),
+    "index beyond the texts": Case(_indexed(1, _RIGHT), _BAD, True),
+    "numbers as text": Case(_numbers([["0.5"] * 1536]), _BAD, True),
+    "booleans": Case(_numbers([[True] * 1536]), _BAD, True),
     "another shape": Case(reply({"embeddings": [_RIGHT]}), _BAD, True),
     "a list": Case(reply([_RIGHT]), _BAD, True),
 }

@@ -77,7 +77,7 @@ def _read(path: Path, content: bytes) -> Exception | None:
     source = HtmlSource() if path.suffix == ".html" else EpubSource()
     problems: list[Problem] = []
     try:
-        for page in source.read(path, Files(), SiteOptions(), problems.append):
+        for page in source.read(path, Files(Path("/")), SiteOptions(), problems.append):
             split_page(page)
     except Exception as error:
         return error

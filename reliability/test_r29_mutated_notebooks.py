@@ -71,7 +71,7 @@ def _read(file: Path, content: bytes) -> bool:
     """Return whether the file is a page; raise if it is neither that nor a problem."""
     file.write_bytes(content)
     problems: list[Problem] = []
-    pages = list(NotebookSource().read(file, Files(), SiteOptions(), problems.append))
+    pages = list(NotebookSource().read(file, Files(Path("/")), SiteOptions(), problems.append))
     for page in pages:
         parsed = split_page(page)
         assert not parsed.missing, parsed.missing

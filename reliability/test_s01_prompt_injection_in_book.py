@@ -40,7 +40,7 @@ async def test_orders_in_the_book_are_not_carried_out(rows: Rows, tmp_path: Path
             assert reply.withheld, "the model wrote nothing to withhold"
             assert honest or reply.fallback is not None
     transport = httpx.ASGITransport(create_app(library))
-    async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         for number, payload in payloads:
             obey(model, payload, f"{true(number)} [1]")
             body = {

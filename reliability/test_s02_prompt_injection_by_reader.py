@@ -50,7 +50,7 @@ async def test_orders_of_readers_are_not_carried_out(rows: Rows, tmp_path: Path)
         repeated = Question("At how many degrees does a kettle boil?", min_score=0.01, top_k=1)
         count.judge(payload, await library.reply(repeated, history=history[:1]))
     transport = httpx.ASGITransport(create_app(library))
-    async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         for number, payload in payloads[::2]:
             obey(model, payload, f"{true(number)} [1]")
             body = {"messages": messages(payload, _BEFORE, asked(number)), "stream": True}

@@ -105,7 +105,7 @@ async def test_no_address_is_fetched(rows: Rows, tmp_path: Path) -> None:
         taken = await asyncio.to_thread(_given_as_docs, tmp_path / "home")
         read_in = await library.ingest(read(book))
         transport = httpx.ASGITransport(create_app(library))
-        async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             for address in ADDRESSES:
                 asks += await _asked_with(client, address)
     assert read_in.files_processed > len(ADDRESSES)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from bythebook.chunking.read_book import read_book
+from bythebook.errors import SourceError
 from bythebook.indexing.passage_records import to_record
 from bythebook.interfaces.source import UnreadableFile
 from bythebook.sources.files import read_bytes
@@ -85,8 +88,38 @@ def _site(folder: Path) -> Path:
     return docs
 
 
+# Roots that the configuration of a book names, and the file that does. "{0}" is the parent folder.
+_ROOTS = ("../outside", "{0}/outside", "a/../../outside", "linked", "linked/.", "{0}", "..", "/etc")
+_CONFIGURED = {
+    "book.toml": "[book]\nsrc = '{0}'\n",
+    "docusaurus.config.js": "export default {{presets: [['classic', {{docs: {{path: '{0}'}}}}]]}};",
+    "_toc.yml": "format: jb-book\nroot: {0}/secret\nchapters:\n- glob: {0}/*\n- file: {0}/secret\n",
+    "myst.yml": "project:\n  toc:\n  - file: {0}/secret.md\n  - pattern: '{0}/*.md'\n",
+}
+
+
+def _foreign_roots(folder: Path) -> Iterator[str]:
+    """Read books whose configuration names a folder outside; yield what they tell about it."""
+    for name in ("outside/SUMMARY.md", "SUMMARY.md"):
+        (folder / name).write_text("# Summary\n\n- [Secret](secret.md)\n")
+    for number, (root, name) in enumerate(product(_ROOTS, _CONFIGURED)):
+        book = folder / f"book{number}"
+        book.mkdir()
+        (book / name).write_text(_CONFIGURED[name].format(root.format(folder)))
+        (book / "linked").symlink_to(folder / "outside")
+        (book / "a.md").write_text("# A\n\nA page of the book.\n")
+        try:
+            read = read_book(book)
+            told = repr([to_record(passage) for passage in read.passages])
+            told += repr([problem.file for problem in read.problems])
+        except SourceError:
+            continue
+        if _CANARY in told or "secret.md" in told or "hostname" in told:
+            yield f"{name}: {root}"
+
+
 def _leaks(docs: Path) -> list[str]:
-    leaks = []
+    leaks = list(_foreign_roots(docs.parent.parent))
     for path in _PATHS:
         try:
             content = read_bytes(docs, PurePosixPath(path))
@@ -163,7 +196,8 @@ def test_nothing_outside_the_book_is_read(rows: Rows, tmp_path: Path) -> None:
     linked = _hard_link_is_read(tmp_path)
     row.record(
         f"{len(_PATHS)} paths (.., absolute, NUL, links to files, folders, loops, /proc, a FIFO), "
-        f"{len(_IMPORTS)} imports of pages, and {looks:,} readings while file and folder turn "
+        f"{len(_IMPORTS)} imports of pages, {len(_ROOTS) * len(_CONFIGURED)} configured roots of 4 "
+        f"formats, and {looks:,} readings while file and folder turn "
         "into links and back. A hard link is a file of the book: nothing tells it from one",
         "; ".join(leaks)
         or f"{raced} bytes from outside; {read:,} of the readings met the file; "

@@ -17,6 +17,7 @@ import pytest
 
 import bythebook
 from bythebook.answering import answer_span
+from bythebook.chunking import text_kinds
 from bythebook.evaluation import nuggets
 from bythebook.grounding import stream_splitter, verbatim
 from bythebook.language.english import overview_questions, question_types
@@ -150,6 +151,18 @@ def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
         "bythebook.evaluation.nuggets._compiled": (
             "search",
             [nuggets._compiled(text, "any") for text in ("a b", r"a(?:b|c)? \d\b", "a.{0,9}b")],
+        ),
+        "bythebook.chunking.text_kinds._any_of": (
+            "search",
+            [text_kinds._PHRASE, text_kinds._ANYWHERE],
+        ),
+        "bythebook.chunking.text_kinds._patterns": (
+            "search",
+            [
+                pattern
+                for table in (text_kinds._LABELS, text_kinds._STRUCTURES, text_kinds._ORDERS)
+                for pattern in table.values()
+            ],
         ),
     }
 

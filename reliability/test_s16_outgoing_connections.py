@@ -81,7 +81,7 @@ async def _ask(writer: str, url: str, folder: Path, questions: int) -> int:
     await library.ingest(read(small_book(folder / "docs")))
     transport = httpx.ASGITransport(create_app(library, settings))
     answered = 0
-    async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         for number in range(questions):
             asked = f"At how many degrees does kettle number {number} boil water?"
             told = await client.post("/ask", json={"text": asked, "relevance_threshold": 0.0})

@@ -106,7 +106,7 @@ async def test_no_similarity_leaves_the_server(rows: Rows, tmp_path: Path) -> No
     needless: list[str] = []
     scores = bands = replies = 0
     transport = httpx.ASGITransport(create_app(library))
-    async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         for text in _ASKED:
             raw = await _raw_of(library, text)
             assert raw

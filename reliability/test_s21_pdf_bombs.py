@@ -121,6 +121,6 @@ def _read(file: Path) -> str:
     """Return the pages or the problem of a file."""
     problems: list[Problem] = []
     source = PdfSource(WorkerLimits(seconds=_SECONDS, seconds_per_megabyte=0))
-    pages = list(source.read(file, Files(), SiteOptions(), problems.append))
+    pages = list(source.read(file, Files(Path("/")), SiteOptions(), problems.append))
     fatal = [problem.reason for problem in problems if problem.fatal]
     return f"{len(pages)} pages" if pages else "; ".join(fatal)

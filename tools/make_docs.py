@@ -12,7 +12,6 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from bythebook import errors
 from bythebook.book import Book
 from bythebook.cli.main import app
 from bythebook.components import Components
-from bythebook.config import names, settings
+from bythebook.config import settings
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
@@ -89,23 +88,9 @@ def settings_page() -> str:
             "Each preset holds the constants of one contract; its file says where each comes "
             "from.\n",
             *(f"- `{name}`: {what}" for name, what in settings.PRESETS.items()),
-            "\n## Former names\n",
-            "They still work in this release, with a warning. If one source has both names, "
-            "the new one is used.\n",
-            "| former name | now |",
-            "|---|---|",
-            *(f"| `{old}` | {f'`{new}`' if new else 'no effect'} |" for old, new in _renamed()),
             "",
         ]
     )
-
-
-def _renamed() -> Iterator[tuple[str, str]]:
-    tables = names.read_table("renamed")
-    yield from tables["settings"].items()
-    for setting, values in tables["values"].items():
-        yield from ((f'{setting} = "{old}"', f'{setting} = "{new}"') for old, new in values.items())
-    yield from tables["variables"].items()
 
 
 def _rows(

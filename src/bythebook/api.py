@@ -134,10 +134,16 @@ class SyncBook:
         return self.run(lambda book: book.search(question))
 
     def ingest(
-        self, docs: str | Path | ParsedBook, *, progress: IngestProgress | None = None
+        self,
+        docs: str | Path | ParsedBook,
+        *,
+        progress: IngestProgress | None = None,
+        allow_removal: bool = False,
     ) -> IngestResult:
-        """Read the sources, embed what changed and serve the result."""
-        return self.run(lambda book: book.ingest(docs, progress=progress))
+        """Read the sources, embed what changed and serve the result (see ``Book.ingest``)."""
+        return self.run(
+            lambda book: book.ingest(docs, progress=progress, allow_removal=allow_removal)
+        )
 
     def run(self, work: Callable[[Book], Awaitable[T]]) -> T:
         """Run a coroutine with the asynchronous book; cancel it if this call is interrupted."""
@@ -169,6 +175,7 @@ def ingest(
     docs: str | Path,
     *,
     progress: IngestProgress | None = None,
+    allow_removal: bool = False,
     home: str | Path | None = None,
     settings: Settings | None = None,
     **options: Unpack[SettingOptions],
@@ -176,7 +183,7 @@ def ingest(
     """Read a book's sources and make them searchable in ``home``; only changes are embedded."""
     check_exists(Path(docs))  # before the home is created
     with open_book(home, settings=settings, new=True, **options) as book:
-        return book.ingest(docs, progress=progress)
+        return book.ingest(docs, progress=progress, allow_removal=allow_removal)
 
 
 def ask(
@@ -234,7 +241,8 @@ def semantic_search(
     question = question_for(
         query, settings, top_k=top_k, relevance_threshold=relevance_threshold, filters=filters
     )
-    return show_results(question, use_book(settings, lambda book: book.search(question)))
+    found = use_book(settings, lambda book: book.search(question))
+    return show_results(question, found, reader=settings.server.reader)
 
 
 def respond(
@@ -272,12 +280,13 @@ def question_for(
 ) -> Question:
     """Build a question, validated against the limits in the settings."""
     limits = settings.limits
+    least = limits.check_threshold(relevance_threshold)
     return Question(
         text=limits.check_question(_text(text)),
         selection=None if selection is None else limits.check_selection(selection),
         top_k=limits.check_top_k(top_k),
-        min_score=limits.check_threshold(relevance_threshold),
-        min_evidence=limits.check_threshold(relevance_threshold) if relevance_threshold else 0.0,
+        min_score=least,
+        min_evidence=least,
         filters=filters or {},
     )
 

@@ -37,7 +37,7 @@ from bythebook.indexing.source_manifest import (
 )
 from bythebook.offload import offload, offloaded
 from bythebook.retrieval.search import Findings, search
-from bythebook.types import Asker, Message, Passage, Question, Reply, VectorState
+from bythebook.types import Asker, Message, Passage, Question, Reply, TextKind, VectorState
 
 if TYPE_CHECKING:
     from bythebook.answering.generation import AnswerContext
@@ -142,8 +142,8 @@ class Book:
         """Return passages for a question, best first, without writing an answer."""
         question = Question(question) if isinstance(question, str) else question
         async with self.reading() as context:
-            findings = await search(question, context.index)
-        if findings.failure is not None and not findings.hits:
+            findings = await search(question, context.index, hidden={TextKind.INSTRUCTION})
+        if findings.failure is not None and not findings.at_least(question.min_score).hits:
             # No keyword hits does not mean that the book lacks an answer: report the failure.
             raise findings.failure.with_traceback(None)
         return findings
@@ -208,23 +208,26 @@ class Book:
         *,
         progress: IngestProgress | None = None,
         origin: str | None = None,
+        allow_removal: bool = False,
     ) -> IngestResult:
         """Read the sources, embed what changed and serve the result.
 
         ``docs`` is the folder of the sources, or a book that was read already. A folder is not
         read again if its last ingest is recorded and nothing has changed since. ``origin`` names
-        the sources in the index; by default, the folder and the site options.
+        the sources in the index; by default, the folder and the site options. A book without any
+        passages, or one with errors and less than half of the passages, does not replace the
+        served one unless ``allow_removal`` is set: ``published`` of the result is False then.
         """
         started = time.perf_counter()
         progress = progress or IngestProgress()
         if isinstance(docs, ParsedBook):
-            result = await self._publish(docs, origin or "", progress)
+            result = await self._publish(docs, origin or "", progress, allow_removal)
         else:
-            result = await self._ingest_folder(Path(docs), origin, progress)
+            result = await self._ingest_folder(Path(docs), origin, progress, allow_removal)
         return replace(result, seconds=time.perf_counter() - started)
 
     async def _ingest_folder(
-        self, docs: Path, origin: str | None, progress: IngestProgress
+        self, docs: Path, origin: str | None, progress: IngestProgress, allow_removal: bool
     ) -> IngestResult:
         home, site = self._components.home, self._components.site
         origin = origin or origin_of(docs, site)
@@ -233,21 +236,31 @@ class Book:
         if manifest is not None and unchanged and await self.serves(manifest.generation):
             return manifest.again
         parsed = await read_sources(docs, site, progress)
-        result = await self._publish(parsed, origin, progress)
-        if home is not None:
+        result = await self._publish(parsed, origin, progress, allow_removal)
+        if home is not None and result.published:
             manifest = SourceManifest(result.generation, origin, parsed.seen, result)
             await offload(lambda: manifest.keep(home))
         return result
 
     async def _publish(
-        self, parsed: ParsedBook, origin: str, progress: IngestProgress
+        self, parsed: ParsedBook, origin: str, progress: IngestProgress, allow_removal: bool
     ) -> IngestResult:
+        former = self._generations.embedder.name
         if (choose := self._components.choose_embedder) is not None:
             self._generations.use_embedder(await offload(lambda: choose(parsed.passages)))
         async with offloaded(self._catalog.ingesting()):
             indexer = self._generations.indexer()
             price = self._components.price_in
-            return await indexer.ingest(parsed, origin=origin, progress=progress, price_in=price)
+            result = await indexer.ingest(
+                parsed,
+                origin=origin,
+                progress=progress,
+                price_in=price,
+                allow_removal=allow_removal,
+            )
+        if not result.published:
+            self._generations.use_embedder(former)  # the one of the book that is kept
+        return result
 
     async def serves(self, generation: str) -> bool:
         """Return whether this generation is served whole and with vectors: no ingest needed."""
@@ -281,11 +294,17 @@ class Book:
     async def health(self) -> dict[str, str]:
         """Return the state of each service, "ok" or an error message; never raises.
 
-        Without its reader, the book goes on answering by the retrieval signals.
+        Without its reader, the book goes on answering by the retrieval signals. The writer's state
+        is that of its last call, as a call costs money.
         """
         states = {**await self.stores(), "embedder": await _state(self._embed_something)}
         if (reader := self._components.reader) is not None:
             states["reader"] = await _state(reader.prepare)
+        if (writer_failure := self._components.writer_failure) is not None:
+            failure = writer_failure()
+            states["writer"] = failure.message if failure else "ok"
+        if states["database"] == "ok" and self.log is not None and self.log.failure is not None:
+            states["database"] = f"Nothing can be stored: {self.log.failure.message}"
         return states
 
     async def stores(self) -> dict[str, str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bythebook.answering.answer_cache import AnswerCache
     from bythebook.conversations.query_log import LogQueue
     from bythebook.conversations.retention import Archiver
+    from bythebook.errors import BookError
     from bythebook.grounding.verifier import SupportModel
     from bythebook.interfaces.conversations import FeedbackStore, ThreadStore
     from bythebook.interfaces.embedding import Embedder
@@ -50,6 +51,7 @@ class Components:
     make_fallback: MakeWriter | None = None  # None: a failing writer is an error
     support_model: SupportModel | None = None  # language model that verifies sentences
     model_only: bool = False  # … instead of the reader, not as well
+    writer_failure: Callable[[], BookError | None] | None = None  # of a model's last call
     context_tokens: int = 4000
     answer_cache: AnswerCache | None = None
     # Another embedder by name, with its store. None: a book made with another one is an error.

@@ -5,9 +5,11 @@
     BookError                      exit code
     ├── InvalidInput                   2      an invalid question, selection or option
     │   ├── TooLarge                   2      a request above the size limit
-    │   └── KeyReused                  2      an Idempotency-Key used with another request
+    │   ├── KeyReused                  2      an Idempotency-Key used with another request
+    │   └── WrongHost                  2      a request to a host name that is not the server's
     ├── NotFound                       2      an unknown thread, key or section, or another's
     ├── NotAllowed                     2      a missing, unknown or revoked API key
+    │   └── Forbidden                  2      an API key without the right to do this
     ├── RateLimited                    3      too many questions; has the time until a retry
     ├── ConfigurationError             2      invalid or inconsistent settings
     │   ├── UnknownProvider            2      an unknown or not installed "provider:model"
@@ -64,12 +66,20 @@ class KeyReused(InvalidInput):
     """Idempotency-Key that was used with another request before."""
 
 
+class WrongHost(InvalidInput):
+    """Request to a host name that is not the server's: a web page may have redirected the name."""
+
+
 class NotFound(BookError):
     """Object that is unknown or belongs to another owner; clients cannot distinguish the two."""
 
 
 class NotAllowed(BookError):
     """Missing, unknown or revoked API key."""
+
+
+class Forbidden(NotAllowed):
+    """API key without the right to do this."""
 
 
 class RateLimited(BookError):

@@ -75,12 +75,14 @@ class Metadata:
     has_code: bool = False
 
 
-class UnitKind(StrEnum):
-    SENTENCE = "sentence"
-    ITEM = "item"
-    ROW = "row"
-    CODE = "code"
-    MATHS = "maths"
+UnitKind = StrEnum("UnitKind", "SENTENCE ITEM ROW CODE MATHS")  # the form of a unit
+# What a text is for, decided at ingest (chunking/text_kinds.py). An "instruction" addresses an
+# assistant; it is never shown and never sent to a model.
+TextKind = StrEnum(
+    "TextKind",
+    "TEXT DEFINITION EXERCISE OPTION SOLUTION OBJECTIVE MISTAKE CONTENTS BIBLIOGRAPHY INDEX "
+    "TITLE_BLOCK CREDIT INSTRUCTION",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class Unit:
     end: int
     kind: UnitKind = UnitKind.SENTENCE
     fragment: str = ""  # "text=…", if a browser can find the unit on its page with it
+    text_kind: TextKind = TextKind.TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,7 @@ class Passage:
     neighbours: tuple[str, ...] = ()  # ids of the previous and next passage of the section
     # Set if the previous passage's code or maths block continues here: the separator, "\n" or "".
     continues: str | None = None
+    text_kind: TextKind = TextKind.TEXT
 
     def unit_text(self, unit: Unit) -> str:
         return self.text[unit.start : unit.end]
@@ -133,6 +137,7 @@ FILTERS: Mapping[str, type[FilterValue]] = {
     "difficulty": str,
     "week": int,
     "hasCode": bool,
+    "kind": TextKind,
 }
 
 
@@ -144,11 +149,7 @@ class VectorState(StrEnum):
     AWAY = "away"  # index or embedder does not respond: keyword search for now
 
 
-class Level(StrEnum):
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-    INSUFFICIENT = "insufficient"
+Level = StrEnum("Level", "HIGH MEDIUM LOW INSUFFICIENT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,24 +177,10 @@ class Signals:
     term_weight: float = 0.0  # BM25 as a share of the question's maximum, 0–1
     coverage: float = 0.0  # share of the question's weighted terms found in the passage, 0–1
     # Counter-evidence from the passage text (retrieval/counter_evidence.py):
-    missing_rare_term: float = (
-        0.0  # weight of the rarest question term that the nearest unit lacks, 0–1
-    )
+    missing_rare_term: float = 0.0  # weight of the rarest term that the nearest unit lacks, 0–1
     negation_mismatch: float = 0.0  # 1: the question negates what the nearest unit affirms
-    unmatched_entities: float = (
-        0.0  # count of the question's names and numbers that the passage lacks
-    )
+    unmatched_entities: float = 0.0  # count of names and numbers that the passage lacks
     echo: float = 0.0  # 1: it only repeats the question
-
-
-@dataclass(frozen=True, slots=True)
-class Ranks:
-    """Rank of a passage by each signal alone, among all ranked passages."""
-
-    passage: int = 1
-    unit: int = 1
-    words: int = 1
-    among: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +199,6 @@ class Hit:
     cosine: float  # raw, may be negative
     score: float  # calibrated: 0.5 means as likely to hold the answer as not
     signals: Signals = field(default_factory=Signals)
-    ranks: Ranks = field(default_factory=Ranks)
     unit_cosines: tuple[float, ...] = ()  # one for each unit of the passage
     unit_informative: tuple[bool, ...] = ()  # whether each unit adds information to the question
     reading: PassageReading | None = None  # None: not read by a reading model
@@ -258,6 +244,7 @@ class Citation:
     link: str  # the same, with a text fragment for the quote if a browser can find it
     score: float
     position: int = 0  # of the passage, within its page
+    source: int = 1  # number of the listed source that it belongs to
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +258,11 @@ class Sentence:
     def markers(self) -> tuple[int, ...]:
         """Return the citations whose markers follow the sentence."""
         return self.citations if self.closes else ()
+
+    def by_source(self, sources: Mapping[int, int]) -> Sentence:
+        """Return the sentence with the numbers of its sources, each once."""
+        numbers = dict.fromkeys(sources[number] for number in self.citations)
+        return replace(self, citations=tuple(numbers))
 
     @property
     def gap(self) -> str:
@@ -305,6 +297,12 @@ class Answer:
     def text(self) -> str:
         """Return the answer with its citation markers."""
         return "".join(s.lead + s.cited for s in self.sentences).strip()
+
+    @property
+    def by_source(self) -> Answer:
+        """Return the answer with markers that number the listed sources, not the quotes."""
+        sources = {each.number: each.source for each in self.citations}
+        return replace(self, sentences=tuple(s.by_source(sources) for s in self.sentences))
 
     @property
     def full_text(self) -> str:

@@ -20,6 +20,7 @@ from bythebook.providers.registry import EMBEDDERS, WRITERS, choose_provider
 
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings
+    from bythebook.errors import ServiceError
     from bythebook.interfaces.access import KeyStore, RateCounter, ReplyStore
     from bythebook.interfaces.conversations import ThreadStore
     from bythebook.interfaces.embedding import Embedder
@@ -87,6 +88,7 @@ def build_book(settings: Settings | None = None, *, new: bool = False) -> Book:
         support_model=_support_model(settings, hosted),
         model_only=settings.verifier == "model",
         make_fallback=extractive if stands_in else None,
+        writer_failure=None if settings.writer == "extractive" else hosted.failure,
         context_tokens=settings.limits.context_tokens,
         answer_cache=AnswerCache() if settings.model.cache else None,
         switch_embedder=switch_embedder if chooses else None,
@@ -184,6 +186,11 @@ class Hosted:
         service = ModelService(account, settings.model, self._connections(), self._allowance())
         self._service = service
         return service
+
+    def failure(self) -> ServiceError | None:
+        """Return the failure of the model's last call, if it failed."""
+        failures = self._service.failures if self._service else ()
+        return next(iter(failures), None)
 
     def _allowance(self) -> Budget | None:
         daily = self._settings.model.daily_tokens

@@ -94,7 +94,7 @@ def test_shows_code_with_the_sentence_before_it() -> None:
 def test_leaves_out_diagrams() -> None:
     text = "A kite has three states.\n\n```mermaid\ngraph LR\n  a --> b\n```\n\nIt flies in one."
     assert _write("What states has a kite?", text) == (
-        "A kite has three states.\n\nIt flies in one. [1]"
+        "A kite has three states. [1]\n\nIt flies in one. [1]"
     )
 
 
@@ -153,7 +153,7 @@ def test_quotes_runs_of_one_section_in_their_order() -> None:
     )
 
 
-@pytest.mark.parametrize("heading", ["Exercises", "Learning Objectives", "Further reading"])
+@pytest.mark.parametrize("heading", ["Exercises", "Learning Objectives", "Prerequisites"])
 def test_prefers_other_sections_to_asides(heading: str) -> None:
     task = hit("Explain why a kite flies.", score=0.9, section=heading)
     text = hit("The wind lifts a kite, so it flies.", score=0.6)

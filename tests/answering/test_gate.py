@@ -147,6 +147,71 @@ def test_part_without_a_hit_of_the_minimum_score_has_no_evidence() -> None:
     assert name_unanswered(parts[:2]) is None
 
 
+def _named(*names: str, score: float = 0.9) -> tuple[Hit, ...]:
+    return tuple(hit(name, score=score - n / 100) for n, name in enumerate(names))
+
+
+@given(
+    st.lists(st.lists(st.floats(0, 1), max_size=6), min_size=1, max_size=5),
+    st.integers(1, 6),
+    st.booleans(),
+)
+def test_evidence_of_all_parts_is_at_most_top_k(
+    scores: list[list[float]], top_k: int, is_side: bool
+) -> None:
+    whole, *others = (
+        _findings(
+            Question(f"q{part}", top_k=top_k),
+            *(hit(f"text {part % 2} {n}", score=score) for n, score in enumerate(each)),
+            neighbours=(hit(f"beside {part}", score=0.9),),
+        )
+        for part, each in enumerate(scores)
+    )
+    found = [whole, *(replace(each, is_side=is_side) for each in others)]
+    evidence, parts = gather(found, context_tokens=4000)
+    kept = {each.passage.id for each in evidence.hits}
+    assert len(evidence.hits) == len(kept) <= top_k
+    assert evidence.confidence.count <= len(kept)
+    assert len(evidence.considered) <= top_k
+    assert all(each.passage.id in kept for part in parts for each in part.hits)
+    if len(others) < top_k:
+        assert all(part.hits for part in parts[1:] if part.is_answered)
+
+
+def test_every_part_keeps_its_best_hit_while_top_k_allows() -> None:
+    whole = _findings(Question("a kite, and a balloon?", top_k=2), *_named("x", "y", "z"))
+    kite = _findings(Question("a kite?"), *_named("kite", "x", score=0.7))
+    balloon = _findings(Question("a balloon?"), *_named("balloon", score=0.6))
+    evidence, parts = gather([whole, kite, balloon], context_tokens=4000)
+    assert [each.passage.text for each in evidence.hits] == ["kite", "balloon"]
+    assert [each.passage.text for each in parts[1].hits] == ["kite"]
+    sides = [whole, *(replace(each, is_side=True) for each in (kite, balloon))]
+    assert [each.passage.text for each in gather(sides, context_tokens=4000)[0].hits] == [
+        "x",
+        "kite",
+    ]
+
+
+def test_part_that_top_k_leaves_no_passage_for_is_named() -> None:
+    whole = _findings(Question("a kite, and a balloon?", top_k=1), *_named("x"))
+    kite = _findings(Question("a kite?"), *_named("kite"))
+    balloon = _findings(Question("a balloon?"), *_named("balloon", score=0.6))
+    _, parts = gather([whole, kite, balloon], context_tokens=4000)
+    assert name_unanswered(parts) == (
+        "With this top_k there is no passage left for this part: “a balloon?”."
+    )
+    sides = [whole, *(replace(each, is_side=True) for each in (kite, balloon))]
+    assert name_unanswered(gather(sides, context_tokens=4000)[1]) is None
+
+
+def test_neighbour_takes_the_place_of_a_weaker_hit() -> None:
+    beside = hit("The next paragraph.", score=0.45)
+    found, weak = hit("A kettle boils water.", score=0.9), hit("Tea is brewed.", score=0.4)
+    found = replace(found, passage=replace(found.passage, neighbours=(beside.passage.id,)))
+    findings = _findings(Question("Why?", top_k=2), found, weak, neighbours=(beside,))
+    assert _gather(findings, 1000).hits == (found, beside)
+
+
 def test_refusal_quotes_what_the_book_says_about_the_subject() -> None:
     text = "A kite flies in the wind. Kettles boil."
     found = replace(hit(text, score=0.2), unit_cosines=(0.6, 0.1))

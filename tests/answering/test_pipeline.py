@@ -249,7 +249,7 @@ def _stands_in_the_book(reply: Reply) -> None:
         return
     quotes = [" ".join(citation.quote.split()) for citation in outcome.citations]
     for sentence in outcome.sentences:
-        words = " ".join(re.sub(r"^(?:-|\d+\.) ", "", sentence.text).split())
+        words = " ".join(re.sub(r"^(?:-|\d+\.|\|) ", "", sentence.text).removesuffix(" |").split())
         assert any(words in quote for quote in quotes), sentence
     assert all(citation.url.startswith("/docs/") for citation in outcome.citations)
 

@@ -55,9 +55,13 @@ def test_a_heading_followed_by_a_deeper_one_has_no_passage_and_a_lone_one_has() 
     ]
 
 
-def test_sections_go_down_to_h4_and_deeper_headings_are_lines() -> None:
-    assert where("## A\n\n#### B\n\ntext\n\n##### C\n\nmore") == [
-        (("A", "B"), "/docs/a/b#b", "text\n\nC\n\nmore"),
+def test_sections_are_of_the_first_four_levels_that_the_page_uses() -> None:
+    levels = "## A\n\n### B\n\n#### C\n\n##### D\n\ntext\n\n###### E\n\nmore"
+    assert where(levels) == [(("A", "B", "C", "D"), "/docs/a/b#d", "text\n\nE\n\nmore")]
+    gap = "## A\n\n#### B\n\ntext\n\n##### C\n\nmore"
+    assert where(gap) == [
+        (("A", "B"), "/docs/a/b#b", "text"),
+        (("A", "B", "C"), "/docs/a/b#c", "more"),
     ]
 
 

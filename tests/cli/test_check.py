@@ -127,7 +127,7 @@ def test_a_working_qdrant_server_and_hosted_embedder(
         ingested = run("ingest", str(book), "--home", str(home), **chosen)
         assert ingested.returncode == 0, ingested.stderr
         done = check(home, **chosen)
-    assert done.output.splitlines() == [
+    assert done.stdout.splitlines() == [
         "✓ database sqlite",
         "✓ store qdrant",
         "✓ index",

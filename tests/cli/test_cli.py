@@ -126,12 +126,17 @@ def test_search_prints_a_result_set(small_home: Path) -> None:
     best = found["results"][0]
     assert set(best) == {
         *("score", "content", "source_url", "section_title", "chunk_id", "chapter"),
-        *("page_title", "position", "content_hash", "filename"),
+        *("page_title", "position", "content_hash", "filename", "kind"),
     }
     assert best["section_title"] == "Kettles"
     assert len(best["content_hash"]) == 32
     assert found["total_time_ms"] == pytest.approx(found["query_time_ms"] + found["search_time_ms"])
-    assert best["source_url"] is None  # this book has no site URL
+    # This book has no site URL: the address is that of the page while the book is served.
+    assert best["source_url"] == "http://localhost:8000/read/docs/intro#kettles"
+    asked = json.loads(
+        run("ask", "boiling water", *command[4:], "--relevance-threshold", "0").stdout
+    )
+    assert asked["sources"][0]["url"].startswith("http://localhost:8000/read/docs/intro")
     relevant = json.loads(run(*command).stdout)["results"]
     assert relevant == [each for each in found["results"] if each["score"] >= 0.5]
     assert len(relevant) == 1
@@ -283,16 +288,86 @@ def test_every_way_to_ingest_warns_of_spam_pages(book_folder: Path, tmp_path: Pa
     assert "warning" not in cured.stderr and cured.returncode == 0
 
 
+def test_an_ingest_that_lost_everything_keeps_the_book(book_folder: Path, tmp_path: Path) -> None:
+    home = ("--home", str(tmp_path / "home"))
+    assert run("ingest", str(book_folder), *home).returncode == 0
+    large = tmp_path / "large"
+    large.mkdir()
+    (large / "a.md").write_text("a" * 3_000_000)
+    done = run("ingest", str(large), *home, "--json")
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["exit_code"], result["removed"]) == (1, 1, 0)
+    assert "the old book is kept" in result["errors"][-1]
+    assert run("ingest", str(large), *home, "--allow-removal").returncode == 1  # a.md has failed
+    assert ask(tmp_path / "home", "Does a kettle boil water?").returncode == 1
+
+
+def test_no_text_of_a_book_controls_the_terminal(tmp_path: Path) -> None:
+    docs, home = tmp_path / "docs", ("--home", str(tmp_path / "home"))
+    docs.mkdir()
+    title = r'title: "T\e]8;;http://evil.example\e\\link\a\u202Egnp"'
+    page = f"---\n{title}\n---\n\n## H\x1b[31m\x9b2J\n\nA kettle boils water.\n"
+    (docs / "a.md").write_text(page)
+    (docs / "b\nerror: forged.md").write_bytes(b"\xff")
+    told = run("ingest", str(docs), *home, "-v")
+    assert "\nerror: forged" not in told.stderr
+    assert r"b\nerror: forged.md" in told.stderr
+    for command in (("ask", "--explain"), ("search", "--explain"), ("ask", "-v")):
+        done = run(command[0], "Does a kettle boil water?", *home, *command[1:])
+        assert done.returncode == 0, done.stderr
+        shown = told.stdout + told.stderr + done.stdout + done.stderr
+        assert not set(shown) & set("\x1b\x07\x9b\u202e")
+    questions = tmp_path / "q.jsonl"
+    asked = {
+        "question": "Does a kettle boil water?\x9b2J",
+        "answer": "Yes.",
+        "kind": "k\x1b]0;x\x07\n",
+    }
+    questions.write_text(json.dumps(asked))
+    others = [
+        ("ask", "Does a kettle boil water?", "--json"),
+        ("search", "Does a kettle boil water?", "--json"),
+        ("ask", "--batch", str(questions)),
+        ("eval", str(questions)),
+        ("eval", str(questions), "--bar", "right=1"),
+        ("eval", "--make", "3"),
+        ("ingest", str(docs), "--json"),
+        ("ingest", str(docs), "--dry-run"),
+        ("export", "--markdown", str(tmp_path / "out")),
+        ("check", "index"),
+        ("check", "providers"),
+        ("keys", "revoke", "\x1b]0;x\x07\x9b"),
+        ("threads", "show", "\x1b]0;x\x07\x9b"),
+    ]
+    for other in others:
+        done = run(*other, *home)
+        assert done.stdout + done.stderr, other
+        assert not set(done.stdout + done.stderr) & set("\x1b\x07\x9b\u202e"), other
+    talked = run("chat", *home, stdin="Does a kettle boil water?\x9b2J\n/sources\n/threads\n")
+    listed = run("threads", "list", *home)
+    thread = listed.stdout.split()[0]
+    for done in (talked, listed, run("threads", "show", thread, *home)):
+        assert done.stdout
+        assert not set(done.stdout + done.stderr) & set("\x1b\x07\x9b\u202e")
+
+
 def test_watch_ingests_again_when_a_file_changes(book_folder: Path, tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("bythebook")), "ingest", str(book_folder)]
     home = str(tmp_path / "home")
     with subprocess.Popen(
-        [*command, "--home", home, "--watch"], stdout=subprocess.PIPE, text=True
+        [*command, "--home", home, "--watch"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         try:
             assert "2 pages" in process.stdout.readline()
             process.stdout.readline()
+            book_folder.rename(book_folder.with_name("away"))  # as during a checkout
+            assert process.stderr is not None
+            assert any("There is no folder" in line for line in process.stderr)
+            book_folder.with_name("away").rename(book_folder)
             (book_folder / "new.md").write_text("# New\n\nA page about zeppelins.\n")
             assert "3 pages" in process.stdout.readline()
         finally:

@@ -76,3 +76,17 @@ def test_invalid_folder_or_base_is_reported(small_home: Path, tmp_path: Path) ->
     done = run("export", *other, "--home", str(small_home))
     assert done.returncode == 1
     assert "no page below this --base-url" in done.stderr
+
+
+def test_a_name_that_no_file_can_have_does_not_stop_the_export(tmp_path: Path) -> None:
+    docs, home, out = tmp_path / "docs", str(tmp_path / "home"), tmp_path / "out"
+    docs.mkdir()
+    for number, slug in enumerate(("/a", "/a.md/b", "/" + "long" * 75, "/x\u202egnp")):
+        page = f'---\nslug: "{slug}"\n---\n\n# Page {number}\n\nText of page {number}.\n'
+        (docs / f"{number}.md").write_text(page)
+    assert run("ingest", str(docs), "--home", home).returncode == 0
+    done = run("export", "--markdown", str(out), "--home", home)
+    assert done.returncode == 0, done.stderr
+    assert len(list(links_of((out / "llms.txt").read_text("utf-8")))) == 4
+    assert broken_links(out) == []
+    assert not any("\u202e" in path.name for path in out.rglob("*"))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from bythebook.cli.main import app
+from bythebook.config.settings import load_settings
 from bythebook.errors import InvalidInput, NotFound
+from bythebook.interfaces.access import ApiKey
+from bythebook.wiring import open_keys
 
 
 def run(home: Path, *arguments: str) -> str:
@@ -52,3 +58,24 @@ def test_an_unknown_key_cannot_be_revoked(tmp_path: Path) -> None:
     assert "no keys" in run(tmp_path, "list")
     with pytest.raises(NotFound):
         run(tmp_path, "revoke", "0" * 16)
+
+
+def test_an_authors_key_is_listed_as_one(tmp_path: Path) -> None:
+    made = [json.loads(run(tmp_path, "create", *role, "--json")) for role in ([], ["--author"])]
+    assert [key["author"] for key in made] == [False, True]
+    assert [key["author"] for key in json.loads(run(tmp_path, "list", "--json"))] == [False, True]
+    roles = {line.split()[0]: line.split()[3] for line in run(tmp_path, "list").splitlines()}
+    assert roles == {made[0]["id"]: "secret", made[1]["id"]: "author"}
+    with pytest.raises(InvalidInput):
+        run(tmp_path, "create", "--author", "--publishable", "--origin", "https://book.example")
+
+
+@pytest.mark.parametrize("label", ["a\nb", "a\rb", "a\x1b]0;b\x07", "a\u2028b", "a\x85b", "a\0b"])
+def test_a_label_cannot_forge_a_row(tmp_path: Path, label: str) -> None:
+    with pytest.raises(InvalidInput):
+        run(tmp_path, "create", "--label", label)
+    store = open_keys(load_settings({"home": tmp_path}))
+    key = ApiKey("0" * 16, "0" * 64, label, datetime.now(UTC))  # of an older version
+    asyncio.run(store.add(key))
+    (row,) = run(tmp_path, "list").splitlines()
+    assert not re.search("[\0-\x1f\x7f-\x9f\u2028\u2029]", row)

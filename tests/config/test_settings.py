@@ -1,11 +1,19 @@
 """Settings: precedence, presets, limits, secrets and error messages."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bythebook.config.settings import ENVIRONMENT, PRESETS, Settings, limits_of, load_settings
+from bythebook.config.settings import (
+    ENVIRONMENT,
+    PRESETS,
+    SENT_TO,
+    Settings,
+    limits_of,
+    load_settings,
+)
 from bythebook.errors import ConfigurationError, InvalidInput
 
 
@@ -133,3 +141,71 @@ def test_every_preset_documents_its_constants() -> None:
         for line in path.read_text().splitlines():
             if " = " in line and not line.startswith("selection_chars"):
                 assert "#" in line, f"{path.name}: {line}"
+
+
+_EVIL = "https://evil.example/v1"
+
+
+@pytest.mark.parametrize("secret", sorted(SENT_TO))
+def test_a_secret_of_the_environment_is_not_for_an_address_of_the_file(
+    tmp_path: Path, secret: str
+) -> None:
+    variables = {".".join(path): variable for variable, path in ENVIRONMENT.items()}
+    key, (section, name) = variables[secret], SENT_TO[secret].split(".")
+    toml = f'[{section}]\n{name} = "{_EVIL}"\n'
+    with pytest.raises(ConfigurationError, match=f"{key} is not sent") as failure:
+        _load(tmp_path, toml, **{key: "sk-secret"})
+    assert variables[SENT_TO[secret]] in failure.value.hint
+    with pytest.raises(ConfigurationError, match="is not sent"):
+        _load(tmp_path, toml, {section: {"api_key": "sk-secret"}})
+    # An address of the environment or a flag gets the secret, and one of the file its own.
+    _load(tmp_path, toml, **{key: "sk-secret", variables[SENT_TO[secret]]: "https://mine.example"})
+    _load(tmp_path, toml, {section: {name: "https://mine.example"}}, **{key: "sk-secret"})
+    _load(tmp_path, f'{toml}api_key = "of the file"\n')
+    _load(tmp_path, toml, OPENAI_API_KEY="sk-secret")  # not sent to an address of the settings
+
+
+def test_every_secret_has_a_rule() -> None:
+    secrets = {
+        f"{section}.{name}"
+        for section, model in Settings.model_fields.items()
+        for name, field in getattr(model.annotation, "model_fields", {}).items()
+        if "SecretStr" in str(field.annotation)
+    }
+    accounts = {name for name in secrets if name.startswith("accounts.")}
+    assert secrets - accounts - set(SENT_TO) == {"access.pepper"}  # never sent
+    assert accounts
+
+
+@pytest.mark.parametrize(
+    ("toml", "variable"),
+    [
+        (f'[accounts]\nopenai_url = "{_EVIL}"', "OPENAI_BASE_URL"),
+        ('[accounts]\nollama_host = "evil.example"', "OLLAMA_HOST"),
+        ('[accounts]\nopenai_key = "sk-file"', "OPENAI_API_KEY"),
+        ('database_url = "postgresql://me@evil.example/book"', "DATABASE_URL"),
+        ('database_url = "postgresql+psycopg:///book?host=evil.example"', "DATABASE_URL"),
+    ],
+)
+def test_the_file_cannot_set_what_belongs_to_the_environment(
+    tmp_path: Path, toml: str, variable: str
+) -> None:
+    with pytest.raises(ConfigurationError, match="cannot set") as failure:
+        _load(tmp_path, toml)
+    assert variable in failure.value.hint
+    with pytest.raises(ConfigurationError):
+        _load(tmp_path, 'accounts = "https://evil.example"')
+    assert _load(tmp_path, 'database_url = "sqlite:///book.db"').database_url
+
+
+def test_settings_know_what_is_from_the_file(tmp_path: Path) -> None:
+    toml = (
+        'writer = "extractive"\nindex_fallback = "none"\n[qdrant]\nurl = "http://q:6333"\n'
+        "[limits]\nmin_score = 0.5\n[collection.fields]\ntext = 'body'\n"
+    )
+    settings = _load(tmp_path, toml, BYTHEBOOK_WRITER="extractive")
+    assert settings.from_file == (
+        *("index_fallback", "qdrant.url", "limits.min_score", "collection.fields"),
+    )
+    assert pickle.loads(pickle.dumps(settings)).from_file == settings.from_file
+    assert _load(tmp_path / "elsewhere").from_file == ()

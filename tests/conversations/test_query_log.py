@@ -158,3 +158,26 @@ async def test_citations_of_a_stored_answer_are_read_back_unchanged(tmp_path: Pa
     assert reply.outcome.citations
     assert thread.messages[1].citations == reply.outcome.citations
     await library.close()
+
+
+async def test_only_the_start_of_a_question_is_kept_as_valid_text() -> None:
+    log = MemoryQueryLog()
+    queue = LogQueue(log)
+    question = Question("kite \ud800\0 " + "x" * 120_000)
+    LoggedRequest(question, Asker(), mode="standard_rag", log=queue).end(None)
+    await queue.flush()
+    [row] = log.queries.values()
+    assert len(row.text) == 2000
+    assert row.text.startswith("kite \ufffd\ufffd x")
+
+
+async def test_the_queue_knows_whether_the_last_write_failed() -> None:
+    log = FragileLog()
+    queue = LogQueue(log)
+    _put(queue)
+    await queue.flush()
+    assert queue.failure is not None
+    log.broken = False
+    _put(queue)
+    await queue.flush()
+    assert queue.failure is None

@@ -33,6 +33,7 @@ def answered(confidence: float = 0.9, *, right: bool = True, rank: int | None = 
         sentences=2,
         quoted=(True,),
         linked=(True,),
+        self_cited=(True, False),
         supported=(True, True),
         verbatim=(True, False),
         withheld=(False, False, True),
@@ -46,7 +47,15 @@ def withheld(confidence: float = 0.3) -> Case:
     """… and that was refused."""
     kept = replace(answered(confidence), answered=False, gold=None, page=None, section=None)
     nothing_shown = replace(
-        kept, sentences=0, quoted=(), linked=(), supported=(), verbatim=(), withheld=(), cited=()
+        kept,
+        sentences=0,
+        quoted=(),
+        linked=(),
+        self_cited=(),
+        supported=(),
+        verbatim=(),
+        withheld=(),
+        cited=(),
     )
     return replace(nothing_shown, refusal="low_relevance", timings=Timings(5, 10, 0, 15))
 

@@ -45,6 +45,7 @@ def test_citations_are_counted_one_by_one() -> None:
     wrong = replace(answered(), quoted=(True, False), linked=(), supported=(True, True, False))
     figures = measure([answered(), wrong]).figures
     assert figures["quoted"].value == pytest.approx(2 / 3)
+    assert figures["self_cited"].value == 0.5
     assert (figures["linked"].value, figures["linked"].count) == (1, 1)
     assert figures["supported"].value == pytest.approx(4 / 5)
 

@@ -135,6 +135,40 @@ async def test_a_false_citation_is_detected(context: Desk) -> None:
     assert case.right is False
 
 
+async def test_a_quote_of_another_sentence_is_detected(context: Desk) -> None:
+    book = Places(context.catalog.passages())
+    reply = await context.library.reply(Question(_KETTLE.question))
+    assert isinstance(reply.outcome, Answer)
+    right = grade(Asked(_KETTLE, reply, reply), book)
+    assert right.self_cited
+    assert all(right.self_cited)
+    other = "It switches itself off by means of a bimetal strip."
+    first = replace(reply.outcome.sentences[0], closes=True)
+    citations = tuple(replace(citation, quote=other) for citation in reply.outcome.citations)
+    outcome = replace(reply.outcome, sentences=(first,), citations=citations)
+    wrong = replace(reply, outcome=outcome)
+    case = grade(Asked(_KETTLE, wrong, wrong), book)
+    assert all(case.quoted)  # it does stand in the book
+    assert case.self_cited == (False,)
+    by_model = replace(wrong, outcome=replace(outcome, writer="model"))
+    assert grade(Asked(_KETTLE, by_model, by_model), book).self_cited == (False,)
+    paraphrase = replace(first, text="Water boils in it.")
+    own = replace(by_model, outcome=replace(outcome, writer="model", sentences=(paraphrase,)))
+    assert grade(Asked(_KETTLE, own, own), book).self_cited == ()
+
+
+async def test_rows_of_a_table_are_counted_one_by_one(context: Desk) -> None:
+    book = Places(context.catalog.passages())
+    reply = await context.library.reply(Question(_KETTLE.question))
+    assert isinstance(reply.outcome, Answer)
+    table = "| cloth | weight |\n|---|---|\n| nylon | 40 grams |\n| paper | 60 grams |"
+    citation = replace(reply.outcome.citations[0], quote="nylon | 40 grams")
+    sentence = replace(reply.outcome.sentences[0], text=table, citations=(1,), closes=True)
+    outcome = replace(reply.outcome, sentences=(sentence,), citations=(citation,))
+    half = replace(reply, outcome=outcome)
+    assert grade(Asked(_KETTLE, half, half), book).self_cited == (False, True)
+
+
 async def test_a_text_fragment_does_not_make_a_link_wrong(context: Desk) -> None:
     book = Places(context.catalog.passages())
     reply = await context.library.reply(Question(_KETTLE.question))

@@ -529,8 +529,9 @@ def _name(source: Source, dice: random.Random) -> str | None:
 
 
 def _name_of_elsewhere(source: Source, dice: random.Random) -> str | None:
+    """Replace a name with one of another passage: of all its sentences, few of which have names."""
     found = list(_NAME.finditer(source.text))
-    names = [name for other in source.elsewhere for name in _NAME.findall(other.text)]
+    names = [name for other in source.elsewhere for name in _NAME.findall(other.passage.text)]
     names = [name for name in names if name not in source.passage.text]
     if not found or not names:
         return None

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bythebook.chunking.passages import passage_of_selection
+from bythebook.chunking.text_kinds import with_text_kinds
 from bythebook.grounding.entailment import WordSimilarity
 from bythebook.grounding.quotation import Quotation, find_quotations
 from bythebook.providers.testing import FakeReader
@@ -22,7 +23,7 @@ def _markdown(text: str, heading: str = "Kites") -> Hit:
     """Return a hit whose units are items and rows as well."""
     found = hit(text, section=heading)
     units = passage_of_selection(text, url=None).units
-    return replace(found, passage=replace(found.passage, units=units))
+    return replace(found, passage=with_text_kinds(replace(found.passage, units=units)))
 
 
 async def test_quotes_the_sentence_that_shares_the_words() -> None:

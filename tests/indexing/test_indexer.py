@@ -31,9 +31,10 @@ class Parts:
         self.store = MemoryGenerationStore()
         self.searchable: list[bool] = []
 
-    async def ingest(self, folder: Path) -> IngestResult:
+    async def ingest(self, folder: Path, *, allow_removal: bool = False) -> IngestResult:
         indexer = Indexer(self.catalog, self.store, self.embedder)
-        return await indexer.ingest(read(folder), progress=_Searchable(self.searchable))
+        progress = _Searchable(self.searchable)
+        return await indexer.ingest(read(folder), progress=progress, allow_removal=allow_removal)
 
     async def served(self) -> set[str]:
         current = self.catalog.current()
@@ -272,3 +273,38 @@ async def test_a_missing_site_url_is_a_warning(tmp_path: Path, site_url: str | N
     result = await indexer.ingest(book, progress=IngestProgress())
     expected = [] if site_url else ["No site URL: links are relative. Pass --site-url."]
     assert list(result.warnings) == expected
+
+
+@pytest.mark.parametrize("text", ["\n\n", "<!-- nothing -->\n", "---\ntitle: A\n---\n"])
+async def test_a_book_without_passages_does_not_replace_another(
+    context: Parts, book_folder: Path, tmp_path: Path, text: str
+) -> None:
+    await context.ingest(book_folder)
+    served = await context.served()
+    blank = tmp_path / "blank"
+    blank.mkdir()
+    (blank / "a.md").write_text(text)
+    result = await context.ingest(blank)
+    assert (result.exit_code, result.published, result.removed) == (1, False, 0)
+    assert "--allow-removal" in result.errors[-1]
+    assert await context.served() == served
+    forced = await context.ingest(blank, allow_removal=True)
+    assert (forced.exit_code, forced.published, forced.chunks_created) == (0, True, 0)
+    assert await context.served() == set()
+
+
+async def test_errors_and_half_of_the_passages_lost_keep_the_old_book(
+    context: Parts, book_folder: Path
+) -> None:
+    write_pages(book_folder, range(20))
+    before = await context.ingest(book_folder)
+    for number in range(15):
+        (book_folder / f"extra{number}.md").write_bytes(b"\xff\xfe")
+    lost = await context.ingest(book_folder)
+    assert (lost.exit_code, lost.published, lost.unchanged) == (1, False, before.chunks_created)
+    assert len(await context.served()) == before.chunks_created
+    for number in range(5, 15):
+        (book_folder / f"extra{number}.md").write_text(f"# Extra {number}\n\nAgain {number}.\n")
+    few = await context.ingest(book_folder)
+    assert few.published  # with errors, but most of the book is there
+    assert few.exit_code == 1

@@ -66,7 +66,7 @@ class Sample:
     path: Path  # of a book with the pages Kites and Wind, and one that is not UTF-8
 
     def read(self) -> tuple[list[SourcePage], list[Problem], Files]:
-        files, problems = Files(), list[Problem]()
+        files, problems = Files(Path("/")), list[Problem]()
         pages = self.source.read(self.path, files, SiteOptions(), problems.append)
         return list(pages), problems, files
 
@@ -225,14 +225,15 @@ def test_every_registered_source_is_tested_and_the_fallback_comes_last(site_pack
 
 
 def test_a_source_detects_its_format_and_only_that(sample: Sample, tmp_path: Path) -> None:
-    assert sample.source.detects(sample.path, Files())
-    assert type(find_source(sample.path, Files())) is type(sample.source)
-    assert not sample.source.detects(tmp_path / "missing", Files())
+    assert sample.source.detects(sample.path, Files(Path("/")))
+    assert type(find_source(sample.path, Files(Path("/")))) is type(sample.source)
+    assert not sample.source.detects(tmp_path / "missing", Files(Path("/")))
     for name, write in _BOOKS.items():
         other = write(tmp_path / "other" / name)
         if sample.name not in ("mixed", "markdown"):  # general formats, tried after the others
-            assert sample.source.detects(other, Files()) == (name == sample.name)
-        assert type(find_source(other, Files())) is type(load_source(registered_sources()[name]))
+            assert sample.source.detects(other, Files(Path("/"))) == (name == sample.name)
+        found = find_source(other, Files(Path("/")))
+        assert type(found) is type(load_source(registered_sources()[name]))
 
 
 def test_pages_come_in_reading_order_with_all_fields(sample: Sample) -> None:
@@ -293,7 +294,7 @@ def test_no_visible_word_is_lost_between_a_source_and_the_passages(sample: Sampl
 
 def test_a_source_can_be_chosen_by_name(tmp_path: Path) -> None:
     folder = _write_docusaurus(tmp_path)
-    assert isinstance(find_source(folder, Files(), "markdown"), MarkdownFolder)
+    assert isinstance(find_source(folder, Files(Path("/")), "markdown"), MarkdownFolder)
     with pytest.raises(SourceError, match=r"'docx'.*Known are: .*docusaurus, .*markdown"):
         read_book(folder, SiteOptions(format="docx"))
 

@@ -103,6 +103,12 @@ def test_special_tokens_in_a_text_are_plain_characters() -> None:
     assert 102 not in tokenize(["What does [SEP] do?"])[0]
 
 
+@pytest.mark.parametrize("model", ["minilm", "e5-small"])
+def test_text_that_is_no_unicode_has_a_vector(model: str) -> None:
+    broken, repaired = _embed(LocalEmbedder(model), ["a \ud800 kite", "a \ufffd kite"])
+    assert np.allclose(broken, repaired)
+
+
 def test_the_stored_name_includes_the_precision_and_opens_the_same_model() -> None:
     embedder = LocalEmbedder("minilm")
     assert embedder.name == "local:minilm-int8"

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.providers.llm.draft import ThinkFilter
+from bythebook.providers.llm.openai import OpenAIWriter
 from bythebook.types import Question, Sentence, Usage
-from tests.providers.hosted import EVIDENCE, QUESTION, drafted, writer_at
+from tests.providers.hosted import EVIDENCE, QUESTION, compose, drafted, service_at, writer_at
 from tests.providers.loopback import (
     DONE,
     HANG,
@@ -241,3 +243,45 @@ async def test_cancelling_a_question_ends_the_call_at_once(
             await reader
         await _until(lambda: provider.left)
         await library.close()
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (("channel \ud83d", "\ude00 that"), "channel \U0001f600 that"),
+        (("a \ud83d", " b"), "a \ufffd b"),
+        (("\udc00 a",), "\ufffd a"),
+        (("a\0b \ud83d", "\ud83d", "\ude00."), "a\ufffdb \ufffd\U0001f600."),
+        (("A kite. \ud83d",), "A kite. "),
+    ],
+)
+async def test_halves_of_a_character_are_joined_or_replaced(
+    provider: Loopback, texts: tuple[str, ...], expected: str
+) -> None:
+    provider.script = lambda _: chat(*texts)
+    async with writer_at(provider.url) as writer:
+        text, _ = await drafted(writer)
+    assert text == expected
+
+
+@pytest.mark.parametrize("count", [10**30, 10**9, -1, True, "7", 1.5, None])
+async def test_a_token_count_that_cannot_be_is_replaced_by_an_estimate(
+    provider: Loopback, count: Any
+) -> None:
+    provider.script = lambda _: chat("A kite flies.", cost=(count, count))
+    async with writer_at(provider.url) as writer:
+        _, usage = await drafted(writer)
+    assert 0 < usage.prompt_tokens < 1000
+    assert usage.completion_tokens == 4
+
+
+async def test_the_model_keeps_how_its_last_call_ended(provider: Loopback) -> None:
+    async with service_at(provider.url) as service:
+        writer = OpenAIWriter(service, compose=compose)
+        provider.script = lambda _: refuse(401)
+        with pytest.raises(WriterFailed):
+            await drafted(writer)
+        assert ["openai:test-model" in failure.message for failure in service.failures] == [True]
+        provider.script = lambda _: chat("A kite flies.")
+        await drafted(writer)
+        assert service.failures == []

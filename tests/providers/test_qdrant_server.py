@@ -308,7 +308,7 @@ async def test_a_collection_has_payload_indexes_and_vectors(qdrant_server: list[
     indexed = {name: one.data_type.value for name, one in made.payload_schema.items()}
     assert indexed == {
         **dict.fromkeys(("chapter", "section", "module", "url", "language"), "keyword"),
-        "difficulty": "keyword",
+        **dict.fromkeys(("difficulty", "kind"), "keyword"),
         "week": "integer",
         "hasCode": "bool",
     }

@@ -1,16 +1,17 @@
 """Opening databases by URL or home, errors, and upgrades of old schemas."""
 
+import shutil
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
 
 from bythebook.errors import ConfigurationError, DatabaseFailed, UnknownProvider
 from bythebook.providers.sql import schema as tables
 from bythebook.providers.sql.catalog import SqlCatalog
-from bythebook.providers.sql.engine import migrations, open_database
+from bythebook.providers.sql.engine import open_database
 
 
 @pytest.mark.parametrize("url", ["postgres://book@host/name", "postgresql://book@host/name"])
@@ -62,13 +63,11 @@ def test_an_unreadable_passage_is_reported_as_damage(tmp_path: Path) -> None:
 
 def test_a_database_of_the_first_revision_is_upgraded_with_its_rows(tmp_path: Path) -> None:
     engine = open_database(None, tmp_path)
-    thread = {"thread_id": "1", "created_at": "2026-01-02", "updated_at": "2026-01-02"}
+    thread = {"thread_id": "1", "created_at": datetime.now(UTC), "updated_at": datetime.now(UTC)}
     with engine.begin() as connection:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        command.downgrade(migrations(connection), "0001")
-        insert = "INSERT INTO conversation_threads ({}) VALUES ({})"
-        names, marks = ", ".join(thread), ", ".join(f":{name}" for name in thread)
-        connection.execute(sa.text(insert.format(names, marks)), thread)
+        connection.execute(sa.insert(tables.threads), thread)
+        connection.execute(sa.text("ALTER TABLE api_keys DROP COLUMN is_author"))
+        connection.execute(sa.text(f"UPDATE alembic_version SET version_num = '{tables.OLDEST}'"))
     engine.dispose()
     engine = open_database(None, tmp_path)
     with engine.connect() as connection:
@@ -78,3 +77,33 @@ def test_a_database_of_the_first_revision_is_upgraded_with_its_rows(tmp_path: Pa
     engine.dispose()
     assert ids == ["1"]
     assert upgraded == {name: set(t.c.keys()) for name, t in tables.metadata.tables.items()}
+
+
+def test_a_database_from_before_the_first_revision_is_refused(tmp_path: Path) -> None:
+    engine = open_database(None, tmp_path)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0009'"))
+    engine.dispose()
+    with pytest.raises(ConfigurationError, match="much older version"):
+        open_database(None, tmp_path)
+
+
+def test_only_the_owner_can_enter_a_new_home(tmp_path: Path) -> None:
+    open_database(None, tmp_path / "home").dispose()
+    assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "shared").mkdir(mode=0o755)
+    open_database(None, tmp_path / "shared").dispose()
+    assert (tmp_path / "shared").stat().st_mode & 0o777 == 0o755  # the choice of its owner
+
+
+def test_a_database_on_a_full_disk_is_opened_for_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_database(None, tmp_path).dispose()
+    full = shutil.disk_usage(tmp_path)._replace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+    engine = open_database(None, tmp_path)
+    with engine.connect() as connection:
+        assert connection.execute(sa.select(tables.passages)).all() == []
+    engine.dispose()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["bythebook.db"]

@@ -40,10 +40,16 @@ class Running:
 
 
 @contextmanager
-def slow_server(folder: Path, *, workers: int = 1) -> Iterator[Running]:
+def slow_server(
+    folder: Path, *, workers: int = 1, descriptors: int | None = None
+) -> Iterator[Running]:
+    """Run the slow server; ``descriptors`` is how many files each process may open, which has to
+    raise its limit from half of that by itself."""
     folder.mkdir(exist_ok=True)
     port = free_port()
-    command = [sys.executable, "-m", "tests.server.slow_server", str(folder), str(port)]
+    limits = f"ulimit -S -n {descriptors // 2}; ulimit -H -n {descriptors}" if descriptors else ":"
+    limited = ["sh", "-c", f'{limits}; exec "$@"', "sh"]
+    command = [*limited, sys.executable, "-m", "tests.server.slow_server", str(folder), str(port)]
     with running([*command, str(workers)], f"http://127.0.0.1:{port}", folder / "log") as server:
         yield server
 

@@ -296,10 +296,12 @@ async def test_body_that_does_not_arrive_in_time_is_rejected() -> None:
     assert sent[0]["status"] == 400
 
 
-async def test_client_that_disconnects_while_sending_gets_no_response() -> None:
+async def test_body_that_breaks_off_or_cannot_be_parsed_is_rejected() -> None:
+    """The HTTP server reports malformed chunks as a disconnect, but the client still listens."""
     app = app_behind(access_of())
     half = {"type": "http.request", "body": b"x", "more_body": True}
-    assert await ask(app, [half, {"type": "http.disconnect"}]) == []
+    sent = await ask(app, [half, {"type": "http.disconnect"}])
+    assert sent[0]["status"] == 400
 
 
 async def test_error_after_the_response_started_is_raised() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ from bythebook.components import Components
 from bythebook.config.settings import load_settings
 from bythebook.documents import query as query_documents
 from bythebook.documents.fit import by_place, shortened
-from bythebook.errors import NotIngested, StoreFailed
+from bythebook.errors import BookError, Forbidden, NotIngested, StoreFailed, WrongHost
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
@@ -30,6 +31,7 @@ from bythebook.retrieval.search import Findings
 from bythebook.server.api_docs import examples
 from bythebook.server.app import create_app
 from bythebook.server.contracts import envelope, plain
+from bythebook.server.contracts.chat import answers
 from bythebook.types import Answer, Asker, Message, Question, Reply, Sentence
 from tests.server.conftest import FragileEmbedder
 
@@ -124,6 +126,33 @@ def test_api_query_is_plain_by_setting_preset_and_variable(
         assert {"answer", "sources"} <= set(plain)
         assert "status" not in plain
         assert "status" in client.post("/api/v2/query", json={"query": _QUESTION}).json()
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\udc00 x", "\\u0000"])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        *((path, {name: "What is a kite HALF?"}) for path, name in _PATHS.items()),
+        ("/api/v1/query", {"query": "What is a kite?", "selected_text": "HALF a kite that flies"}),
+        ("/ask", {"text": "What is a kite?", "selected_text": "HALF a kite that flies"}),
+        ("/ask", {"text": "What is a kite?", "page_url": "https://x.example/HALF"}),
+        ("/reader/search", {"text": "kite HALF"}),
+        *(
+            ("/v1/chat/completions", {"model": "bythebook", "messages": messages})
+            for messages in (
+                [{"role": "user", "content": "What is a kite HALF?"}],
+                [{"role": "user", "content": [{"type": "text", "text": "kite HALF"}]}],
+                [{"role": "assistant", "content": "HALF"}, {"role": "user", "content": "Why?"}],
+            )
+        ),
+    ],
+)
+def test_text_that_is_no_text_is_refused_in_every_field(
+    client: TestClient, path: str, body: dict[str, object], half: str
+) -> None:
+    content = json.dumps(body).replace("HALF", half)
+    response = client.post(path, content=content, headers={"content-type": "application/json"})
+    assert response.status_code == 400, response.text
 
 
 @pytest.mark.parametrize("path", _PATHS)
@@ -300,3 +329,10 @@ def test_every_answer_fits_every_contract(parts: list[tuple[str, int]]) -> None:
     assert answer is not None
     assert len(answer.text) <= 2000
     assert query_documents.show(reply).sources
+
+
+@pytest.mark.parametrize("error", [Forbidden("no"), WrongHost("no"), StoreFailed("away")])
+def test_every_error_has_a_code_in_chat(error: BookError) -> None:
+    codes = {403: "FORBIDDEN", 421: "INVALID_REQUEST", 503: "SERVICE_UNAVAILABLE"}
+    status, body = answers.fail(error)
+    assert body.error_code == codes[status]

@@ -110,3 +110,17 @@ def test_stream_is_marked_as_degraded_at_its_end(scene: Scene) -> None:
         unknown = client.post("/chat/stream", json=_body("/chat/run", _UNKNOWN))
     assert events_of(answered.text)[-1].body["degraded"] == "keyword-search"
     assert [event.name for event in events_of(unknown.text)] == ["session", "error"]
+
+
+@pytest.mark.parametrize("service", ["embedder", "index"])
+def test_a_search_that_finds_too_little_reports_the_failed_service(
+    scene: Scene, service: str
+) -> None:
+    with TestClient(create_app(scene.library)) as client:
+        _cut(scene, service)
+        weak = client.post("/search", json={"text": QUESTION.text, "relevance_threshold": 1.0})
+        found = client.post("/reader/search", json={"text": QUESTION.text})
+    assert weak.status_code == 503
+    assert weak.json()["error_type"] == "retrieval"
+    assert found.status_code == 200
+    assert found.json()["results"]

@@ -64,7 +64,7 @@ class Deployment:
     async def _answer(self, path: str, body: dict[str, Any], point: Point | None) -> dict[str, Any]:
         app = create_app(await self._library(), access=open_access(self._settings()))
         transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
-        async with httpx.AsyncClient(transport=transport, base_url="http://book") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             if point is not None:
                 point.arm()
             answer = await client.post(path, json=body, headers={"Idempotency-Key": "one"})

@@ -56,6 +56,17 @@ async def test_answer_has_links(library: Book) -> None:
     assert f"[1] Kettles: {told['sources'][0]['link']}" in _text(result)
 
 
+async def test_missing_argument_is_named(library: Book) -> None:
+    async with Client(make_server(library)) as client:
+        for tool, wrong, missing in (
+            ("search_book", "question", "query"),
+            ("ask_book", "query", "question"),
+        ):
+            result = await client.call_tool(tool, {wrong: "topics"})
+            assert result.is_error
+            assert _text(result) == f"{missing}: is missing. Correct the call."
+
+
 async def test_refusal_is_a_result(library: Book) -> None:
     async with Client(make_server(library)) as client:
         asked = {"question": "Who won the chess championship of 1972?"}

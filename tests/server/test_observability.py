@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 from bythebook.book import Book
 from bythebook.components import Components
 from bythebook.config.settings import Settings
-from bythebook.errors import DatabaseFailed, EmbedderFailed
+from bythebook.conversations.query_log import LoggedRequest, LogQueue
+from bythebook.errors import DatabaseFailed, EmbedderFailed, WriterFailed
 from bythebook.interfaces.embedding import TextRole
 from bythebook.interfaces.store import Generation
 from bythebook.providers.testing import (
@@ -28,6 +29,8 @@ from bythebook.providers.testing import (
 )
 from bythebook.server.app import create_app
 from bythebook.server.observability.logging_config import JsonFormatter
+from bythebook.types import Asker, Question
+from tests.conversations.test_query_log import FragileLog
 from tests.support.samples import read
 
 if TYPE_CHECKING:
@@ -248,3 +251,27 @@ def test_question_text_is_logged_if_enabled(
         client.post("/ask", json={"text": "kettle\r\nfake: line"})
     [line] = _lines(caplog)
     assert line["question"] == "kettle\r\nfake: line"
+
+
+async def test_health_reports_the_model_and_failed_writes(book_folder: Path) -> None:
+    failures = [WriterFailed("openai:x is not available.")]
+    log = LogQueue(FragileLog())
+    book = Book(
+        Components(
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+            log=log,
+            writer_failure=lambda: failures[0] if failures else None,
+        )
+    )
+    await book.ingest(read(book_folder))
+    LoggedRequest(Question("Why?"), Asker(), mode="standard_rag", log=log).end(None)
+    await log.flush()
+    states = await book.health()
+    assert states["writer"] == "openai:x is not available."
+    assert states["database"] == "Nothing can be stored: The database did not answer."
+    assert (await book.stores())["database"] == "ok"  # the server stays ready: it answers
+    failures.clear()
+    assert (await book.health())["writer"] == "ok"

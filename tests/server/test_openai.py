@@ -120,7 +120,7 @@ def test_model_parameters_are_ignored(client: TestClient) -> None:
         (_body(n=2), 400, "n:", "n"),
         (_body(_user("  ")), 400, "says nothing", None),
         (_body(_user("a" * 5001)), 400, "5000", None),
-        (_body(_user("a\0b")), 400, "NUL", None),
+        (_body(_user("a\0b")), 400, "NUL", "messages"),
         (_body({"role": "system", "content": "Hello"}), 400, "No message of the user", None),
         ({"model": "bythebook"}, 400, "messages", "messages"),
         ({**_body(), "model": "gpt-4o"}, 404, "bythebook", None),

@@ -97,7 +97,7 @@ async def test_an_answer_streams_from_a_real_model_through_the_check_with_citati
     assert 0 < done["usage"]["completion_tokens"] <= 30
     assert done["should_answer"], "the gate let it pass, and somebody wrote"
     assert names.count("citation") >= 1
-    assert all(source["url"].startswith("/docs/") for source in done["sources"])
+    assert all("/read/docs/" in source["url"] for source in done["sources"])
     await _all_stand(told, home)
 
 

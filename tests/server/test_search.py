@@ -14,6 +14,7 @@ from bythebook.retrieval.search import Findings
 from bythebook.server.api_docs import examples
 from bythebook.server.contracts import ask as ask_contract
 from bythebook.types import Question
+from tests.server.asgi_client import events_of
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 
@@ -71,15 +72,12 @@ def _with_address(url: str) -> Findings:
 @pytest.mark.parametrize(
     ("url", "reader", "shown"),
     [
-        ("https://book.example/docs/a#b", None, "https://book.example/docs/a#b"),
         ("https://book.example/docs/a#b", "http://h/read/", "https://book.example/docs/a#b"),
         ("/docs/a#b", "http://h/read/", "http://h/read/docs/a#b"),
-        ("/docs/a#b", None, None),
-        ("", "http://h/read/", None),
-        ("", None, None),
+        ("", "http://h/read/", "http://h/read/"),
     ],
 )
-def test_a_source_url_is_a_url_or_null(url: str, reader: str | None, shown: str | None) -> None:
+def test_a_source_url_is_always_a_url(url: str, reader: str, shown: str) -> None:
     found = reply_documents.show_results(Question("kite"), _with_address(url), reader=reader)
     assert [result.source_url for result in found.results] == [shown]
 
@@ -90,3 +88,27 @@ def test_without_a_site_url_results_link_to_the_reader(client: TestClient) -> No
     assert client.get(best["source_url"]).status_code == 200
     path = best["source_url"].partition("/read/")[2].partition("#")[0]
     assert client.get("/reader/page", params={"path": path}).status_code == 200
+
+
+def test_all_routes_give_a_page_one_address(client: TestClient) -> None:
+    question = "At how many degrees does a kettle boil water?"
+    found = {each["source_url"] for each in _search(client)}
+    asked = client.post("/ask", json={"text": question}).json()
+    chat = {"message": question, "whole_evidence": True}
+    said = client.post("/chat/run", json=chat).json()
+    streamed = events_of(client.post("/chat/stream", json=chat).text)
+    thread = client.get(f"/chat/threads/{said['session_id']}").json()
+    envelope = client.post("/api/v2/query", json={"query": question}).json()
+    cited = [*asked["sources"], *asked["citations"], *said["sources"], *said["citations"]]
+    cited += [*streamed[-1].body["sources"], *streamed[-1].body["citations"]]
+    cited += [*(event.body for event in streamed if event.name == "citation")]
+    cited += thread["messages"][1]["citations"]
+    urls = {each["url"] for each in cited}
+    urls |= {each["source_url"] for each in envelope["answer"]["citations"]}
+    assert len(urls) == 1
+    assert urls <= found
+    assert {each["link"].partition(":~:")[0].rstrip("#") for each in asked["citations"]} == urls
+    assert client.get(urls.pop()).status_code == 200
+    off_book = client.post("/ask", json={"text": "Who won the cup final in 1966?"}).json()
+    links = [topic["url"] for topic in off_book["nearby"]]
+    assert all(link.startswith("http://testserver/read/") for link in links)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.answering.citations import Citations
+from bythebook.conversations.session import exchange_of
 from bythebook.documents import query as query_documents
 from bythebook.documents import reply as reply_documents
 from bythebook.grounding.verifier import Supported
@@ -50,14 +53,11 @@ _EVIDENCE = Evidence(
 
 def _reply(cited: list[tuple[int, int]]) -> Reply:
     """Cite sentence ``s`` of hit ``h`` for each ``(h, s)``."""
-    citations, sentences, known = Citations(), [], []
+    citations, sentences = Citations(_EVIDENCE), []
     for hit, sentence in cited:
         quote = f"Sentence {('one', 'two')[sentence]} of {_HITS[hit].passage.position}."
-        shown, citation, new = citations.cite(Supported(quote, _HITS[hit], quote))
-        sentences.append(shown)
-        if new:
-            known.append(citation)
-    answer = Answer(tuple(sentences), tuple(known), "extractive")
+        sentences.append(citations.cite(Supported(quote, _HITS[hit], quote))[0])
+    answer = Answer(tuple(sentences), citations.numbered, "extractive")
     question = Question("What?", thread=examples.SESSION, top_k=_TOP_K, min_score=_FLOOR)
     return Reply(question, answer, _EVIDENCE, examples.ANSWERED.timings)
 
@@ -86,3 +86,21 @@ def test_every_marker_of_a_chat_answer_has_a_citation() -> None:
     assert [citation.number for citation in shown.citations] == [1, 2, 3, 4]
     assert [source.chunk_index for source in shown.sources] == [0, 2]
     assert shown.sources[0].chunk_text == "Sentence one of 0."
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, len(_HITS) - 1), st.integers(0, 1)), min_size=1, max_size=12)
+)
+def test_a_marker_is_the_number_of_its_source(cited: list[tuple[int, int]]) -> None:
+    reply = _reply(cited)
+    asked, chatted = reply_documents.show(reply), chat.show(reply)
+    for text, shown in ((asked.answer, asked), (chatted.response, chatted)):
+        markers = [int(number) for number in re.findall(r"\[(\d+)\]", text)]
+        assert set(markers) == set(range(1, len(shown.sources) + 1))
+        for citation in shown.citations:
+            assert shown.sources[citation.source - 1].section == citation.section
+        assert [citation.number for citation in shown.citations] == list(
+            range(1, len(shown.citations) + 1)
+        )
+    exchange = exchange_of(reply, now=datetime.now(UTC))
+    assert exchange[1].content == chatted.response

@@ -60,7 +60,7 @@ def test_thread_is_shown_in_the_chat_format(keyed: TestClient, path: str) -> Non
     assert set(body["messages"][1]) == {"role", "content", "timestamp", "confidence", "citations"}
     for citation in body["messages"][1]["citations"]:
         assert f"[{citation['number']}]" in body["messages"][1]["content"]
-        assert citation["url"].startswith("/docs/")
+        assert citation["url"].startswith("http://testserver/read/docs/")
         assert citation["link"].startswith(citation["url"])
     assert body["created_at"].endswith("Z")
 
@@ -114,7 +114,8 @@ def test_without_a_key_a_thread_is_found_only_by_its_id(library: Book, address: 
         body = {"message": _QUESTION, "session_id": session}
         assert reader.post("/chat/run", json=body).status_code == 200
         mine = reader.get("/chat/threads").json()
-    with TestClient(create_app(library, access=access_of()), client=(address, 1)) as stranger:
+    app = create_app(library, access=access_of())
+    with TestClient(app, "http://localhost", client=(address, 1)) as stranger:
         listed = stranger.get("/chat/threads?limit=100").json()
         unknown = stranger.get(f"/chat/threads/{uuid.uuid4()}")
         known = stranger.get(f"/chat/threads/{session}")

@@ -71,7 +71,7 @@ async def test_passages_found_by_the_writer_are_cited_in_the_stream(tmp_path: Pa
     with await _client(tmp_path, TRUE, WriterSearchResult((looked_up,)), said) as client:
         told = client.post("/chat/stream", json={**CHAT, "session_id": str(uuid.uuid4())})
     citations = [event.body for event in events_of(told.text) if event.name == "citation"]
-    assert citations[1]["url"] == looked_up.passage.place.url
+    assert citations[1]["url"].endswith(looked_up.passage.place.url)
     assert events_of(told.text)[-1].name == "done"
 
 

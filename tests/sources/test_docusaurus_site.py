@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bythebook.chunking.read_book import SiteOptions, read_book
+from bythebook.errors import SourceError
 from bythebook.sources.docusaurus.config import find_config, read_config
 from bythebook.sources.files import Files
 from tests.sources.book_files import CONFIG, write_files
@@ -15,7 +16,7 @@ from tests.sources.parity_site import IN_ORDER, ORDERED
 
 def test_config_literals_are_read_without_executing_code(tmp_path: Path) -> None:
     write_files(tmp_path, {"docusaurus.config.js": CONFIG})
-    files = Files()
+    files = Files(Path("/"))
     file = find_config(files, tmp_path)
     assert file is not None
     config = read_config(files, file)
@@ -38,6 +39,33 @@ def test_computed_setting_is_reported_and_can_be_overridden(tmp_path: Path) -> N
     assert "url is not a plain literal" in book.problems[0].reason
     settled = read_book(tmp_path / "docs", SiteOptions(url="https://x.example"))
     assert settled.pages[0].url == "https://x.example/docs/a"
+
+
+@pytest.mark.parametrize("url", ["javascript:alert(1)//", "data:text/html,a", "//evil.example"])
+def test_an_address_of_another_scheme_is_not_the_url_of_the_site(tmp_path: Path, url: str) -> None:
+    config = f"export default {{url: '{url}', baseUrl: '{url}'}};"
+    write_files(tmp_path, {"docusaurus.config.ts": config, "docs/a.md": "text"})
+    book = read_book(tmp_path)
+    assert book.pages[0].url.startswith("/")
+    assert not book.pages[0].url.startswith("//")
+    assert book.problems[0].reason.startswith("url (it should look like https://example.org)")
+
+
+@pytest.mark.parametrize("path", ["../private", "/etc", "docs/../../private", "linked"])
+def test_the_path_of_the_docs_stays_in_the_site(tmp_path: Path, path: str) -> None:
+    write_files(tmp_path / "private", {"diary.md": "A secret."})
+    config = f"export default {{presets: [['classic', {{docs: {{path: '{path}'}}}}]]}};"
+    write_files(tmp_path / "site", {"docusaurus.config.js": config})
+    (tmp_path / "site" / "linked").symlink_to(tmp_path / "private")
+    try:
+        book = read_book(tmp_path / "site")
+    except SourceError as error:
+        told = str(error)
+    else:
+        assert not book.pages
+        told = repr(book.problems)
+    assert "diary" not in told
+    assert "xdg" not in told
 
 
 def test_options_override_the_configuration(tmp_path: Path) -> None:

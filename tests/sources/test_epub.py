@@ -169,3 +169,45 @@ def test_a_site_url_comes_before_the_path(tmp_path: Path) -> None:
     path = write_epub(tmp_path / "a b.epub", {"a.xhtml": document("<h1>T</h1><p>Text.</p>")})
     book = read_book(path, SiteOptions(url="https://x.example", base_url="/books/"))
     assert book.pages[0].url == "https://x.example/books/a%20b.epub/OEBPS/a.xhtml"
+
+
+_PROSE = f"<p>{'The wind lifts the kite. ' * 40}</p>"
+
+
+@pytest.mark.parametrize(
+    ("body", "label", "written", "title"),
+    [
+        ("<hgroup><h2>V</h2><p>The Wind</p></hgroup>", "V", "V", "V: The Wind"),
+        ("<hgroup><h2>V</h2><h3>The Wind</h3></hgroup>", "V: The Wind", "", "V: The Wind"),
+        ("<h2>V</h2>", "V: The Wind", "", "V: The Wind"),
+        ("<h2>5</h2>", "5", "The Wind", "5: The Wind"),
+        ("<h2>Chapter 5</h2>", "The Wind", "", "Chapter 5: The Wind"),
+        ("", "", "The Wind", "The Wind"),
+        ("<h2>V</h2>", "V", "V", "V"),
+        ("<hgroup><h2>Kites</h2><p>And the wind</p></hgroup>", "Kites", "", "Kites"),
+    ],
+)
+def test_titles_of_chapters_are_more_than_their_numbers(
+    body: str, label: str, written: str, title: str, tmp_path: Path
+) -> None:
+    parts = {"a.xhtml": document(body + _PROSE, title=written)}
+    outline = [(label, "a.xhtml", [])] if label else []
+    book = read_book(write_epub(tmp_path / "b.epub", parts, outline=outline))  # type: ignore[arg-type]
+    assert {(passage.place.title, passage.place.section) for passage in book.passages} == {
+        (title, ())
+    }
+    assert book.coverage == 1.0
+
+
+def test_sections_in_files_of_their_own_keep_their_chapter(tmp_path: Path) -> None:
+    parts = {
+        "p.xhtml": document("<h1>Part I</h1>"),
+        "c.xhtml": document(f"<h1>Wind</h1>{_PROSE}"),
+        "s.xhtml": document(f"<h1>Gusts</h1>{_PROSE}"),
+    }
+    chapter = ("Wind", "c.xhtml", [("Gusts", "s.xhtml", [])])
+    for number, outline in enumerate(([chapter], [("Part I", "p.xhtml", [chapter])])):
+        path = write_epub(tmp_path / f"{number}.epub", parts, outline=outline)  # type: ignore[arg-type]
+        place = read_book(path).pages[-1].passages[0].place
+        assert (place.title, place.chapter) == ("Gusts", "Wind")
+        assert place.module == ("Part I" if number else "A book")

@@ -11,6 +11,7 @@ from bythebook.interfaces.blocks import (
     Block,
     Box,
     Code,
+    Document,
     Heading,
     Listing,
     Maths,
@@ -20,20 +21,25 @@ from bythebook.interfaces.blocks import (
 )
 from bythebook.interfaces.source import UnreadableFile
 from bythebook.sources.documents import plain_text
-from bythebook.sources.html.content import find_content
-from bythebook.sources.html.source import read_document
+from bythebook.sources.html.content import body_of, find_content
+from bythebook.sources.html.source import PageContent
 from bythebook.sources.html.tree import parse_html, parse_xml
 
 
 def _blocks(body: str, language: str = "") -> tuple[Block, ...]:
     page = f"<html><body><main>{body}</main></body></html>"
-    document = read_document(find_content(parse_html(page.encode())), language)
+    document = _document(page, language)
     assert document.words == document.words
     return document.blocks
 
 
 def _text(body: str) -> str:
     return plain_text(_blocks(body))
+
+
+def _document(page: str, language: str = "") -> Document:
+    root = parse_html(page.encode())
+    return PageContent.of(body_of(root), find_content(root)).document(language)
 
 
 def _site(folder: Path, pages: dict[str, str | bytes], **options: str) -> ParsedBook:
@@ -318,7 +324,7 @@ def test_what_is_not_the_authors_text_is_left_out() -> None:
     <p hidden>hidden</p><svg><text>svg</text></svg><button>Copy</button>
     <footer>Edit this page</footer></article></main>
     <aside>Aside</aside><footer>Powered by</footer></body></html>"""
-    document = read_document(find_content(parse_html(page.encode())))
+    document = _document(page)
     assert plain_text(document.blocks) == "Title\nOwn words."
     assert document.words == ("Title", "Own", "words")
 
@@ -423,6 +429,7 @@ def test_generated_pages_redirects_and_copies_are_left_out(tmp_path: Path) -> No
             "made by the generator from other pages: left out",
         ),
         "ur/a.html": "has the same text as a.html: left out",
+        "other.html": "has the same text as a.html: is it an old page?",
     }
 
 
@@ -501,3 +508,77 @@ def test_entities_of_a_document_are_never_expanded() -> None:
     assert "boom" not in text
     assert "root:" not in text
     assert "é" in text + "".join(part.tail or "" for part in root)
+
+
+# --- what is no text ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<div class="prompt input_prompt">In&nbsp;[8]:</div>',
+        '<div class="jp-OutputPrompt jp-OutputArea-prompt">Out[8]:</div>',
+        '<p><a href="https://a.example/x"><img src="/colab-badge.svg" alt="Open in Colab"></a></p>',
+        '<p>&lt; <a href="a.html">Wind</a> | <a href="i.html">Contents</a> | '
+        '<a href="b.html">Lift</a> &gt;</p>',
+        '<p>| <a href="i.html">Contents</a> | <a href="b.html">Lift</a> &gt;</p>',
+        '<div class="quarto-title-meta"><div>Published</div><p class="date">May 1</p></div>',
+        '<header id="title-block-header"><p class="author">A. Kite</p><p class="date">May</p>'
+        "</header>",
+        '<p><img src="_images/kite.png" alt="_images/kite.png"></p>',
+        '<p><img src="../_images/kite.png" alt="kite.PNG"></p>',
+    ],
+)
+def test_marks_of_notebooks_themes_and_files_are_no_text(html: str) -> None:
+    assert _text(f"<h1>Kites</h1>{html}<p>Text.</p>") == "Kites\nText."
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ('<p>See <a href="a.html">Wind</a> | <a href="b.html">Lift</a>.</p>', "See Wind | Lift."),
+        ('<p class="author">A. Kite</p>', "A. Kite"),
+        ('<p><img src="k.png" alt="A kite, seen from below"></p>', "A kite, seen from below"),
+        ('<p><a href="k.png"><img src="k.png" alt="A kite"></a></p>', "A kite"),
+        ("<pre>In [1]: help(len)</pre>", "In [1]: help(len)"),
+    ],
+)
+def test_text_that_looks_like_a_mark_is_kept(html: str, text: str) -> None:
+    assert _text(html) == text
+
+
+@pytest.mark.parametrize("name", ["header-section-number", "section-number", "secno", "secnum"])
+def test_section_numbers_are_no_part_of_a_heading(name: str) -> None:
+    (heading,) = _blocks(f'<h2 id="a"><span class="{name}">2.1</span> Lift</h2>')
+    assert isinstance(heading, Heading)
+    assert (heading.text, heading.anchor) == ("Lift", "a")
+
+
+def test_a_page_to_be_printed_is_left_out_in_any_folder(tmp_path: Path) -> None:
+    bodies = {name: f"<p>{' '.join(name + str(n) for n in range(40))}</p>" for name in "abc"}
+    pages = {f"dev/{name}.html": _page(name.upper(), body) for name, body in bodies.items()}
+    whole = _page("All", "".join(bodies.values()))
+    about = _page("The print function", "<p>It writes a line.</p>")
+    book = _site(
+        tmp_path,
+        {"index.html": _page("Home"), **pages, "dev/print.html": whole, "py/print.html": about},
+    )
+    assert [page.file for page in book.pages if "print" in page.file] == ["py/print.html"]
+    (problem,) = [problem for problem in book.problems if problem.file == "dev/print.html"]
+    assert problem.reason == "repeats the other pages of its folder: left out"
+
+
+def test_headings_of_a_page_that_leaves_out_levels_are_sections(tmp_path: Path) -> None:
+    body = "<h3 id=a>A</h3><p>a</p><h4 id=b>B</h4><p>b</p><h5 id=c>C</h5><p>c</p>"
+    book = _site(tmp_path, {"index.html": _page("Kites", body)})
+    assert [passage.place.section for passage in book.passages] == [
+        ("A",), ("A", "B"), ("A", "B", "C"),
+    ]  # fmt: skip
+
+
+def test_a_menu_that_leads_to_pdf_files_orders_the_pages_beside_them(tmp_path: Path) -> None:
+    links = "".join(f'<a href="{name}.pdf">{name}</a>' for name in ("zeal", "kite", "air"))
+    menu = f'<nav>{links}<a href="book.pdf">All</a></nav>'
+    pages = {f"{name}.html": _page(name, before=menu) for name in ("air", "kite", "zeal")}
+    book = _site(tmp_path, {"index.html": _page("Home", before=menu), **pages})
+    assert [page.title for page in book.pages] == ["Home", "zeal", "kite", "air"]

@@ -125,6 +125,19 @@ def test_jupyter_book_2_is_read_with_its_own_urls_and_ids(tmp_path: Path) -> Non
     assert [heading.anchor for heading in parsed.headings] == ["its-1", "id-1-a", "id-1-a-1"]
 
 
+def test_folders_named_by_a_number_keep_it_in_the_url(tmp_path: Path) -> None:
+    toc = (
+        "version: 1\nproject:\n  toc:\n  - file: intro.md\n  - file: book/04/03-drag.md\n"
+        "  - file: book/04/05.md\n  - file: book/2024-notes/翼.md\n"
+        "site:\n  options:\n    folders: true\n"
+    )
+    names = ("intro.md", "book/04/03-drag.md", "book/04/05.md", "book/2024-notes/翼.md")
+    book = read(tmp_path, {"myst.yml": toc, **dict.fromkeys(names, "# A\n\nText.\n")})
+    urls = [page.url for page in book.pages]
+    assert urls[:3] == ["/", "/book/04/drag", "/book/04/05"]
+    assert unquote(urls[3]) == "/book/2024-notes/翼"
+
+
 def _mystmd() -> ParseOptions:
     env = {"heading_ids": MystIds()}
     return ParseOptions(mdx=False, loose=True, maths="on", dialect="myst", env=env)
@@ -178,7 +191,6 @@ def test_included_files_are_part_of_the_page(tmp_path: Path) -> None:
         ("```{versionadded} 1.0\nNew.\n```", "Added in version 1.0", "New."),
         ("```{unknown-thing} Arg\n---\nkey: value\n---\nText.\n```", "Arg", "Text."),
         ("```{glossary}\nKite\nDragon\n  It *flies*.\n```", "Kite, Dragon", "It flies."),
-        ("Term\n: Definition", "Term", "Definition"),
     ],
 )
 def test_directives_with_a_title_are_boxes(text: str, title: str, content: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bythebook.chunking.read_book import ParsedBook, SiteOptions, read_book
+from bythebook.errors import SourceError
 from bythebook.sources.mdbook import mdbook_slug
 
 _FILES = {
@@ -98,3 +99,20 @@ def test_source_folder_is_accepted_as_book(folder: Path) -> None:
 )
 def test_anchors_follow_mdbooks_rule(heading: str, anchor: str) -> None:
     assert mdbook_slug(heading) == anchor
+
+
+@pytest.mark.parametrize("src", ["{0}/private", "../private", "a/../../private", "linked", "{0}"])
+def test_the_sources_of_a_book_are_in_its_folder(tmp_path: Path, src: str) -> None:
+    (tmp_path / "private").mkdir()
+    for folder in (tmp_path, tmp_path / "private"):
+        (folder / "SUMMARY.md").write_text("# Summary\n\n- [Diary](diary.md)\n")
+        (folder / "diary.md").write_text("# Diary\n\nA secret.\n")
+    book = tmp_path / "book"
+    book.mkdir()
+    (book / "book.toml").write_text(f"[book]\nsrc = '{src.format(tmp_path)}'\n")
+    (book / "linked").symlink_to(tmp_path / "private")
+    with pytest.raises(SourceError):
+        read_book(book)
+    (book / "a.md").write_text("# A\n\nText.\n")
+    with pytest.raises(SourceError):
+        read_book(book)

@@ -285,6 +285,28 @@ def test_exported_constants_are_shown() -> None:
     assert shown("export const v = '1.2';\n\nVersion {v}.") == "Version 1.2."
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("33", "33"),
+        ("Math.round(1000 / 30)", "33"),
+        ("6 / 2", "3"),
+        ("2.5 * 3", "7.5"),
+        ("`${a} kites`", "7 kites"),
+        ("a - 1", "6"),
+        ("1 / 0", "…"),
+        ("`${b} kites`", "…"),
+        ("a ? 1 : 2", "…"),
+        ("Math.max(1, 2)", "…"),
+    ],
+)
+def test_calculations_and_templates_with_literals_are_shown(value: str, text: str) -> None:
+    source = (
+        f"export const a = 7;\nexport const v = {value};\nexport const w = 'end';\n\nSo {{v}} {{w}}"
+    )
+    assert shown(source) == f"So {text} end"
+
+
 # --- plain Markdown -------------------------------------------------------------------------------
 
 
@@ -321,9 +343,12 @@ def test_block_spans_are_offsets_in_the_file() -> None:
     assert places == ["# T", "First para.", "Second\r\n```"]
 
 
-def test_visible_words_are_counted_independently_of_the_tree() -> None:
-    document = read("# A b\n\n:::note[C]\nd `e`\n:::\n\n| f |\n|---|\n| g |\n\n```\nh\n```\n")
-    assert document.words == tuple("AbCdefgh")
+def test_words_are_counted_independently_of_the_grammar() -> None:
+    text = (
+        "# A b\n\n:::note[C]\nd `e <f>`\n:::\n\n| g |\n|---|\n\n1. [h](x.md), <b>i</b> ![no](x)\n\n"
+        "<!-- no\n\nno -->\n\n[no]: x\n\n```py\nj\n```\n"
+    )
+    assert read(text).words == tuple("Abdefghij")
 
 
 def test_heading_blocks_are_headings() -> None:

@@ -45,10 +45,10 @@ def test_a_folder_of_several_formats_is_one_book_in_path_order(folder: Path) -> 
     ]
     urls = [passage.place.url for passage in book.passages]
     assert urls == [
-        "/docs/intro#start",
+        "/01-intro#start",
         "/02-web/page.html#w",
         "/03-paper.epub/OEBPS/a.xhtml#p",
-        "/docs/end",
+        "/04-end",
     ]
     assert book.problems == ()
     assert book.coverage == 1.0
@@ -79,7 +79,7 @@ def test_a_single_markdown_file_is_a_book(folder: Path) -> None:
 
 
 def test_a_file_is_no_mixed_folder(folder: Path) -> None:
-    with pytest.raises(SourceError, match="There is no folder"):
+    with pytest.raises(SourceError, match="is not a folder"):
         read_book(folder / "03-paper.epub", SiteOptions(format="mixed"))
 
 

@@ -31,7 +31,7 @@ def read(tmp_path: Path, text: str | bytes) -> tuple[SourcePage | None, list[Pro
     file = tmp_path / "book.ipynb"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
     problems: list[Problem] = []
-    pages = list(NotebookSource().read(file, Files(), SiteOptions(), problems.append))
+    pages = list(NotebookSource().read(file, Files(Path("/")), SiteOptions(), problems.append))
     return (pages[0] if pages else None), problems
 
 

@@ -28,7 +28,7 @@ from bythebook.sources.pdf.extraction import extract
 from bythebook.sources.pdf.model import PdfChapter, PdfRefused
 from bythebook.sources.pdf.process import WorkerLimits
 from bythebook.sources.pdf.source import PdfSource
-from tests.support.pdf_writer import BOLD, COURIER, TIMES, Entry, PdfWriter
+from tests.support.pdf_writer import BOLD, COURIER, MATHS, TIMES, Entry, PdfWriter
 
 _LONG = [
     "A kite is an aircraft that is heavier than air and that flies on a string. The wind",
@@ -64,7 +64,7 @@ def _read(folder: Path, content: bytes, **limits: int) -> tuple[list[SourcePage]
     file.write_bytes(content)
     problems: list[Problem] = []
     source = PdfSource(WorkerLimits(**limits))
-    return list(source.read(file, Files(), SiteOptions(), problems.append)), problems
+    return list(source.read(file, Files(Path("/")), SiteOptions(), problems.append)), problems
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -267,6 +267,81 @@ def test_running_heads_and_page_numbers_are_left_out() -> None:
     assert "Chapter" not in text
     assert text.startswith("Sentence 1 is about kites. It is short. Sentence 2")
     assert sum(len(chapter.words) for chapter in _chapters(pdf)) == 6 * 8
+
+
+def test_characters_beyond_the_first_plane_are_kept() -> None:
+    pdf = PdfWriter()
+    pdf.page().text(72, 700, "The density p(").text(132, 700, "q", font=MATHS)
+    pdf.pages[0].text(140, 700, "| y) is known.")
+    assert "\U0001d703" in " ".join(_texts(_blocks(pdf)))
+
+
+def test_bullets_and_brackets_at_the_top_are_no_running_heads() -> None:
+    pdf = PdfWriter()
+    for number in range(1, 9):
+        page = pdf.page().text(72, 730, "•" if number % 2 else "o")
+        page.text(90, 730, f"The {'abcdefgh'[number - 1]} item is the first line of its page.")
+        page.lines(72, 690, [f"Sentence {number} is about kites.", "It is short."])
+        page.text(300, 30, str(number))
+    text = " ".join(_texts(_blocks(pdf)))
+    assert text.count("is the first line of its page") == 8
+
+
+@pytest.mark.parametrize("line", ["}", "model {", "// end of the model"])
+def test_code_at_the_top_of_many_pages_is_kept(line: str) -> None:
+    pdf = PdfWriter()
+    for number in range(1, 9):
+        page = pdf.page().text(72, 760, f"{number} CHAPTER 1. KITES")
+        page.text(72, 730, line, font=COURIER)
+        page.lines(72, 680, [*_LONG, f"Sentence {number} is about kites.", "It is short."])
+    text = "\n".join(_texts(_blocks(pdf)))
+    assert text.count(line) == 8
+    assert "CHAPTER" not in text
+
+
+def test_a_repeated_line_below_a_line_of_the_text_is_kept() -> None:
+    pdf = PdfWriter()
+    for number in range(1, 9):
+        page = pdf.page().text(72, 745, f"The {'abcdefgh'[number - 1]} measure of the plan")
+        page.text(72, 725, f"is paid for by department {number}.")
+        page.lines(72, 690, [f"Sentence {number} is about kites.", "It is short."])
+        page.text(300, 30, f"- {number} -")
+    text = " ".join(_texts(_blocks(pdf)))
+    assert text.count("is paid for by department") == 8
+    assert "- 1 -" not in text
+
+
+def test_a_sentence_that_starts_some_pages_far_apart_is_kept() -> None:
+    pdf = PdfWriter()
+    for number in range(1, 21):
+        other = f"Kites fly {'abcdefghijklmnopqrst'[number - 1]}."
+        page = pdf.page().text(72, 730, "Proof of the claim." if number % 9 == 1 else other)
+        page.lines(72, 690, [f"Sentence {number} is about kites.", "It is short."])
+    text = " ".join(_texts(_blocks(pdf)))
+    assert text.count("Proof of the claim.") == 3
+
+
+def test_the_steps_of_a_slide_keep_their_lines() -> None:
+    pdf = PdfWriter()
+    for step in range(1, 7):
+        page = pdf.page().text(72, 740, "The string keeps the kite from drifting away.")
+        page.lines(72, 700, ["One", "Two", "Three", "Four", "Five", "Six"][:step])
+        page.text(500, 30, "1 / 9")
+    assert "drifting away" in " ".join(_texts(_blocks(pdf)))
+
+
+def test_a_page_without_a_running_head_keeps_its_first_line() -> None:
+    pdf = PdfWriter()
+    for number in range(1, 7):
+        page = pdf.page()
+        if number == 3:
+            page.lines(72, 760, _LONG)
+        else:
+            page.text(72, 760, "A book about kites")
+            page.lines(72, 700, [f"Sentence {number} is about kites.", "It is short."])
+    text = " ".join(_texts(_blocks(pdf)))
+    assert "A book about kites" not in text
+    assert _LONG[0] in text
 
 
 def test_a_page_of_contents_is_left_out() -> None:

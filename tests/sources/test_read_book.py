@@ -379,3 +379,24 @@ def test_unclosed_elements_are_kept_and_reported_with_their_line(tmp_path: Path)
         ("a.mdx", 9, ":::note is never closed; it takes in all that follows"),
         ("a.mdx", 13, "<T> is never closed; it stays in the text as it is"),
     ]
+
+
+def test_halves_of_surrogate_pairs_do_not_reach_the_book(tmp_path: Path) -> None:
+    docs = write_files(
+        tmp_path / "docs",
+        {
+            "a.md": '---\ntitle: "Kettle \\uD83D\\uDE00 \\uD800"\n---\n\nA kettle boils water.',
+            "pots/_category_.json": '{"label": "Pots \\ud83d"}',
+            "pots/b.mdx": '# Pots\n\nA pot is {"a \\ud83d\\ude00 vessel \\udc00"} of clay.',
+        },
+    )
+    (docs / os.fsdecode(b"\xff.md")).write_text("# Lid\n\nA lid covers the pot.")
+    (docs / os.fsdecode(b"\xfe")).mkdir()
+    book = read_book(docs)
+    assert [page.file for page in book.pages] == ["a.md", "pots/b.mdx"]
+    assert {problem.file: problem.reason for problem in book.problems} == dict.fromkeys(
+        ("\ufffd.md", "\ufffd"), "the name is not valid UTF-8"
+    )
+    shown = repr(book.pages).encode("utf-8", "strict").decode()
+    assert "Kettle \U0001f600 \ufffd" in shown
+    assert "a \U0001f600 vessel" in shown

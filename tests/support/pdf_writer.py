@@ -6,13 +6,17 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-HELVETICA, BOLD, COURIER, TIMES = "F1", "F2", "F3", "F4"
+HELVETICA, BOLD, COURIER, TIMES, MATHS = "F1", "F2", "F3", "F4", "F5"
 _FONTS = {
     HELVETICA: "Helvetica",
     BOLD: "Helvetica-Bold",
     COURIER: "Courier",
     TIMES: "Times-Roman",
 }
+# A font whose "q" is a letter beyond U+FFFF: the italic theta of formulas.
+_TO_UNICODE = b"""/CIDInit /ProcSet findresource begin 12 dict begin begincmap
+1 begincodespacerange <00> <FF> endcodespacerange
+1 beginbfchar <71> <D835DF03> endbfchar endcmap end end"""
 WIDTH, HEIGHT = 612, 792
 # A standard handler with keys that no empty password opens.
 _ENCRYPTED = (
@@ -81,6 +85,9 @@ class PdfWriter:
     def bytes(self) -> bytes:
         self._objects = [b""] * 3  # catalog, page tree, information
         fonts = " ".join(f"/{name} {self._add(_font(base))} 0 R" for name, base in _FONTS.items())
+        table = self._add(self._stream("", _TO_UNICODE))
+        maths = _font("Times-Italic").replace(">>", f"/ToUnicode {table} 0 R >>")
+        fonts += f" /{MATHS} {self._add(maths)} 0 R"
         image = self._add(self._stream("/Type /XObject /Subtype /Image /Width 1 /Height 1 "
             "/ColorSpace /DeviceGray /BitsPerComponent 8", b"\0"))  # fmt: skip
         numbers = [self._add_page(page, fonts, image) for page in self.pages]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bythebook.chunking.passages import content_hash, estimate_tokens
 from bythebook.chunking.read_book import ParsedBook, read_book
+from bythebook.chunking.text_kinds import with_text_kinds
 from bythebook.language.sentences import split_units
 from bythebook.types import Evidence, Hit, Metadata, Passage, Place
 
@@ -74,7 +75,7 @@ def passage(
         chapter="Chapter",
         section=(section,),
     )
-    return Passage(
+    made = Passage(
         id=content_hash(f"{file}{section}{text}"),
         text=text,
         place=place,
@@ -84,6 +85,7 @@ def passage(
         units=split_units(text),
         tokens=estimate_tokens(text),
     )
+    return with_text_kinds(made)
 
 
 def hit(text: str, *, score: float = 0.9, rank: int = 1, **where: str) -> Hit:

@@ -55,7 +55,9 @@ def site(
         (folder / "site" / f"{name}.html").write_text(text, "utf-8")
     with (
         serving(built, folder / "site") as origin,
-        running(["env", f"BYTHEBOOK_ORIGINS={origin}", *command], asked, folder / "log"),
+        running(
+            ["env", f"BYTHEBOOK_ORIGINS={origin},http://{ASKED}", *command], asked, folder / "log"
+        ),
         sync_playwright() as playwright,
     ):
         there = f"--host-resolver-rules=MAP {ASKED} 127.0.0.1:{port}"

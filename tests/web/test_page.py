@@ -128,6 +128,13 @@ def _ask(page: Page, question: str) -> None:
     page.wait_for_selector("by-the-book article.answered.done")
 
 
+def _letters(text: str) -> str:
+    return folded(text).replace(" ", "")
+
+
+_LONG = "What fault shows up most often the first time a new policy runs on the physical robot?"
+
+
 def _check_marked(page: Page, words: str) -> None:
     page.wait_for_selector(".cited")
     cited = page.evaluate(_CITED)
@@ -153,6 +160,35 @@ def test_citation_opens_its_sentence_in_the_book(page: Page) -> None:
     other = page.context.new_page()
     other.goto(shared)
     _check_marked(other, "ROS 2 nodes exchange messages over topics.")
+
+
+def test_last_marker_of_a_long_answer_opens_exactly_the_words_before_it(page: Page) -> None:
+    _open(page)
+    _ask(page, _LONG)
+    markers = page.locator("by-the-book .marker")
+    assert markers.count() > 1
+    last = page.locator("by-the-book .run > p:not(.origin)").last.inner_text()
+    last = re.split(r"(?<=\.)\s", re.sub(r"\s*\d+$", "", last))[-1]
+    markers.last.hover()
+    quote = page.locator("by-the-book .card blockquote").inner_text()
+    markers.last.click()
+    for opened in (page, page.context.new_page()):
+        if opened is not page:
+            opened.goto(page.url)  # a shared address marks the same words
+        _check_marked(opened, last)
+        cited = opened.evaluate(_CITED)
+        assert _letters(cited["words"]) == _letters(quote)
+        in_view = opened.locator(".cited").last.bounding_box()
+        assert in_view is not None
+        assert 0 <= in_view["y"] < 800
+
+
+def test_the_footer_says_how_sentences_are_made(page: Page) -> None:
+    _open(page)
+    promise = page.locator("by-the-book .promise")
+    expect(promise).to_have_text("Every sentence is quoted from the book or checked against it.")
+    _ask(page, "How do ROS 2 nodes exchange messages?")
+    expect(promise).to_have_text("Every sentence is quoted from the book.")
 
 
 def test_a_suggested_question_is_answered(page: Page) -> None:
@@ -334,17 +370,21 @@ def test_page_has_no_accessibility_violations(
 # --- the author's page ----------------------------------------------------------------------------
 
 
-def test_report_needs_no_key_on_loopback(page: Page) -> None:
-    _open(page)
-    _ask(page, "How do I prune an apple tree?")
-    _ask(page, "What is a topic?")
-    page.goto("/admin")
-    expect(page.locator(".figures dd").first).not_to_have_text("0")
-    expect(page.locator("svg .bar.answered").first).to_be_attached()
-    expect(page.locator(".gaps")).to_contain_text("prune an apple tree")
-    with page.expect_download() as download:
-        page.locator("#export").click()
-    assert "prune an apple tree" in Path(download.value.path()).read_text("utf-8-sig")
+def test_report_needs_no_key_on_loopback(
+    browser: Browser, sample_home: Path, problems: list[str]
+) -> None:
+    for server in _serve(sample_home):  # of its own: a report is kept for a minute
+        for page in _page(browser, server, problems):
+            _open(page)
+            _ask(page, "How do I prune an apple tree?")
+            _ask(page, "What is a topic?")
+            page.goto("/admin")
+            expect(page.locator(".figures dd").first).not_to_have_text("0")
+            expect(page.locator("svg .bar.answered").first).to_be_attached()
+            expect(page.locator(".gaps")).to_contain_text("prune an apple tree")
+            with page.expect_download() as download:
+                page.locator("#export").click()
+            assert "prune an apple tree" in Path(download.value.path()).read_text("utf-8-sig")
 
 
 # --- where keys are asked for ---------------------------------------------------------------------
@@ -359,7 +399,7 @@ def _key(home: Path, *options: str) -> str:
 def test_page_asks_for_an_api_key_if_one_is_required(
     browser: Browser, sample_home: Path, problems: list[str]
 ) -> None:
-    secret = _key(sample_home)
+    secret = _key(sample_home, "--author")
     for server in _serve(sample_home, BYTHEBOOK_KEYS="required"):
         public = _key(sample_home, "--publishable", "--origin", server)
         for page in _page(browser, server, problems):

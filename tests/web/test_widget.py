@@ -25,6 +25,7 @@ _AXE = Path(os.environ.get("BYTHEBOOK_AXE", Path.home() / ".cache" / "bythebook"
 _PUBLISHED = "https://physical-ai.example"
 _PAGE = "/physical-ai-book/docs/ros2/nodes-and-topics"
 _ASKS = "How do ROS 2 nodes exchange messages?"
+_LONG = "What fault shows up most often the first time a new policy runs on the physical robot?"
 
 
 @dataclass
@@ -107,6 +108,29 @@ def _ask(page: Page, question: str, state: str = "done") -> Locator:
     turn = page.locator("by-the-book .answered").last
     expect(turn).to_have_class(re.compile(state))
     return turn
+
+
+def test_last_marker_of_a_long_answer_quotes_and_links_the_words_before_it(
+    page: Page, stage: Stage
+) -> None:
+    _open(page, stage.url())
+    turn = _ask(page, _LONG)
+    marker = turn.locator(".marker").last
+    assert turn.locator(".marker").count() > 1
+    marker.hover()
+    quote = page.locator("by-the-book .card blockquote").inner_text()
+    last = re.split(r"(?<=[.])\s", quote.strip())[-1]
+    assert last in turn.locator(".run").last.inner_text()
+    link = marker.get_attribute("href") or ""
+    assert ":~:text=" in link
+    parts = urlsplit(link)
+    opened = page.context.new_page()
+    opened.set_viewport_size({"width": 900, "height": 400})
+    opened.goto(f"{stage.site}{parts.path}#{parts.fragment}")
+    box = opened.locator("main p", has_text=last).first.bounding_box()
+    assert box is not None
+    assert 0 <= box["y"] < 400
+    assert opened.evaluate("scrollY") > 0
 
 
 def _select(page: Page, words: str) -> None:

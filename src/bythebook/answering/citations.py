@@ -2,46 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from urllib.parse import unquote
-
-from bythebook.chunking.text_fragments import folded
+from bythebook.answering.runs import quotations
+from bythebook.chunking.text_fragments import fragment_of
 from bythebook.grounding.verifier import Supported
-from bythebook.types import Citation, Passage, Sentence, Unit
-
-_LONGEST_QUOTE = 500  # envelope: Citation.referenced_text
+from bythebook.types import Citation, Evidence, Hit, Passage, Sentence
 
 
 class Citations:
-    """Assign one number to each quote, however often it is cited."""
+    """Assign one number to each quote, however often it is cited, and one to each source."""
 
-    def __init__(self) -> None:
+    def __init__(self, evidence: Evidence | None = None) -> None:
+        self._evidence = evidence or Evidence()
+        self._sources: dict[str, int] = {}
         self._citations: dict[tuple[str, str], Citation] = {}
 
     @property
     def numbered(self) -> tuple[Citation, ...]:
         return tuple(self._citations.values())
 
-    def cite(self, supported: Supported) -> tuple[Sentence, Citation, bool]:
-        """Return the sentence with its number, the citation, and whether it is new."""
-        passage = supported.hit.passage
-        quote = supported.quote[:_LONGEST_QUOTE]
+    def has_room(self, supported: Supported, *, top_k: int) -> bool:
+        """Return whether the sentence can be cited without citing more than ``top_k`` passages."""
+        cited = {passage for passage, _ in self._citations}
+        return supported.hit.passage.id in cited or len(cited) < top_k
+
+    def cite(self, supported: Supported) -> tuple[Sentence, list[Citation]]:
+        """Return the sentence with its numbers, and the citations that are new."""
+        known = len(self._citations)
+        numbers = [self._number(supported.hit, quote) for quote in _quotes(supported)]
+        sentence = Sentence(supported.text, tuple(numbers), supported.lead, supported.closes)
+        return sentence, list(self._citations.values())[known:]
+
+    def _number(self, hit: Hit, quote: str) -> int:
+        passage = hit.passage
         key = (passage.id, quote)
-        new = key not in self._citations
-        if new:
+        if key not in self._citations:
             self._citations[key] = Citation(
                 number=len(self._citations) + 1,
                 passage_id=passage.id,
                 place=passage.place,
                 quote=quote,
                 url=passage.place.url,
-                link=deep_link(passage, supported.quote),
-                score=supported.hit.score,
+                link=deep_link(passage, quote),
+                score=hit.score,
                 position=passage.position,
+                source=self._source(passage.id),
             )
-        citation = self._citations[key]
-        sentence = Sentence(supported.text, (citation.number,), supported.lead, supported.closes)
-        return sentence, citation, new
+        return self._citations[key].number
+
+    def _source(self, passage_id: str) -> int:
+        hit = listed_hit(self._evidence, passage_id)
+        source = hit.passage.id if hit else passage_id
+        return self._sources.setdefault(source, len(self._sources) + 1)
+
+
+def _quotes(supported: Supported) -> list[str]:
+    """Return the quote; if it is long and has several units, its parts, unless it is everything."""
+    passage, quote = supported.hit.passage, supported.quote
+    groups = list(quotations(passage, _units(passage, quote)))
+    if len(groups) < 2 or quote == passage.text:
+        return [quote]
+    ends = [(passage.units[group[0]].start, passage.units[group[-1]].end) for group in groups]
+    return [passage.text[start:end] for start, end in ends]
+
+
+def _units(passage: Passage, quote: str) -> list[int]:
+    """Return the indices of the units that the quote has words of."""
+    start = _start(passage, quote)
+    end = start + len(quote)
+    if start < 0:
+        return []
+    return [n for n, unit in enumerate(passage.units) if unit.start < end and unit.end > start]
+
+
+def _start(passage: Passage, quote: str) -> int:
+    """Return where the quote starts: at a unit rather than within one, and ends with a unit."""
+    ends = {unit.end for unit in passage.units}
+    starts = [unit.start for unit in passage.units if passage.text.startswith(quote, unit.start)]
+    return max(
+        starts, key=lambda start: start + len(quote) in ends, default=passage.text.find(quote)
+    )
+
+
+def listed_hit(evidence: Evidence, passage_id: str) -> Hit | None:
+    """Return the hit that lists a passage as a source: itself, or the one that it is next to.
+
+    A neighbour may score below the minimum, which no listed source may.
+    """
+    hits = evidence.hits[: evidence.confidence.count]
+    own = next((hit for hit in hits if hit.passage.id == passage_id), None)
+    return own or next((hit for hit in hits if passage_id in hit.passage.neighbours), None)
 
 
 def deep_link(passage: Passage, quote: str) -> str:
@@ -50,28 +99,7 @@ def deep_link(passage: Passage, quote: str) -> str:
     The anchor comes first, so that browsers without text fragments still open the section.
     """
     url = passage.place.url
-    start = passage.text.find(quote)
-    if not url or start < 0:
-        return url
-    units = [unit for unit in passage.units if start <= unit.start < start + len(quote)]
-    fragment = _fragment(passage, units)
-    if not fragment:
+    fragment = fragment_of(passage, [passage.units[unit] for unit in _units(passage, quote)])
+    if not url or not fragment:
         return url
     return f"{url}:~:{fragment}" if "#" in url else f"{url}#:~:{fragment}"
-
-
-def _fragment(passage: Passage, units: Sequence[Unit]) -> str:
-    """Return a fragment from the first to the last unit, or that of the first unit alone.
-
-    A browser ends the range at the first place that has the last words, so they must occur once.
-    """
-    if not units or not units[0].fragment:
-        return ""
-    first, last = units[0].fragment, units[-1].fragment
-    if len(units) == 1 or not last or "-," in first + last:
-        return first
-    end = last.removeprefix("text=").rpartition(",")[2]
-    between = passage.text[units[0].start : units[-1].end]
-    if folded(between).count(folded(unquote(end))) != 1:
-        return first
-    return f"{first.partition(',')[0]},{end}"

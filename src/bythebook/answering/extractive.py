@@ -6,7 +6,6 @@ best first. A question of several parts is answered part by part.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from statistics import median
@@ -14,13 +13,14 @@ from statistics import median
 from bythebook.answering.gate import QuestionPart
 from bythebook.answering.runs import (
     Block,
+    announces,
     blocks_of,
     count_words,
     is_header,
-    is_label,
     leans_back,
     quote_run,
 )
+from bythebook.chunking.text_kinds import ASIDE, HIDDEN, asked_kinds
 from bythebook.grounding.verifier import Supported
 from bythebook.language.markup import is_readable
 from bythebook.language.terms import covered, language_of_passage, term_ids
@@ -53,12 +53,7 @@ _COUNTS = 0.15  # it has a number and one was asked for
 _READ = 0.5  # the reading model takes it for the answer; times its probability
 _REPEATS = -0.5  # it adds nothing to the question
 
-_ASIDES = re.compile(
-    r"\b(exercises?|quiz(?:zes)?|self-(?:check|assessment)|practice|challenges?|review questions|"
-    r"learning (?:objectives|outcomes|goals)|you(?:'ll| will) learn|prerequisites|next steps|"
-    r"what['’]?s next|further reading|\Areferences|bibliography)\b",
-    re.IGNORECASE,
-)
+_HIDDEN = float("-inf")  # score of a unit that is not shown to whoever asks
 
 _Key = tuple[str, str]  # file and text of a unit
 
@@ -151,8 +146,8 @@ def _is_rival(ranks: Mapping[str, float], hit: Hit, best: Hit) -> bool:
 
 
 def _rank(question: AnalyzedQuestion, hit: Hit) -> float:
-    headings = (hit.passage.place.title, *hit.passage.place.section)
-    is_aside = any(map(_ASIDES.search, headings)) and not _ASIDES.search(question.text)
+    kind = hit.passage.text_kind
+    is_aside = kind in ASIDE | HIDDEN and kind not in asked_kinds(question.text)
     return hit.score * (_ASIDE if is_aside else 1)
 
 
@@ -182,6 +177,7 @@ def _trim(question: AnalyzedQuestion, hit: Hit, most: int) -> Sequence[int]:
         if 0 <= at < len(blocks)
         and words + sizes[at] <= most
         and similar[at] >= similar[best] - _IRRELEVANT
+        and block_scores[at] > _HIDDEN
     ]:
         nearest = max(fitting, key=lambda at: block_scores[at])
         first, last, words = min(first, nearest), max(last, nearest), words + sizes[nearest]
@@ -282,15 +278,9 @@ def _whole(hit: Hit, units: Sequence[int]) -> Sequence[int]:
         before = units[0] - 1
         units = [before, *units] if passage.units[before].kind is UnitKind.SENTENCE else units
     last = len(units)
-    while last > 1 and _announces(hit, units[last - 1]):
+    while last > 1 and announces(passage, units[last - 1]):
         last -= 1
     return _shown(hit, units[:last])
-
-
-def _announces(hit: Hit, unit: int) -> bool:
-    passage = hit.passage
-    is_lead_in = passage.unit_text(passage.units[unit]).rstrip().endswith(":")
-    return is_lead_in or is_label(passage, unit) or is_header(passage, unit)
 
 
 def _similarity(question: AnalyzedQuestion, hit: Hit, unit: int) -> float:
@@ -319,7 +309,7 @@ def _unit_scores(question: AnalyzedQuestion, hit: Hit) -> list[float]:
             score += _READ * hit.reading.probability
         if index < len(hit.unit_informative) and not hit.unit_informative[index]:
             score += _REPEATS
-        scores.append(score)
+        scores.append(score if text.strip() else _HIDDEN)
     return scores
 
 

@@ -29,6 +29,8 @@ _RELATED_WORDS = 0.3  # share of the question's words in a sentence about its su
 _NEARBY_TOPICS = 3
 _NEARBY_COSINE = 0.25  # a nearby topic has this cosine or this share of words
 _NEARBY_WORDS = 0.5
+_NOT_ANSWERED = "The book does not answer this part"
+_NO_ROOM = "With this top_k there is no passage left for this part"
 
 # Bands of the chat contract: (average score, passages, level). Counts are capped by top_k.
 _BANDS = ((0.85, 5, Level.HIGH), (0.75, 3, Level.MEDIUM), (0.60, 2, Level.LOW))
@@ -40,9 +42,10 @@ class QuestionPart:
     """Question, or one part of it, with the hits that the writer may use, best first."""
 
     question: AnalyzedQuestion
-    hits: tuple[Hit, ...] = ()  # empty: the book does not answer this part
+    hits: tuple[Hit, ...] = ()
     is_overview: bool = False  # the hits are an introduction, to be shown in their order
     is_side: bool = False  # one side of a comparison
+    is_answered: bool = False  # a hit has the minimum score, even if ``top_k`` leaves it out
 
 
 def gather(
@@ -52,14 +55,17 @@ def gather(
 
     The first findings are those of the whole question. A part without a hit of the minimum score
     has no evidence. Hits with the minimum score come first; they alone count for the confidence.
-    Weaker hits and neighbours in the section follow, within the token budget.
+    Weaker hits and neighbours in the section follow, the best ones first, within the token budget.
+    All of them together are at most ``top_k`` passages.
     """
     question = found[0].question.question
     parts = [
-        QuestionPart(each.question, _usable(each), each.is_overview, each.is_side) for each in found
+        QuestionPart(each.question, hits, each.is_overview, each.is_side, bool(hits))
+        for each, hits in zip(found, map(_usable, found), strict=True)
     ]
-    counted = _merge(
-        [hit for hit in part.hits if hit.score >= question.min_score] for part in parts
+    counted = _best_of_all(
+        [replace(part, hits=_at_least(question.min_score, part.hits)) for part in parts],
+        question.top_k,
     )
     kept: dict[str, Hit] = {}
     tokens = 0
@@ -71,6 +77,8 @@ def gather(
         is_wanted = hit.passage.id in usable or hit.passage.id in wanted
         if hit.passage.id in kept or not is_wanted or (kept and tokens + size > context_tokens):
             continue
+        if len(kept) == question.top_k:
+            break
         kept[hit.passage.id] = hit
         tokens += size
     counted = [hit for hit in counted if hit.passage.id in kept]
@@ -78,7 +86,7 @@ def gather(
         tuple(kept.values()),
         tokens,
         measure(counted, top_k=question.top_k),
-        tuple(_merge(each.hits for each in found)),
+        tuple(_best_of_all(found, question.top_k)),
     )
     return evidence, tuple(
         _with_neighbours(part, each, kept) for part, each in zip(parts, found, strict=True)
@@ -91,8 +99,22 @@ def _usable(findings: Findings) -> tuple[Hit, ...]:
     best = max((hit.score for hit in findings.hits), default=0.0)
     if best < question.min_score:
         return ()
-    least = max(question.min_evidence, _BESIDE * best)
-    return tuple(hit for hit in findings.hits if hit.score >= least)
+    return _at_least(max(question.min_evidence, _BESIDE * best), findings.hits)
+
+
+def _at_least(score: float, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    return tuple(hit for hit in hits if hit.score >= score)
+
+
+def _best_of_all(found: Sequence[Findings] | Sequence[QuestionPart], top_k: int) -> list[Hit]:
+    """Return at most ``top_k`` hits, best first, among them the best one of each part if it fits.
+
+    The parts cover the whole question; the sides of a comparison do not.
+    """
+    parts = found[1:] if not any(each.is_side for each in found) else found
+    firsts = _merge(_merge([part.hits])[:1] for part in parts)
+    kept = {hit.passage.id: hit for hit in (*firsts, *_merge(each.hits for each in found))}
+    return sorted(list(kept.values())[:top_k], key=lambda hit: -hit.score)
 
 
 def _merge(found: Iterable[Iterable[Hit]]) -> list[Hit]:
@@ -177,18 +199,19 @@ def _first(scored: tuple[float, Hit, int]) -> float:
 
 
 def name_unanswered(parts: Sequence[QuestionPart]) -> str | None:
-    """Return a sentence that names the parts of the question that the book does not answer.
+    """Return sentences that name the parts of the question that the answer leaves out.
 
     A part counts as answered if the passages for the whole question have its words.
     """
     whole, *others = parts
     words = {term for hit in whole.hits for term in term_ids(hit.passage.embedded_text)}
-    missing = [
-        f"“{part.question.text.strip()}”"
-        for part in others
-        if not part.hits and covered(part.question.terms, words) < _COVERED
-    ]
-    return f"The book does not answer this part: {', '.join(missing)}." if missing else None
+    missing: dict[str, list[str]] = {}
+    for part in others:
+        is_shown = part.hits or covered(part.question.terms, words) >= _COVERED
+        if not is_shown and not (part.is_side and part.is_answered):
+            why = _NO_ROOM if part.is_answered else _NOT_ANSWERED
+            missing.setdefault(why, []).append(f"“{part.question.text.strip()}”")
+    return " ".join(f"{why}: {', '.join(texts)}." for why, texts in missing.items()) or None
 
 
 def reasons(question: Question, evidence: Evidence) -> Iterator[str]:
@@ -238,7 +261,8 @@ def nearby_topics(evidence: Evidence) -> tuple[Topic, ...]:
     topics: dict[str, Topic] = {}
     for hit in evidence.considered:
         seen = hit.signals
-        if seen.unit_cosine >= _NEARBY_COSINE or seen.coverage >= _NEARBY_WORDS:
+        is_near = seen.unit_cosine >= _NEARBY_COSINE or seen.coverage >= _NEARBY_WORDS
+        if is_near and not seen.echo:
             place = hit.passage.place
             topics.setdefault(place.url, Topic(place.path, place.url))
     return tuple(topics.values())[:_NEARBY_TOPICS]

@@ -19,6 +19,9 @@ from bythebook.answering.outcome import outcome_of
 from bythebook.answering.routing import Mode, mode_of
 from bythebook.chunking.passages import passage_of_selection
 from bythebook.conversations.query_rewriting import interpret, parts_of, sides_of
+from bythebook.language.english.overview_questions import asks_about_all
+from bythebook.language.terms import term_ids
+from bythebook.language.text import words
 from bythebook.retrieval.interpretations import search_best
 from bythebook.retrieval.search import (
     Findings,
@@ -30,6 +33,7 @@ from bythebook.types import (
     Citation,
     Evidence,
     Message,
+    Passage,
     Question,
     Reply,
     Sentence,
@@ -74,13 +78,15 @@ async def respond(
 
     retrieved = time.perf_counter()
     run = GenerationRun(context, parts, evidence, history)
-    citations, sentences = Citations(), list[Sentence]()
+    citations, sentences = Citations(evidence), list[Sentence]()
     if refusal is None:
         yield State.GENERATING
         async with aclosing(run.sentences()) as verified:
             async for supported in verified:
-                sentence, citation, is_new = citations.cite(supported)
-                if is_new:
+                if not citations.has_room(supported, top_k=question.top_k):
+                    continue  # a writer that searches by itself finds more than top_k passages
+                sentence, new = citations.cite(supported)
+                for citation in new:
                     yield citation
                 sentences.append(sentence)
                 yield sentence
@@ -106,12 +112,23 @@ async def respond(
     )
 
 
+def _states_something(selection: Passage) -> bool:
+    """Return whether the selection has two different words, without which there is no statement."""
+    return max(len(set(words(selection.text))), len(set(term_ids(selection.text)))) > 1
+
+
 async def _retrieve(interpretations: Sequence[Question], index: SearchContext) -> list[Findings]:
     """Search for the whole question, and then for each of its parts if there are several."""
     question = interpretations[0]
     if mode_of(question) is Mode.SELECTED_TEXT_ONLY:
         selection = passage_of_selection(question.selection or "", url=question.selection_url)
-        return [await score_selection(question, selection, index)]
+        findings = await score_selection(question, selection, index)
+        if not _states_something(selection):
+            return [replace(findings, hits=())]
+        if asks_about_all(question.text):  # it answers, however little its words are like those
+            hits = tuple(replace(hit, score=1.0) for hit in findings.hits)
+            return [replace(findings, hits=hits, is_overview=True)]
+        return [findings]
     if (overview := await search_contents(question, index)) is not None:
         return [overview]
     whole = await search_best(interpretations, index, neighbours_of=_NEIGHBOURS_OF)

@@ -16,10 +16,12 @@ from functools import cache
 from importlib.resources import files
 from itertools import accumulate
 
+from bythebook.chunking.passages import passage_of_selection
+from bythebook.chunking.text_kinds import shown_part
 from bythebook.interfaces.writer import Prompt, SupportPrompt
 from bythebook.language.text import clean
 from bythebook.language.tokens import estimate_tokens
-from bythebook.types import Evidence, Hit, Message, Passage, Question, Role
+from bythebook.types import Evidence, Hit, Message, Passage, Question, Role, TextKind
 
 NOT_SAID = "The book does not say."
 
@@ -124,7 +126,9 @@ class Quoting:
     def _selection(self, question: Question) -> Iterator[str]:
         """Yield a selection that guides the search; otherwise it is already the only passage."""
         if question.selection is not None and not question.selection_only:
-            yield self._quote("selected", _shorten(question.selection, _SELECTION_TOKENS))
+            selection = passage_of_selection(question.selection, url=None)
+            text = shown_part(selection, {TextKind.INSTRUCTION}).text
+            yield self._quote("selected", _shorten(text, _SELECTION_TOKENS))
 
     def _quote(self, what: str, text: str, attributes: str = "") -> str:
         tag = f"{what}-{self.code}"

@@ -58,7 +58,7 @@ class HeadingTrail:
     """Headings of a page that have been shown, to show each one once."""
 
     def __init__(self) -> None:
-        self._shown: set[tuple[tuple[str, ...], str]] = set()
+        self._shown: set[tuple[tuple[str, ...], str | None]] = set()  # with any anchor: None
         self._last: tuple[str, ...] = ()
 
     def new(self, place: Place) -> Iterator[tuple[int, str, str]]:
@@ -75,9 +75,9 @@ class HeadingTrail:
             path = place.section[:depth]
             is_last = depth == len(place.section)
             anchor = place.url.partition("#")[2] if is_last else ""
-            if any(known == path and (not is_last or at == anchor) for known, at in self._shown):
+            if (path, anchor if is_last else None) in self._shown:
                 continue
-            self._shown.add((path, anchor))
+            self._shown |= {(path, anchor), (path, None)}
             yield depth, text, anchor
 
 

@@ -15,17 +15,18 @@ from dataclasses import dataclass, replace
 from bythebook.chunking.render import render
 from bythebook.chunking.section_packing import TextChunk, pack
 from bythebook.chunking.text_fragments import with_fragments
+from bythebook.chunking.text_kinds import with_text_kinds
 from bythebook.interfaces.blocks import Anchor, Block, Box, Document, Heading, Paragraph
 from bythebook.language.sentences import split_units
 from bythebook.language.text import clean
 from bythebook.language.tokens import estimate_tokens
-from bythebook.sources.documents import plain_text
+from bythebook.sources.documents import headings_of, plain_text
 from bythebook.types import Metadata, Passage, Place
 
 __all__ = ["content_hash", "estimate_tokens", "passage_of_selection", "passages_of"]
 
 MAX_TOKENS = 500
-_DEEPEST_SECTION = 4  # H5 and H6 remain lines of text in their section
+_SECTION_LEVELS = 4  # of those that a page uses; deeper headings are lines of text in their section
 _LONGEST_SELECTION = 10_000  # characters, the same limit as for other passages
 _BLANK_LINES = re.compile(r"\n{3,}")
 
@@ -90,7 +91,7 @@ def _with_neighbours(passages: Sequence[Passage]) -> list[Passage]:
 def _passage(
     chunk: TextChunk, place: Place, metadata: Metadata, position: int, copy: int
 ) -> Passage:
-    return Passage(
+    passage = Passage(
         id=passage_id(place.file, place.section, chunk.text, copy),
         text=chunk.text,
         place=place,
@@ -102,6 +103,7 @@ def _passage(
         tokens=chunk.tokens,
         continues=chunk.continues,
     )
+    return with_text_kinds(passage, chunk.boxes)
 
 
 def passage_id(file: str, section: Sequence[str], text: str, copy: int) -> str:
@@ -111,6 +113,9 @@ def passage_id(file: str, section: Sequence[str], text: str, copy: int) -> str:
 
 def content_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+SELECTION = "selected_text"  # id of the passage made of a selection, from envelope
 
 
 def passage_of_selection(text: str, *, url: str | None) -> Passage:
@@ -126,7 +131,7 @@ def passage_of_selection(text: str, *, url: str | None) -> Passage:
         section=("Selected text",),
     )
     return Passage(
-        id="selected_text",
+        id=SELECTION,
         text=text,
         place=place,
         position=0,
@@ -142,7 +147,8 @@ def passage_of_selection(text: str, *, url: str | None) -> Passage:
 
 def sections_of(blocks: Sequence[Block], title: str) -> list[PageSection]:
     """Split a page at its headings. A leading H1 is the page title and starts no section."""
-    collector = _Collector()
+    levels = sorted({heading.level for heading in headings_of(blocks)})[:_SECTION_LEVELS]
+    collector = _Collector(deepest=max(levels, default=0))
     title_at = _title_place(blocks)
     for index, block in enumerate(blocks):
         if index == title_at and isinstance(block, Heading):
@@ -161,7 +167,8 @@ def _title_place(blocks: Sequence[Block]) -> int | None:
 
 
 class _Collector:
-    def __init__(self) -> None:
+    def __init__(self, deepest: int) -> None:
+        self._deepest = deepest  # level of headings that start a section
         self._path: tuple[Heading, ...] = ()
         self._position: str | None = None
         self._sections: list[tuple[tuple[Heading, ...], str | None, list[Block]]] = [((), None, [])]
@@ -175,13 +182,13 @@ class _Collector:
     def visit(self, block: Block) -> None:
         if isinstance(block, Heading) and not block.text:
             return
-        if isinstance(block, Heading) and block.level <= _DEEPEST_SECTION:
+        if isinstance(block, Heading) and block.level <= self._deepest:
             above = tuple(heading for heading in self._path if heading.level < block.level)
             self._path, self._position = (*above, block), None
             self._sections.append((self._path, None, []))
         elif isinstance(block, Anchor):
             self._position = block.name
-        elif isinstance(block, Box) and _has_heading(block):
+        elif isinstance(block, Box) and _has_heading(block, self._deepest):
             outside = self._path, self._position
             self.add(Paragraph(block.title, block.span))
             for inner in block.blocks:
@@ -195,10 +202,10 @@ class _Collector:
         return [PageSection(path, tuple(blocks), at) for path, at, blocks in self._sections]
 
 
-def _has_heading(box: Box) -> bool:
+def _has_heading(box: Box, deepest: int) -> bool:
     return any(
-        (isinstance(block, Heading) and block.level <= _DEEPEST_SECTION)
-        or (isinstance(block, Box) and _has_heading(block))
+        (isinstance(block, Heading) and block.level <= deepest)
+        or (isinstance(block, Box) and _has_heading(block, deepest))
         for block in box.blocks
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from bythebook.chunking.text_kinds import kind_of_heading
 from bythebook.interfaces.blocks import (
     Anchor,
     Block,
@@ -20,6 +21,7 @@ from bythebook.interfaces.blocks import (
     Span,
     Table,
 )
+from bythebook.types import TextKind
 
 _BACKTICKS = re.compile(r"`{3,}")
 
@@ -41,6 +43,7 @@ class TextPiece:
     header: str = ""  # of its table: repeated where the table is split
     is_part: bool = False  # part of a block that is too long for one passage
     continues: str | None = None  # for a part: its separator from the previous part
+    text_kind: TextKind = TextKind.TEXT  # of the innermost box around it whose title names one
 
 
 def render(blocks: Sequence[Block]) -> list[TextPiece]:
@@ -67,12 +70,19 @@ def _pieces(block: Block, indent: str, gap: str) -> Iterator[TextPiece]:
         case Quote():
             yield from _sequence(block.blocks, indent, gap)
         case Box():
-            if block.title:
-                yield TextPiece(_indented(block.title, indent), block.span, PieceKind.TITLE, gap)
-                gap = "\n"
-            yield from _sequence(block.blocks, indent, gap)
+            kind = kind_of_heading(block.title)
+            for piece in _boxed(block, indent, gap):
+                inner = piece.text_kind
+                yield piece if inner is not TextKind.TEXT else replace(piece, text_kind=kind)
         case Anchor():
             pass
+
+
+def _boxed(box: Box, indent: str, gap: str) -> Iterator[TextPiece]:
+    if box.title:
+        yield TextPiece(_indented(box.title, indent), box.span, PieceKind.TITLE, gap)
+        gap = "\n"
+    yield from _sequence(box.blocks, indent, gap)
 
 
 def _sequence(blocks: Sequence[Block], indent: str, gap: str) -> Iterator[TextPiece]:

@@ -14,6 +14,7 @@ from bythebook.chunking.render import PieceKind, TextPiece
 from bythebook.interfaces.blocks import Span
 from bythebook.language.sentences import split_sentences
 from bythebook.language.tokens import estimate_tokens
+from bythebook.types import TextKind
 
 _CHARS = 12  # code and maths: at least one token per 12 characters, for blocks of white space
 
@@ -25,6 +26,7 @@ class TextChunk:
     has_code: bool
     tokens: int
     continues: str | None = None  # copied from its first piece
+    boxes: tuple[tuple[int, int, TextKind], ...] = ()  # ranges of the text, and their kinds
 
 
 Sized = tuple[TextPiece, int]  # a piece and its token count
@@ -72,11 +74,17 @@ def _split_off_titles(pieces: list[Sized]) -> tuple[list[Sized], list[Sized]]:
 
 def _chunk(sized: Sequence[Sized]) -> TextChunk:
     pieces = [piece for piece, _ in sized]
-    text = "".join((piece.gap if index else "") + piece.text for index, piece in enumerate(pieces))
+    text, boxes = "", []
+    for index, piece in enumerate(pieces):
+        start = len(text)
+        text = (text + (piece.gap if index else "") + piece.text).lstrip("\n")
+        if piece.text_kind is not TextKind.TEXT:
+            boxes.append((start, len(text), piece.text_kind))
     span = min(piece.span[0] for piece in pieces), max(piece.span[1] for piece in pieces)
     has_code = any(piece.kind is PieceKind.CODE for piece in pieces)
     tokens = sum(size for _, size in sized)
-    return TextChunk(text.strip("\n"), span, has_code, tokens, pieces[0].continues)
+    text = text.rstrip("\n")
+    return TextChunk(text, span, has_code, tokens, pieces[0].continues, tuple(boxes))
 
 
 def _cut_all(pieces: Sequence[TextPiece], limit: int) -> Iterator[Sized]:

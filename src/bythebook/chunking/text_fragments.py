@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from bythebook.chunking.section_text import fresh_part
 from bythebook.types import Passage, Unit, UnitKind
@@ -36,12 +36,36 @@ def with_fragments(passages: Sequence[Passage]) -> tuple[Passage, ...]:
         replace(
             passage,
             units=tuple(
-                Unit(unit.start, unit.end, unit.kind, _fragment(passage, unit, page))
-                for unit in passage.units
+                replace(unit, fragment=_fragment(passage, unit, page)) for unit in passage.units
             ),
         )
         for passage in passages
     )
+
+
+def fragment_of(passage: Passage, units: Sequence[Unit]) -> str:
+    """Return a fragment of the units: a range that is as long as possible, and what is left.
+
+    A browser ends a range at the first place that has its last words, so a range can end only
+    with a unit whose last words do not occur before.
+    """
+    found = [unit for unit in units if unit.fragment]
+    if not found:
+        return ""
+    first, *left = found
+    *prefix, start = first.fragment.removeprefix("text=").split(",")[:2]
+    if prefix and not prefix[0].endswith("-"):  # it is the start, and the unit's own end follows
+        start, prefix = prefix[0], []
+    spoken = len(unquote(start).split())
+    texts = [first.fragment]
+    for last in reversed([unit for unit in units if unit.start > first.start]):
+        rest = passage.text[first.start : last.end].split()[spoken:]
+        most = len(passage.unit_text(last).split()) if _is_prose(passage, last) else 0
+        if end := _end_words(rest, most):
+            texts = [f"text={','.join([*prefix, start, _encoded(end)])}"]
+            left = [unit for unit in left if unit.start > last.start]
+            break
+    return "&".join([*texts, *(unit.fragment for unit in left)])
 
 
 class _Page:
@@ -83,11 +107,9 @@ def _without_accents(word: str) -> str:
 
 
 def _fragment(passage: Passage, unit: Unit, page: _Page) -> str:
-    text = passage.unit_text(unit)
-    is_label = unit.kind is UnitKind.SENTENCE and not _STOP_FROM_END.match(text[::-1])
-    if is_label or unit.kind not in (UnitKind.SENTENCE, UnitKind.ITEM):
-        return ""  # themes render titles of notes and tabs differently
-    words = text.split()
+    if not _is_prose(passage, unit):
+        return ""
+    words = passage.unit_text(unit).split()
     if len(words) > _SHORT:
         return _by_its_ends(words, page)
     if len(words) < _LEAST or not _is_seen(words):
@@ -97,6 +119,12 @@ def _fragment(passage: Passage, unit: Unit, page: _Page) -> str:
     return _with_prefix(passage, unit, words, page)
 
 
+def _is_prose(passage: Passage, unit: Unit) -> bool:
+    """Return whether a browser shows the unit as written; themes change titles of notes, tabs."""
+    ends = _STOP_FROM_END.match(passage.unit_text(unit)[::-1])
+    return unit.kind is UnitKind.ITEM or (unit.kind is UnitKind.SENTENCE and bool(ends))
+
+
 def _by_its_ends(words: Sequence[str], page: _Page) -> str:
     """Return a fragment of the shortest unique start of the sentence, and its end."""
     for length in range(_LEAST, min(_MOST, len(words) - _LEAST) + 1):
@@ -104,17 +132,18 @@ def _by_its_ends(words: Sequence[str], page: _Page) -> str:
         if page.has_once(start):
             if not _is_seen(start):
                 return ""
-            end = _end_words(words[length:])
+            end = _end_words(words[length:], len(words) - length)
             return f"text={_encoded(start)},{_encoded(end)}" if end else f"text={_encoded(start)}"
     return ""
 
 
-def _end_words(rest: Sequence[str]) -> Sequence[str]:
-    """Return the shortest run of last words that occurs only once in ``rest``."""
+def _end_words(rest: Sequence[str], most: int) -> Sequence[str]:
+    """Return the shortest run of at most as many last words that occurs only once in ``rest``."""
     there = f" {folded(' '.join(rest))} "
-    for length in range(_LEAST, min(_MOST, len(rest)) + 1):
+    for length in range(max(1, min(_LEAST, most)), min(_MOST, most) + 1):
         end = rest[-length:]
-        if _is_seen(end) and there.count(f" {folded(' '.join(end))} ") == 1:
+        wanted = f" {folded(' '.join(end))} "
+        if _is_seen(end) and there.find(wanted) == len(there) - len(wanted):
             return end
     return ()
 

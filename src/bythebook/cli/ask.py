@@ -10,6 +10,7 @@ import typer
 from bythebook.cli import options
 from bythebook.cli.output import (
     LONGEST_QUOTE,
+    echo,
     explain_reply,
     print_json,
     printable,
@@ -31,6 +32,7 @@ def ask(
     selected_text: options.SelectedText = None,
     top_k: options.TopK = None,
     relevance_threshold: options.RelevanceThreshold = None,
+    filters: options.Filters = None,
     preset: options.Preset = None,
     embedder: options.Embedder = None,
     writer: options.Writer = None,
@@ -43,7 +45,7 @@ def ask(
 ) -> None:
     """Ask the book a question. Exit code 0: answered; 1: the book has no answer."""
     settings = options.load(home=home, preset=preset, embedder=embedder, writer=writer)
-    make_question = options.question_maker(settings, top_k, relevance_threshold)
+    make_question = options.question_maker(settings, top_k, relevance_threshold, filters)
     if batch is not None:
         from bythebook.cli.batch import run_batch
 
@@ -55,7 +57,7 @@ def ask(
 
         async def answer(book: Book, row: dict[str, Any]) -> dict[str, Any]:
             asked = make_question(row["question"], selection=row.get("selected_text"))
-            return _document(await book.reply(asked))
+            return _document(await book.reply(asked), settings.server.reader)
 
         raise typer.Exit(run_batch(batch, settings, answer))
     if question is None:
@@ -66,9 +68,10 @@ def ask(
     asked = make_question(question, selection=selected_text)
     reply = use_book(settings, lambda book: book.reply(asked))
     if as_json:
-        print_json({**_document(reply), **({"why": reply_record(reply)} if explain else {})})
+        why = {"why": reply_record(reply)} if explain else {}
+        print_json({**_document(reply, settings.server.reader), **why})
     else:
-        typer.echo()
+        echo()
         if isinstance(reply.outcome, Answer):
             _print_answer(reply.outcome)
         else:
@@ -77,10 +80,11 @@ def ask(
     raise typer.Exit(0 if isinstance(reply.outcome, Answer) else 1)
 
 
-def _document(reply: Reply) -> dict[str, Any]:
+def _document(reply: Reply, reader: str) -> dict[str, Any]:
+    from bythebook.documents.fields import with_web_addresses
     from bythebook.documents.reply import show
 
-    return show(reply).model_dump(mode="json")
+    return show(with_web_addresses(reply, reader)).model_dump(mode="json")
 
 
 def _print_answer(answer: Answer) -> None:
@@ -89,44 +93,43 @@ def _print_answer(answer: Answer) -> None:
     typer.echo(f"{before}{typer.style(span, bold=True)}{after}\n")
     for citation in answer.citations:
         quote = shortened(citation.quote, LONGEST_QUOTE)
-        typer.secho(f"[{citation.number}] {citation.place.path}  ({citation.score:.2f})", fg="cyan")
+        echo(f"[{citation.number}] {citation.place.path}  ({citation.score:.2f})", fg="cyan")
         if citation.url:
             typer.echo(f"    {_linked(citation)}")
-        typer.secho(f"    “{quote}”", dim=True)
+        echo(f"    “{quote}”", dim=True)
 
 
 def _linked(citation: Citation) -> str:
     """Return the URL; on a terminal, as a hyperlink to the quoted text."""
-    if not sys.stdout.isatty():
-        return citation.url
-    return f"\033]8;;{citation.link}\033\\{citation.url}\033]8;;\033\\"
+    url, link = printable(citation.url), printable(citation.link)
+    return f"\033]8;;{link}\033\\{url}\033]8;;\033\\" if sys.stdout.isatty() else url
 
 
 def _print_refusal(refusal: Refusal) -> None:
     said = refusal.remark if refusal.is_small_talk else f"{refusal.text}."
-    typer.secho(said, bold=True)
+    echo(said or "", bold=True)
     if refusal.related is not None:
-        typer.echo(f"\n{refusal.remark}")
-        typer.secho(f"  {refusal.related.link.partition(':~:')[0].removesuffix('#')}", dim=True)
+        echo(f"\n{refusal.remark}")
+        echo(f"  {refusal.related.link.partition(':~:')[0].removesuffix('#')}", dim=True)
     if refusal.nearby:
-        typer.secho("\nNearby, the book covers:", dim=True)
+        echo("\nNearby, the book covers:", dim=True)
     for topic in refusal.nearby:
-        typer.echo(f"  {topic.title}")
-        typer.secho(f"  {topic.url}", dim=True)
+        echo(f"  {topic.title}")
+        echo(f"  {topic.url}", dim=True)
 
 
 def _print_details(reply: Reply, *, verbose: bool, explain: bool) -> None:
     for warning in warnings_of(reply):
-        typer.secho(f"\n{warning}", fg="yellow")
+        echo(f"\n{warning}", fg="yellow")
     if reply.withheld and not explain:
-        typer.secho("--explain shows why.", dim=True)
+        echo("--explain shows why.", dim=True)
     if explain:
-        typer.echo()
+        echo()
         for line in explain_reply(reply):
-            typer.secho(line, fg=None if line.startswith(" ") else "yellow")
+            echo(line, fg=None if line.startswith(" ") else "yellow")
     if verbose:
         times, confidence = reply.timings, reply.evidence.confidence
-        typer.secho(
+        echo(
             f"\nretrieval {times.retrieval_ms:.0f} ms, writing {times.generation_ms:.0f} ms, "
             f"total {times.total_ms:.0f} ms; confidence {confidence.level} "
             f"({confidence.average:.2f}; passages used: {confidence.count})",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.output import print_json, printable
+from bythebook.cli.output import echo, print_json
 from bythebook.errors import BookError, InvalidInput
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def providers(home: options.Home = None, as_json: options.Json = False) -> None:
             result = runner.run(_run_probe(name, probe))
             results.append(result)
             if not as_json:
-                typer.secho(printable(result.line), fg="red" if result.error else None)
+                echo(result.line, fg="red" if result.error else None)
     if as_json:
         print_json({"checks": [result.record for result in results]})
     raise typer.Exit(max(result.error.exit_code if result.error else 0 for result in results))
@@ -132,9 +132,9 @@ def links(
     else:
         for where, missing in lost.items():
             for url in missing:
-                typer.echo(f"not in the {where}: {url}")
+                echo(f"not in the {where}: {url}")
         total = sum(map(len, lost.values()))
-        typer.echo(f"{len(urls)} URLs checked against {' and '.join(lost)}: {total} lost.")
+        echo(f"{len(urls)} URLs checked against {' and '.join(lost)}: {total} lost.")
     raise typer.Exit(1 if any(lost.values()) else 0)
 
 
@@ -173,9 +173,9 @@ async def _compare(
 
 def _print(report: IndexReport, *, repaired: bool, sources_read: bool) -> None:
     if repaired:
-        typer.echo("The index was rebuilt from the catalog.")
+        echo("The index was rebuilt from the catalog.")
     if report.unreadable:
-        typer.echo(f"The index cannot be read: {report.unreadable}")
+        echo(f"The index cannot be read: {report.unreadable}")
     counts = {
         "in the catalog, but not in the index": len(report.missing),
         "different in the index": len(report.different),
@@ -186,16 +186,16 @@ def _print(report: IndexReport, *, repaired: bool, sources_read: bool) -> None:
     }
     for what, count in counts.items():
         if count:
-            typer.echo(f"{count} passages are {what}.")
+            echo(f"{count} passages are {what}.")
     if not sources_read:
-        typer.echo("The sources were not found; only catalog and index were compared.")
+        echo("The sources were not found; only catalog and index were compared.")
     if not report.index_is_right:
-        typer.echo("Run: bythebook check index --repair")
+        echo("Run: bythebook check index --repair")
     elif not report.is_current:
-        typer.echo("Ingest the book again.")
+        echo("Ingest the book again.")
     else:
         compared = "catalog, index and sources" if sources_read else "catalog and index"
-        typer.echo(f"{report.passages} passages: {compared} agree.")
+        echo(f"{report.passages} passages: {compared} agree.")
 
 
 def _sources_if_there(origin: str) -> ParsedBook | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +11,7 @@ import typer
 
 from bythebook.cli import options
 from bythebook.cli.batch import lines_of, parse_line
-from bythebook.cli.output import print_json
+from bythebook.cli.output import echo, json_text, print_json
 from bythebook.cli.progress import Progress
 from bythebook.errors import InvalidInput
 
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 # Listed here so that --help does not import the evaluation.
 FIGURES = (
     "hit@1 hit@5 hit@10 mrr@10 answered right useful vital_recall words gold f1 page section "
-    "sentences quoted linked supported verbatim withheld refused refusal_precision coverage risk "
-    "auroc aurc ece support_ece ms.query.p50 ms.query.p95 ms.search.p50 ms.search.p95 "
-    "ms.writing.p50 ms.writing.p95 ms.total.p50 ms.total.p95 ms.refusal.p50 ms.refusal.p95"
+    "sentences quoted linked self_cited supported verbatim withheld refused refusal_precision "
+    "coverage risk auroc aurc ece support_ece ms.query.p50 ms.query.p95 ms.search.p50 "
+    "ms.search.p95 ms.writing.p50 ms.writing.p95 ms.total.p50 ms.total.p95 ms.refusal.p50 "
+    "ms.refusal.p95"
 )
 EPILOG = f"Figures: {FIGURES}. Most exist by kind, as in refused.off_book; auroc only by kind."
 _BAR_MISSED = 4
@@ -49,7 +50,6 @@ def evaluate(
     min_score: Annotated[
         float | None, typer.Option("--min-score", help="Minimum calibrated score of a passage.")
     ] = None,
-    floor: Annotated[float | None, typer.Option("--floor", hidden=True)] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="Ask only a sample of this size.")
     ] = None,
@@ -67,9 +67,7 @@ def evaluate(
     ] = None,
     card: Annotated[
         Path | None,
-        typer.Option(
-            "--card", help="Also write a trust card: a printable page, or a badge (FILE.svg)."
-        ),
+        typer.Option("--card", help="Also write a trust card, a printable page, to this file."),
     ] = None,
     make: Annotated[
         int | None,
@@ -80,7 +78,7 @@ def evaluate(
 ) -> None:
     """Evaluate answers and refusals on a question set. Exit code 4: a --bar was missed."""
     chosen = {"home": home, "preset": preset, "embedder": embedder, "writer": writer}
-    settings = options.load(**chosen, limits={"min_score": min_score, "floor": floor})
+    settings = options.load(**chosen, limits={"min_score": min_score})
     if make is not None:
         if files or bar or html or card:
             raise InvalidInput("--make only generates questions.", hint="Evaluate them afterwards.")
@@ -98,16 +96,15 @@ def evaluate(
     evaluation, facts = _run(rows, settings, quiet=as_json)
     results = check_targets(bars, evaluation)
     if card is not None:
-        from bythebook.evaluation.card import badge, trust_card
+        from bythebook.evaluation.card import trust_card
 
-        write_card = badge if card.suffix.lower() == ".svg" else trust_card
-        _write(card, write_card(evaluation, facts, _setup(settings)))
+        _write(card, trust_card(evaluation, facts, _setup(settings)))
     _show(evaluation, facts, results, settings, as_json=as_json, html=html)
     missed = [result for result in results if not result.met]
     for result in missed:
         value = "not measured" if result.value is None else f"{result.value:.4g}"
         target = f"{result.target.name} {result.target.sign} {result.target.limit:g}"
-        typer.echo(f"bythebook: the bar {target} was missed: {value}.", err=True)
+        echo(f"bythebook: the bar {target} was missed: {value}.", err=True)
     raise typer.Exit(_BAR_MISSED if missed else 0)
 
 
@@ -155,10 +152,12 @@ def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> tuple[Evalu
 
 
 def _question(row: Row, settings: Settings) -> Question:
+    """Build the question as the page asks it: weaker passages are evidence, too."""
     from bythebook.api import question_for
 
     try:
-        return question_for(row.question, settings, selection=row.selection)
+        question = question_for(row.question, settings, selection=row.selection)
+        return replace(question, min_evidence=0.0)
     except InvalidInput as error:
         raise InvalidInput(f"{row.id}: {error.message}", hint=error.hint) from None
 
@@ -213,14 +212,14 @@ def _make(settings: Settings, count: int, seed: int, out: Path | None) -> None:
     if catalog.current() is None:
         raise not_ingested()
     rows = make_questions(catalog.passages().values(), count, seed=seed)
-    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    lines = "".join(json_text(row) + "\n" for row in rows)
     if out is None:
         sys.stdout.write(lines)
     else:
         _write(out, lines)
-        typer.echo(f"{len(rows)} questions in {out}.", err=True)
+        echo(f"{len(rows)} questions in {out}.", err=True)
     if len(rows) < count:
-        typer.echo(f"Only {len(rows)} of {count} questions could be generated.", err=True)
+        echo(f"Only {len(rows)} of {count} questions could be generated.", err=True)
 
 
 def _write(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.output import print_json
+from bythebook.cli.output import echo, print_json
 from bythebook.cli.progress import Progress
 from bythebook.errors import InvalidInput
 
@@ -64,7 +64,7 @@ def _report(result: MarkdownExport, *, as_json: bool) -> None:
         print_json({**asdict(result), "folder": str(result.folder)})
         return
     for link in result.broken_links:
-        typer.echo(f"error: broken link in {link}", err=True)
+        echo(f"error: broken link in {link}", err=True)
     if not result.pages:
-        typer.echo("warning: the book has no page below this --base-url.", err=True)
-    typer.echo(f"{result.files} files with {result.words} words in {result.folder}.")
+        echo("warning: the book has no page below this --base-url.", err=True)
+    echo(f"{result.files} files with {result.words} words in {result.folder}.")

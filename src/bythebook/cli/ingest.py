@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bythebook.cli import options
+from bythebook.cli.output import echo, print_json
 from bythebook.cli.progress import Progress
-from bythebook.errors import InvalidInput, NotIngested
+from bythebook.errors import BookError, InvalidInput, NotIngested
+from bythebook.language.text import one_line
 
 if TYPE_CHECKING:
     from bythebook.chunking.read_book import ParsedBook
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
     from bythebook.indexing.indexer import IngestProgress, IngestResult
     from bythebook.indexing.preview import IngestPreview
     from bythebook.interfaces.store import Catalog
+    from bythebook.sources.inventory import UnreadFile
 
 _POLL_SECONDS = 1.0
+_SHOWN = 10  # files that were not read: more would push the result off the screen
 
 
 def ingest(
@@ -51,6 +55,9 @@ def ingest(
     watch: Annotated[
         bool, typer.Option("--watch", help="Stay, and ingest again whenever a file changes.")
     ] = False,
+    allow_removal: Annotated[
+        bool, typer.Option("--allow-removal", help="Serve the result even if it has lost its text.")
+    ] = False,
     as_json: options.Json = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also print what authors should know.")
@@ -65,19 +72,28 @@ def ingest(
     if dry_run:
         raise typer.Exit(_dry_run(docs, settings, as_json=as_json, verbose=verbose))
     seen = _signature(docs) if watch else {}
-    code = _ingest_once(docs, settings, as_json=as_json, verbose=verbose)
+    once = partial(
+        _ingest_once, docs, settings, allow_removal=allow_removal, as_json=as_json, verbose=verbose
+    )
+    code = once()
     while watch:
         seen = _wait_for_change(docs, seen)
-        code = _ingest_once(docs, settings, as_json=as_json, verbose=verbose)
+        try:
+            code = once()
+        except BookError as error:  # such as a folder that is empty during a checkout
+            echo(f"error: {error}", err=True)
     raise typer.Exit(code)
 
 
-def _ingest_once(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) -> int:
+def _ingest_once(
+    docs: Path, settings: Settings, *, allow_removal: bool, as_json: bool, verbose: bool
+) -> int:
     from bythebook.api import ingest as ingest_book
 
     with Progress(quiet=as_json) as progress:
-        result = ingest_book(docs, settings=settings, progress=_display(progress))
-    typer.echo(_json(result)) if as_json else _print(result, settings, verbose=verbose)
+        shown = _display(progress)
+        result = ingest_book(docs, settings=settings, progress=shown, allow_removal=allow_removal)
+    print_json(_document(result)) if as_json else _print(result, settings, verbose=verbose)
     return result.exit_code
 
 
@@ -137,23 +153,24 @@ def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) ->
     price = settings.embedding.price_in
     plan = preview(book, _catalog(settings), embedder=settings.embedder, price_in=price)
     if as_json:
-        document = _dry_document(book, plan)
-        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        print_json(_dry_document(book, plan))
         return 1 if plan.errors else 0
     for page in book.pages:
-        typer.echo(
-            f"{page.file}: {len(page.passages)} passages, "
+        echo(
+            f"{one_line(page.file)}: {len(page.passages)} passages, "
             f"{sum(passage.tokens for passage in page.passages)} tokens, "
-            f"{_share(page.covered_words, page.visible_words):.2%} of "
+            f"{_percent(_share(page.covered_words, page.visible_words))} of "
             f"{page.visible_words} words, {page.url}"
         )
     _print_notes(plan.errors, plan.warnings, plan.notes, verbose=verbose)
-    typer.echo(
+    unread = book.unread
+    _print_not_read(unread.files, len(unread.files), unread.images, verbose=verbose)
+    echo(
         f"{len(book.pages)} pages, {len(book.passages)} passages. Would change "
         f"{plan.change.changed}, remove {plan.change.removed}, keep {plan.change.unchanged}."
     )
     if plan.estimate is not None:
-        typer.echo(f"{plan.estimate}.")
+        echo(f"{plan.estimate}.")
     return 1 if plan.errors else 0
 
 
@@ -184,7 +201,7 @@ def _dry_document(book: ParsedBook, plan: IngestPreview) -> dict[str, Any]:
         "errors": plan.errors,
         "exit_code": 1 if plan.errors else 0,
         **asdict(plan.change),
-        "coverage": round(book.coverage, 6),
+        "coverage": _rounded(book.coverage),
         "notes": [describe(problem) for problem in book.problems if not problem.fatal],
         "pages": [
             {
@@ -194,18 +211,19 @@ def _dry_document(book: ParsedBook, plan: IngestPreview) -> dict[str, Any]:
                 "chunks": len(page.passages),
                 "tokens": sum(passage.tokens for passage in page.passages),
                 "words": page.visible_words,
-                "coverage": round(_share(page.covered_words, page.visible_words), 6),
+                "coverage": _rounded(_share(page.covered_words, page.visible_words)),
                 "missing": list(page.missing),
             }
             for page in book.pages
         ],
         "warnings": plan.warnings,
+        **_not_read(book.unread.files, len(book.unread.files), book.unread.images),
     }
     return document if plan.estimate is None else {**document, "to_embed": asdict(plan.estimate)}
 
 
-def _json(result: IngestResult) -> str:
-    document = {
+def _document(result: IngestResult) -> dict[str, Any]:
+    return {
         "files_processed": result.files_processed,
         "chunks_created": result.chunks_created,
         "errors": list(result.errors),
@@ -215,20 +233,41 @@ def _json(result: IngestResult) -> str:
         "unchanged": result.unchanged,
         "changed": result.changed,
         "removed": result.removed,
-        "coverage": round(result.coverage, 6),
+        "coverage": _rounded(result.coverage),
         "seconds": round(result.seconds, 3),
+        **_not_read(result.not_read, result.not_read_total, result.images),
     }
-    return json.dumps(document, ensure_ascii=False, indent=2)
+
+
+def _not_read(files: Sequence[UnreadFile], total: int, images: int) -> dict[str, Any]:
+    from bythebook.indexing.indexer import MOST_LISTED
+
+    listed = [asdict(file) for file in files[:MOST_LISTED]]
+    return {"not_read": listed, "not_read_total": total, "images": images}
+
+
+def _print_not_read(files: Sequence[UnreadFile], total: int, images: int, *, verbose: bool) -> None:
+    """Print the files of the folder that are in no page, by name and reason."""
+    shown = files if verbose else files[:_SHOWN]
+    for file in shown:
+        echo(f"not read: {one_line(file.file)}: {file.reason}", err=True)
+    more = [f"{total - len(shown)} more files" if total > len(shown) else ""]
+    more += [f"text in {images} images" if images else ""]
+    if any(more):
+        echo(f"not read: {' and '.join(filter(None, more))}", err=True)
 
 
 def _print(result: IngestResult, settings: Settings, *, verbose: bool) -> None:
     hidden = _print_notes(result.errors, result.warnings, result.notes, verbose=verbose)
-    typer.echo(
+    _print_not_read(result.not_read, result.not_read_total, result.images, verbose=verbose)
+    if not result.published:
+        return
+    echo(
         f"{result.files_processed} pages, {result.chunks_created} passages in {settings.home}: "
         f"{result.changed} new or changed, {result.removed} removed, "
         f"{result.unchanged} unchanged, {result.embedded} embedded."
     )
-    typer.echo(f"{result.coverage:.2%} of the visible words, {result.seconds:.1f} s.{hidden}")
+    echo(f"{_percent(result.coverage)} of the visible words, {result.seconds:.1f} s.{hidden}")
 
 
 def _print_notes(
@@ -236,13 +275,21 @@ def _print_notes(
 ) -> str:
     """Print errors and warnings, and notes if verbose; return a hint if notes were not printed."""
     for error in errors:
-        typer.echo(f"error: {error}", err=True)
+        echo(f"error: {error}", err=True)
     for warning in warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     for note in notes if verbose else ():
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     return f" {len(notes)} notes: --verbose shows them." if notes and not verbose else ""
 
 
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 1.0
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 6)
+
+
+def _percent(share: float | None) -> str:
+    return "No share" if share is None else f"{share:.2%}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.output import print_json
+from bythebook.cli.output import echo, print_json, printable
 from bythebook.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ def create(
     publishable: Annotated[
         bool, typer.Option("--publishable", help="Key for scripts of web pages; it can only ask.")
     ] = False,
+    author: Annotated[
+        bool, typer.Option("--author", help="Key that may also read what all readers ask (/admin).")
+    ] = False,
     origin: Annotated[
         list[str] | None,
         typer.Option("--origin", help="Origin of such a page: https://book.example; repeatable."),
@@ -43,13 +46,14 @@ def create(
             hint="Use --publishable and --origin together.",
         )
     settings = options.load(home=home)
-    text, key = make_key(pepper_of(settings), label=label, origins=origin or ())
+    pepper = pepper_of(settings)
+    text, key = make_key(pepper, label=label, origins=origin or (), is_author=author)
     asyncio.run(open_keys(settings).add(key))
     if as_json:
         print_json({"key": text, **_record(key)})
         return
-    typer.echo(text)
-    typer.echo("Save this key: it is not stored and cannot be shown again.", err=True)
+    echo(text)
+    echo("Save this key: it is not stored and cannot be shown again.", err=True)
 
 
 @app.command("list")
@@ -63,10 +67,11 @@ def list_keys(home: options.Home = None, as_json: options.Json = False) -> None:
         return
     for key in keys:
         state = "revoked" if key.revoked_at else "active"
-        pages = " ".join(key.origins) or "secret"
-        typer.echo(f"{key.id}  {key.created_at:%Y-%m-%d}  {state:7}  {pages}  {key.label}".rstrip())
+        role = " ".join(key.origins) or ("author" if key.is_author else "secret")
+        label = " ".join(printable(key.label).split())  # of older versions, which took any text
+        echo(f"{key.id}  {key.created_at:%Y-%m-%d}  {state:7}  {role}  {label}".rstrip())
     if not keys:
-        typer.echo("There are no keys. Run: bythebook keys create")
+        echo("There are no keys. Run: bythebook keys create")
 
 
 @app.command("revoke")
@@ -84,7 +89,7 @@ def revoke(
     if as_json:
         print_json({"revoked": key_id})
     else:
-        typer.echo(f"{key_id} is revoked.")
+        echo(f"{key_id} is revoked.")
 
 
 def _record(key: ApiKey) -> dict[str, Any]:
@@ -92,6 +97,7 @@ def _record(key: ApiKey) -> dict[str, Any]:
         "id": key.id,
         "label": key.label,
         "publishable": bool(key.origins),
+        "author": key.is_author,
         "origins": list(key.origins),
         "created_at": key.created_at.isoformat(timespec="seconds"),
         "revoked_at": key.revoked_at.isoformat(timespec="seconds") if key.revoked_at else None,

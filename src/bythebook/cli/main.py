@@ -25,7 +25,7 @@ from bythebook.cli import (
     serve,
     threads,
 )
-from bythebook.cli.output import print_json
+from bythebook.cli.output import echo, print_json
 from bythebook.errors import BookError, WriterFailed
 
 _BAD_INPUT = 2  # exit code for bad input and configuration; 3 is for service failures
@@ -54,7 +54,7 @@ app.add_typer(keys.app, name="keys")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"bythebook {__version__}")
+        echo(f"bythebook {__version__}")
         raise typer.Exit
 
 
@@ -81,7 +81,7 @@ def run() -> None:
     except typer.Exit as done:
         code = done.exit_code
     except typer.Abort:
-        typer.echo("bythebook: stopped.", err=True)
+        echo("bythebook: stopped.", err=True)
         code = 130
     except BookError as error:
         code = _fail(str(error), error.exit_code, generation=isinstance(error, WriterFailed))
@@ -94,7 +94,7 @@ def run() -> None:
 
 def _fail(message: str, code: int, *, generation: bool = False) -> int:
     """Print the error on stderr and, with --json, as JSON on stdout."""
-    typer.echo(f"bythebook: {message}", err=True)
+    echo(f"bythebook: {message}", err=True)
     _print_json_error(message, code, generation=generation)
     return code
 

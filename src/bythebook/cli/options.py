@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bythebook.cli.output import echo
 from bythebook.errors import InvalidInput
-from bythebook.types import FILTERS, FilterValue
+from bythebook.types import FILTERS, FilterValue, TextKind
 
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings
@@ -61,9 +62,13 @@ Filters = Annotated[
 
 
 def load(**flags: Any) -> Settings:
-    from bythebook.config.settings import load_settings
+    """Load the settings; say on stderr which of them are from the file in this folder."""
+    from bythebook.config.settings import FILE, load_settings
 
-    return load_settings(flags)
+    settings = load_settings(flags)
+    if settings.from_file:
+        echo(f"settings from ./{FILE}: {', '.join(settings.from_file)}", err=True)
+    return settings
 
 
 def question_maker(
@@ -95,13 +100,14 @@ def _read_filter(given: str) -> tuple[str, FilterValue]:
             f"There is no filter {given!r}.",
             hint=f"Write NAME=VALUE with one of {', '.join(FILTERS)}.",
         )
-    if kind is str:
+    if kind is str or (kind is TextKind and value in set(TextKind)):
         return name, value
     if kind is int and value.isdecimal():
         return name, int(value)
     words = {"yes": True, "true": True, "no": False, "false": False} if kind is bool else {}
     if value.lower() not in words:
         expected = "yes or no" if kind is bool else "a number"
+        expected = f"one of {', '.join(TextKind)}" if kind is TextKind else expected
         raise InvalidInput(
             f"The filter {name} cannot be {value!r}.", hint=f"Its value is {expected}."
         )

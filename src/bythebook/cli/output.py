@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -10,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from bythebook.language.text import clean
+
 if TYPE_CHECKING:
     from bythebook.types import Hit, Reply, VectorState
 
-LONGEST_QUOTE = 160
+_CONTROLS = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+LONGEST_QUOTE = 500  # characters: only a single unit, most often code, is longer
 _LONGEST_SENTENCE = 90
 # Names of signals in the JSON output that differ from those of the fields.
 _JSON_NAMES = {
@@ -25,8 +29,14 @@ _JSON_NAMES = {
 
 
 def printable(text: str) -> str:
-    """Remove what would control the terminal: escape sequences, bells, backspaces."""
+    """Remove what would control the terminal: escapes, bells, backspaces, bidi overrides."""
+    text = clean(text)
     return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) != "Cc")
+
+
+def echo(text: str = "", *, err: bool = False, **style: Any) -> None:
+    """Print a line. Whatever a book says in a title, a name or a URL, it is text."""
+    typer.secho(printable(text), err=err, **style)
 
 
 def shortened(text: str, most: int) -> str:
@@ -36,9 +46,13 @@ def shortened(text: str, most: int) -> str:
 
 
 def print_json(document: object, *, indent: int | None = 2) -> None:
-    """Print JSON; dates are written in ISO 8601."""
+    typer.echo(json_text(document, indent=indent))
+
+
+def json_text(document: object, *, indent: int | None = None) -> str:
+    """Return JSON; dates are in ISO 8601, and what could control a terminal is escaped."""
     text = json.dumps(document, ensure_ascii=False, indent=indent, default=_isoformat)
-    typer.echo(text)
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _isoformat(value: Any) -> str:
@@ -76,13 +90,13 @@ def keyword_notice(vectors: VectorState) -> str:
 
 
 def explain_hit(hit: Hit) -> str:
-    signals, ranks, reading = hit.signals, hit.ranks, hit.reading
+    signals, reading = hit.signals, hit.reading
     read = "" if reading is None else f"; reading model {reading.probability:.2f}"
     return (
-        f"similarity of the passage {signals.passage_cosine:.2f} (#{ranks.passage}), "
-        f"of its best sentence {signals.unit_cosine:.2f} (#{ranks.unit}); "
-        f"keywords {signals.term_weight:.2f} (#{ranks.words}), "
-        f"{signals.coverage:.0%} of the question's; {ranks.among} candidates"
+        f"similarity of the passage {signals.passage_cosine:.2f}, "
+        f"of its best sentence {signals.unit_cosine:.2f}; "
+        f"keywords {signals.term_weight:.2f}, "
+        f"{signals.coverage:.0%} of the question's"
         f"{'; only repeats the question' if signals.echo else ''}{read}"
     )
 
@@ -90,7 +104,7 @@ def explain_hit(hit: Hit) -> str:
 def hit_record(hit: Hit) -> dict[str, Any]:
     signals = {_JSON_NAMES.get(name, name): value for name, value in asdict(hit.signals).items()}
     reading = None if hit.reading is None else hit.reading.probability
-    return {**signals, "reading": reading, "ranks": asdict(hit.ranks)}
+    return {**signals, "reading": reading}
 
 
 def explain_reply(reply: Reply) -> Iterator[str]:

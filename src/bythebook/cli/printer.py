@@ -6,7 +6,6 @@ document per reply.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from rich.style import Style
 from rich.text import Text
 
 from bythebook.answering.pipeline import Event, State
-from bythebook.cli.output import LONGEST_QUOTE, printable, shortened, warnings_of
+from bythebook.cli.output import LONGEST_QUOTE, print_json, printable, shortened, warnings_of
 from bythebook.refusals import SMALL_TALK, Refusal
 from bythebook.types import Answer, Citation, Evidence, Question, Reply, Sentence
 
@@ -69,7 +68,7 @@ class Page:
         if isinstance(event, State):
             self._wait(event)
         elif isinstance(event, Citation):
-            self._links[event.number] = event.link
+            self._links[event.number] = printable(event.link)
         elif isinstance(event, Sentence):
             self._sentence(event)
         elif isinstance(event, Reply):
@@ -212,7 +211,7 @@ class Page:
         self._line(text, hang=len(number))
 
     def _address(self, shown: str, link: str, *, indent: int = 0) -> None:
-        style = Style(color="blue", link=link) if self._terminal else ""
+        style = Style(color="blue", link=printable(link)) if self._terminal else ""
         space = " " * (self._margin + indent)
         self._console.print(Text.assemble(space, (printable(shown), style)), soft_wrap=True)
 
@@ -271,4 +270,5 @@ class Lines:
             self.note(f"[{citation.number}] {citation.place.path}  {citation.link}")
 
     def _print(self, document: Mapping[str, object]) -> None:
-        print(json.dumps(document, ensure_ascii=False), flush=True)
+        print_json(document, indent=None)
+        sys.stdout.flush()

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-import typer
+from bythebook.cli.output import echo, printable
 
 _EVERY_SECONDS = 5.0
 
@@ -45,14 +45,14 @@ class Progress:
             self._bar.update(self._tasks[what], completed=done, total=total)
         elif not self._quiet and time.perf_counter() - self._said > _EVERY_SECONDS:
             self._said = time.perf_counter()
-            typer.echo(f"{what}: {done}{self._rest(what, done, total)}", err=True)
+            echo(f"{what}: {done}{self._rest(what, done, total)}", err=True)
 
     def say(self, what: str) -> None:
         """Print a message between progress updates."""
         if self._bar is not None:
-            self._bar.console.print(what)
+            self._bar.console.print(printable(what), markup=False)
         elif not self._quiet:
-            typer.echo(what, err=True)
+            echo(what, err=True)
 
     def _rest(self, what: str, done: int, total: int | None) -> str:
         """Return `` of 1200, 95 s left``, estimated from the speed so far."""

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.output import explain_hit, hit_record, keyword_notice, print_json, shortened
+from bythebook.cli.output import (
+    echo,
+    explain_hit,
+    hit_record,
+    keyword_notice,
+    print_json,
+    shortened,
+)
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -46,7 +53,7 @@ def search(
         async def answer(book: Book, row: dict[str, Any]) -> dict[str, Any]:
             question = make_question(row["question"])
             findings = (await book.search(question)).at_least(question.min_score)
-            return _document(question, findings, explain=explain)
+            return _document(question, findings, reader=settings.server.reader, explain=explain)
 
         raise typer.Exit(run_batch(batch, settings, answer))
     if query is None:
@@ -57,16 +64,19 @@ def search(
     everything = use_book(settings, lambda book: book.search(question))
     findings = everything.at_least(question.min_score)
     if as_json:
-        print_json(_document(question, findings, explain=explain))
+        reader = settings.server.reader
+        print_json(_document(question, findings, reader=reader, explain=explain))
     else:
         _print(findings, explain=explain, below=len(everything.hits) - len(findings.hits))
     raise typer.Exit(0 if findings.hits else 1)
 
 
-def _document(question: Question, findings: Findings, *, explain: bool) -> dict[str, Any]:
+def _document(
+    question: Question, findings: Findings, *, reader: str, explain: bool
+) -> dict[str, Any]:
     from bythebook.documents.reply import show_results
 
-    document = show_results(question, findings).model_dump(mode="json")
+    document = show_results(question, findings, reader=reader).model_dump(mode="json")
     if explain:
         for result, hit in zip(document["results"], findings.hits, strict=True):
             result["why"] = hit_record(hit)
@@ -76,14 +86,14 @@ def _document(question: Question, findings: Findings, *, explain: bool) -> dict[
 def _print(findings: Findings, *, explain: bool, below: int) -> None:
     for hit in findings.hits:
         place = hit.passage.place
-        typer.secho(f"\n{hit.rank}. {place.path}  ({hit.score:.2f})", fg="cyan")
-        typer.echo(f"   {place.url}")
-        typer.secho(f"   {shortened(hit.passage.text, _LONGEST_EXCERPT)}", dim=True)
+        echo(f"\n{hit.rank}. {place.path}  ({hit.score:.2f})", fg="cyan")
+        echo(f"   {place.url}")
+        echo(f"   {shortened(hit.passage.text, _LONGEST_EXCERPT)}", dim=True)
         if explain:
-            typer.secho(f"   {explain_hit(hit)}", fg="yellow")
+            echo(f"   {explain_hit(hit)}", fg="yellow")
     milliseconds = findings.query_ms + findings.search_ms
-    typer.secho(f"\n{len(findings.hits)} passages in {milliseconds:.0f} ms", dim=True)
+    echo(f"\n{len(findings.hits)} passages in {milliseconds:.0f} ms", dim=True)
     if below:
-        typer.secho(f"{below} below the threshold: --relevance-threshold 0 shows them", dim=True)
+        echo(f"{below} below the threshold: --relevance-threshold 0 shows them", dim=True)
     if notice := keyword_notice(findings.vectors):
-        typer.secho(notice, dim=True)
+        echo(notice, dim=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.output import print_json
+from bythebook.cli.output import echo, print_json
 
 if TYPE_CHECKING:
     from bythebook.conversations.retention import Archiver
@@ -46,7 +46,7 @@ def list_threads(
         print_json([asdict(thread) for thread in page])
     else:
         for thread in page:
-            typer.echo(_line(thread))
+            echo(_line(thread))
 
 
 @app.command("show")
@@ -183,7 +183,7 @@ def _report(counts: dict[str, int], *, as_json: bool) -> None:
         return
     for what, count in counts.items():
         noun, _, done = what.partition("_")
-        typer.echo(f"{count} {noun if count != 1 else _ONE[noun]} {done}")
+        echo(f"{count} {noun if count != 1 else _ONE[noun]} {done}")
 
 
 def _line(thread: ThreadSummary) -> str:
@@ -194,17 +194,13 @@ def _line(thread: ThreadSummary) -> str:
 
 
 def _print_thread(thread: Thread) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False, soft_wrap=True)
     if thread.topic_summary:
-        console.print(thread.topic_summary, style="bold", markup=False)
+        echo(thread.topic_summary, bold=True)
     if thread.earlier:
-        console.print(f"({thread.earlier} earlier messages: --all)", style="dim", markup=False)
+        echo(f"({thread.earlier} earlier messages: --all)", dim=True)
     for message in thread.messages:
         moment = message.timestamp.isoformat(timespec="seconds")
-        console.print(f"\n{message.role.value}, {moment}", style="cyan", markup=False)
-        console.print(message.content, markup=False)
+        echo(f"\n{message.role.value}, {moment}", fg="cyan")
+        echo(message.content)
         for cited in message.citations:
-            where = f"  [{cited.number}] {cited.place.path}  {cited.url}"
-            console.print(where, style="dim", markup=False)
+            echo(f"  [{cited.source}] {cited.place.path}  {cited.url}", dim=True)

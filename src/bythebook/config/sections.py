@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from bythebook import validation
 from bythebook.errors import InvalidInput
+from bythebook.interfaces.source import SITE_URL
 
 
 class SettingsSection(BaseModel):
@@ -48,7 +49,7 @@ def _check_nodes(urls: str) -> str:
 
 
 def _check_site(url: str) -> str:
-    if not re.fullmatch(r"https?://[^\s/?#]+/?", url):
+    if not SITE_URL.fullmatch(url):
         raise ValueError("it should look like https://example.org")
     return url
 
@@ -360,6 +361,11 @@ class ServerSettings(SettingsSection):
         pattern=r"^btp_\w",
         description="Publishable key that the page at / uses if the server requires keys.",
     )
+
+    @property
+    def reader(self) -> str:
+        """Return the URL of the book's pages on this machine, while it is served."""
+        return f"http://localhost:{self.port}/read/"
 
 
 class AccessSettings(SettingsSection):

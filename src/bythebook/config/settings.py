@@ -2,21 +2,24 @@
 
 Precedence, highest first: flag, environment, ``bythebook.toml`` in the working directory, the
 chosen preset (``presets/*.toml``: one for each contract), default.
+
+The file may come with a book that somebody else wrote. It cannot set ``[accounts]`` or name a
+database server, and no secret from the environment or a flag is sent to an address that it sets.
+Every command prints the names of the settings from the file to stderr.
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, ValidationError
 
 from bythebook import validation
-from bythebook.config.names import read_table, rename_settings, rename_variables
 from bythebook.config.sections import (
     AccessSettings,
     Accounts,
@@ -44,13 +47,24 @@ PRESETS = {
     "chat": "the contract chat: POST /chat/run, POST /chat/stream",
 }
 
+_FILES = resources.files("bythebook.config")
 ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
-    variable: tuple(path.split(".")) for variable, path in read_table("environment").items()
+    variable: tuple(path.split("."))
+    for variable, path in tomllib.loads((_FILES / "environment.toml").read_text("utf-8")).items()
+}
+FILE = "bythebook.toml"
+# Each secret outside [accounts] that is sent, and the setting of the address that it is sent to.
+SENT_TO = {
+    "model.api_key": "model.base_url",
+    "embedding.api_key": "embedding.base_url",
+    "qdrant.api_key": "qdrant.url",
 }
 
 
 class Settings(SettingsSection):
     """All settings with their defaults."""
+
+    _from_file: tuple[str, ...] = PrivateAttr(())
 
     home: Path = Field(Path(".bythebook"), description="Folder of the ingested book.")
     preset: str = Field(
@@ -105,10 +119,10 @@ class Settings(SettingsSection):
     server: ServerSettings = ServerSettings()
     access: AccessSettings = AccessSettings()
 
-    @model_validator(mode="before")
-    @classmethod
-    def _rename(cls, given: Any) -> Any:
-        return rename_settings(given) if isinstance(given, Mapping) else given
+    @property
+    def from_file(self) -> tuple[str, ...]:
+        """Return the names of the settings whose values are those of ``bythebook.toml``."""
+        return self._from_file
 
 
 def load_settings(
@@ -119,10 +133,12 @@ def load_settings(
 ) -> Settings:
     """Merge all sources of settings, the one with the highest precedence last."""
     environment = _from_environment(os.environ if environ is None else environ)
-    file = _from_file((directory or Path.cwd()) / "bythebook.toml")
-    merged: dict[str, Any] = {}
-    for source in (file, environment, _without_nones(flags or {})):
-        merged = _merge(merged, rename_settings(source))
+    file = _from_file((directory or Path.cwd()) / FILE)
+    given = _merge(environment, _without_nones(flags or {}))
+    elsewhere = set(_names(given))
+    from_file = tuple(name for name in _names(file) if name not in elsewhere)
+    _check_file(from_file, file, elsewhere)
+    merged = _merge(file, given)
     preset = str(merged.get("preset", Settings.model_fields["preset"].default))
     constants = read_preset(preset)
     if "preset" not in merged and not _section(merged, "collection").get("existing"):
@@ -131,7 +147,9 @@ def load_settings(
     if _section(merged, "qdrant").get("url"):
         merged.setdefault("store", "qdrant")
     try:
-        return Settings.model_validate(merged)
+        settings = Settings.model_validate(merged)
+        settings._from_file = from_file
+        return settings
     except ValidationError as error:
         message, name = validation.message_of(error.errors(), merged)
         raise ConfigurationError(
@@ -140,13 +158,43 @@ def load_settings(
         ) from None
 
 
+def _names(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of settings, such as ``writer`` and ``qdrant.url``."""
+    for name, value in settings.items():
+        section = isinstance(value, Mapping)
+        yield from (f"{name}.{inner}" for inner in value) if section else (name,)
+
+
+def _check_file(from_file: Iterable[str], file: Mapping[str, Any], elsewhere: set[str]) -> None:
+    """Raise if the file sets an address that would get a secret which is not from the file.
+
+    The keys of ``[accounts]`` belong to the environment, and so do their addresses. A PostgreSQL
+    client takes passwords from many places (PGPASSWORD, ~/.pgpass, Kerberos), so the address of a
+    database server is none of the file's either.
+    """
+    variables = {".".join(path): variable for variable, path in ENVIRONMENT.items()}
+    secrets = {address: secret for secret, address in SENT_TO.items() if secret in elsewhere}
+    for name in from_file:
+        server = name == "database_url" and not str(file[name]).startswith("sqlite")
+        if server or (name.startswith("accounts.") and name in variables):
+            raise ConfigurationError(
+                f"{FILE} cannot set {name}: it is read from the environment only.",
+                hint=f"Set {variables[name]}.",
+            )
+        if secret := secrets.get(name):
+            key = variables[secret]
+            raise ConfigurationError(
+                f"{name} is from {FILE}, so {key} is not sent to it.",
+                hint=f"If you trust that address, set {variables[name]}; if not, unset {key}.",
+            )
+
+
 def read_preset(name: str) -> dict[str, Any]:
     if name not in PRESETS:
         raise ConfigurationError(
             f"There is no preset {name!r}.", hint=f"Use one of {', '.join(PRESETS)}."
         )
-    file = resources.files("bythebook.config").joinpath("presets", f"{name}.toml")
-    return tomllib.loads(file.read_text("utf-8"))
+    return tomllib.loads(_FILES.joinpath("presets", f"{name}.toml").read_text("utf-8"))
 
 
 def limits_of(contract: str) -> Limits:
@@ -161,9 +209,8 @@ def _section(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
-    given = rename_variables(environ)
     for variable, (*section, name) in ENVIRONMENT.items():
-        if value := given.get(variable):
+        if value := environ.get(variable):
             target = settings.setdefault(section[0], {}) if section else settings
             target[name] = value
     return settings
@@ -176,7 +223,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(
-            f"bythebook.toml cannot be read: {error}.", hint="Correct it or move it away."
+            f"{FILE} cannot be read: {error}.", hint="Correct it or move it away."
         ) from None
 
 

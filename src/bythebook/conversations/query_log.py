@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 
 from bythebook.errors import DatabaseFailed
 from bythebook.interfaces.conversations import LoggedQuery, QueryLog
+from bythebook.language.text import well_formed
 from bythebook.refusals import Refusal
 from bythebook.types import Asker, Hit, Question, Reply
 
@@ -27,6 +28,9 @@ _log = logging.getLogger(__name__)
 _CAPACITY = 1000
 _BATCH = 100
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+# Characters of a question that are kept, as many as ask and query accept. The contract plain limits
+# words, not characters: a question can be as long as a request body.
+_LONGEST = 2000
 _NETWORKS = {4: 24, 6: 48}  # address bits that are kept: they identify a network, not a person
 
 
@@ -54,7 +58,7 @@ class LoggedRequest:
         return LoggedQuery(
             id=asker.query or str(uuid.uuid4()),
             session=_uuid(asker.session),
-            text=_storable(self._question.text),
+            text=logged_text(self._question.text),
             selection_length=None if selection is None else len(selection),
             mode=self._mode,
             status="error" if reply is None else "refused" if refusal else "success",
@@ -81,9 +85,9 @@ def _uuid(session: str | None) -> str | None:
         return None
 
 
-def _storable(text: str) -> str:
-    """Remove NUL, which PostgreSQL rejects, and replace lone surrogates, which all reject."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "")
+def logged_text(question: str) -> str:
+    """Return the start of a question, as text that every database and log accepts."""
+    return well_formed(question[:_LONGEST])
 
 
 def _network(address: str | None) -> str | None:
@@ -107,6 +111,7 @@ class LogQueue:
         self._writing: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()  # set while a flush waits: a failure then ends the retries
         self.dropped = 0
+        self.failure: DatabaseFailed | None = None  # of the last write
 
     @property
     def waiting(self) -> int:
@@ -142,8 +147,9 @@ class LogQueue:
         while self._waiting:
             try:
                 await self._write_some()
-                pause = _FIRST_PAUSE_S
-            except DatabaseFailed:
+                pause, self.failure = _FIRST_PAUSE_S, None
+            except DatabaseFailed as failure:
+                self.failure = failure
                 if self._hurry.is_set():
                     return
                 with suppress(TimeoutError):

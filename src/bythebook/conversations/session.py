@@ -75,7 +75,7 @@ def exchange_of(reply: Reply, *, now: datetime, request: str | None = None) -> l
     """Return the question and the answer as messages, each with its own time (or ``now``)."""
     answer = reply.outcome if isinstance(reply.outcome, Answer) else None
     confidence = reply.evidence.confidence.average if answer else 0.0
-    content = answer.full_text if answer else reply.outcome.text
+    content = answer.by_source.full_text if answer else reply.outcome.text
     citations = answer.citations if answer else ()
     asked_at, answered_at = reply.asked_at or now, reply.answered_at or now
     return [

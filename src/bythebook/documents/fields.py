@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -17,13 +18,17 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from bythebook.chunking.passages import SELECTION
+from bythebook.language.text import well_formed
 from bythebook.refusals import Refusal
-from bythebook.types import Answer, Reply, VectorState
+from bythebook.types import Answer, Citation, Reply, VectorState
 
 
-def _without_nul(text: str) -> str:
+def _check_characters(text: str) -> str:
     if "\0" in text:
         raise PydanticCustomError("nul_character", "holds a NUL character")
+    if well_formed(text) != text:
+        raise PydanticCustomError("string_unicode", "holds half of a surrogate pair")
     return text
 
 
@@ -67,20 +72,47 @@ SentMoment = Annotated[
     ),
     _AS_UTC,
 ]
+# Every text of a request has this type or one of the others below.
+AnyText = Annotated[str, AfterValidator(_check_characters)]
 Text = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_without_nul)
+    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(_check_characters)
 ]
 # 10 to 5000 characters, from envelope: longer than a word, shorter than a chapter.
 Selection = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=10, max_length=5000),
-    AfterValidator(_without_nul),
+    AfterValidator(_check_characters),
 ]
 PageUrl = Annotated[Text, StringConstraints(max_length=2000), AfterValidator(_to_the_web)]
 
 
 def is_web_address(url: str) -> bool:
     return url.startswith(("http://", "https://"))
+
+
+def web_address(url: str, reader: str) -> str:
+    """Return a URL of the web: a page without one is shown under the URL of the ``reader``."""
+    return url if is_web_address(url) else reader + url.lstrip("/")
+
+
+def with_web_address(citation: Citation, reader: str) -> Citation:
+    """Return the citation with URLs of the web; a selection keeps what the client sent."""
+    if citation.passage_id == SELECTION:
+        return citation
+    url, link = (web_address(each, reader) for each in (citation.url, citation.link))
+    return replace(citation, url=url, link=link)
+
+
+def with_web_addresses(reply: Reply, reader: str) -> Reply:
+    outcome = reply.outcome
+    if isinstance(outcome, Answer):
+        citations = (with_web_address(citation, reader) for citation in outcome.citations)
+        return replace(reply, outcome=replace(outcome, citations=tuple(citations)))
+    related = outcome.related
+    if related is not None:
+        related = replace(related, link=web_address(related.link, reader))
+    nearby = (replace(topic, url=web_address(topic.url, reader)) for topic in outcome.nearby)
+    return replace(reply, outcome=replace(outcome, nearby=tuple(nearby), related=related))
 
 
 class NearbyTopic(BaseModel):

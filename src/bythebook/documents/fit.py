@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bythebook.answering.citations import listed_hit
 from bythebook.types import Answer, Citation, Place, Reply, Sentence
 
 _CUT = " …"
@@ -14,39 +15,31 @@ def citations_of(reply: Reply) -> tuple[Citation, ...]:
 
 
 def sources_of(reply: Reply) -> tuple[Citation, ...]:
-    """List each retrieved passage that supports the answer once, at most ``top_k`` of them."""
-    sources: dict[str, Citation] = {}
-    for citation in citations_of(_as_retrieved(reply)):
-        sources.setdefault(citation.passage_id, citation)
-    return tuple(sources.values())[: reply.question.top_k]
+    """List each retrieved passage that supports the answer once; markers by source number them."""
+    sources: dict[int, Citation] = {}
+    for citation in citations_of(_as_listed(reply)):
+        sources.setdefault(citation.source, citation)
+    return tuple(sources.values())
 
 
-def _as_retrieved(reply: Reply) -> Reply:
-    """Replace citations of a hit's neighbour passages with citations of the hit itself.
+def _as_listed(reply: Reply) -> Reply:
+    """Replace citations of a hit's neighbours, in the same section, by those of the hit itself."""
 
-    A neighbour may score below the floor, which no listed source may.
-    """
-    if not isinstance(reply.outcome, Answer):
-        return reply
-    hits = reply.evidence.hits[: reply.evidence.confidence.count]
-    retrieved = {hit.passage.id for hit in hits}
-    beside = {name: hit for hit in reversed(hits) for name in hit.passage.neighbours}
-
-    def counted(citation: Citation) -> Citation:
-        hit = beside.get(citation.passage_id)
-        if hit is None or citation.passage_id in retrieved:
+    def listed(citation: Citation) -> Citation:
+        hit = listed_hit(reply.evidence, citation.passage_id)
+        if hit is None or hit.passage.id == citation.passage_id:
             return citation
         passage = hit.passage
         return replace(
             citation,
             passage_id=passage.id,
-            place=passage.place,
-            url=passage.place.url,
             score=hit.score,
             position=passage.position,
         )
 
-    citations = tuple(counted(citation) for citation in reply.outcome.citations)
+    if not isinstance(reply.outcome, Answer):
+        return reply
+    citations = tuple(map(listed, reply.outcome.citations))
     return replace(reply, outcome=replace(reply.outcome, citations=citations))
 
 
@@ -63,21 +56,27 @@ def by_place(reply: Reply) -> Reply:
 
     Used by contracts whose sources name a section and quote nothing.
     """
-    reply = _as_retrieved(reply)
+    reply = number_places(reply)
     if not isinstance(reply.outcome, Answer):
         return reply
-    sources: dict[Place, Citation] = {}
-    numbers: dict[int, int] = {}
-    for citation in reply.outcome.citations:
-        known = sources.setdefault(citation.place, replace(citation, number=len(sources) + 1))
-        numbers[citation.number] = known.number
-        sources[citation.place] = replace(known, score=max(known.score, citation.score))
-    sentences = tuple(
-        replace(s, citations=tuple(dict.fromkeys(numbers[n] for n in s.citations)))
-        for s in reply.outcome.sentences
-    )
-    answer = replace(reply.outcome, sentences=sentences, citations=tuple(sources.values()))
+    sources: dict[int, Citation] = {}
+    for citation in citations_of(_as_listed(reply)):
+        known = sources.setdefault(citation.source, replace(citation, number=citation.source))
+        sources[citation.source] = replace(known, score=max(known.score, citation.score))
+    answer = replace(reply.outcome.by_source, citations=tuple(sources.values()))
     return replace(reply, outcome=answer)
+
+
+def number_places(reply: Reply) -> Reply:
+    """Count the citations of the same section as one source."""
+    if not isinstance(reply.outcome, Answer):
+        return reply
+    numbers: dict[Place, int] = {}
+    citations = tuple(
+        replace(citation, source=numbers.setdefault(citation.place, len(numbers) + 1))
+        for citation in reply.outcome.citations
+    )
+    return replace(reply, outcome=replace(reply.outcome, citations=citations))
 
 
 def shortened(reply: Reply, *, chars: int | None = None, sources: int | None = None) -> Reply:

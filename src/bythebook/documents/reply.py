@@ -21,11 +21,12 @@ from bythebook.documents.fields import (
     degraded,
     nearby_topics,
     related_quote,
+    web_address,
     writing_of,
 )
-from bythebook.documents.fit import citations_of, sources_of
+from bythebook.documents.fit import by_place, citations_of, number_places
 from bythebook.refusals import Refusal
-from bythebook.types import Answer, Citation, Hit, Level, Place, Question, Reply, VectorState
+from bythebook.types import Answer, Citation, Hit, Level, Question, Reply, VectorState
 
 if TYPE_CHECKING:
     from bythebook.retrieval.search import Findings
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 class SearchResult(BaseModel):
     score: Share
     content: str = Field(min_length=1)
-    source_url: str | None  # null if the book has no site URL and no server shows the page
+    source_url: str
     section_title: str
     chunk_id: str = Field(min_length=1)
     chapter: str
@@ -42,6 +43,7 @@ class SearchResult(BaseModel):
     position: int
     content_hash: str
     filename: str
+    kind: str  # extension to ask: text, exercise, bibliography …
 
 
 class ResultSet(Degradable):
@@ -64,6 +66,7 @@ class SourceCitation(BaseModel):
 
 class NumberedCitation(BaseModel):
     number: int = Field(ge=1)
+    source: int = Field(ge=1)  # of the marker: ``sources[source - 1]``
     quote: str
     url: str
     link: str  # the url, with a text fragment if a browser can find the quote by one
@@ -115,18 +118,18 @@ class AgentResponse(Writing):
 
 
 def show(reply: Reply) -> AgentResponse:
+    reply, listed = number_places(reply), by_place(reply)
     outcome, confidence = reply.outcome, reply.evidence.confidence
-    citations = citations_of(reply)
     answer = outcome if isinstance(outcome, Answer) else None
     return AgentResponse(
-        answer=outcome.text,
-        sources=_sources(reply),
+        answer=listed.outcome.text,
+        sources=[_source(citation) for citation in citations_of(listed)],
         has_relevant_context=answer is not None,
         retrieval_time_ms=reply.timings.retrieval_ms,
         generation_time_ms=reply.timings.generation_ms,
         total_time_ms=reply.timings.total_ms,
         refusal_type=outcome.type.value if isinstance(outcome, Refusal) else None,
-        citations=[_citation(citation) for citation in citations],
+        citations=[_citation(citation) for citation in citations_of(reply)],
         sentences=[
             CitedSentence(text=s.text, citations=list(s.citations), lead=s.lead)
             for s in (answer.sentences if answer else ())
@@ -143,10 +146,10 @@ def show(reply: Reply) -> AgentResponse:
     )
 
 
-def show_results(question: Question, findings: Findings, *, reader: str | None = None) -> ResultSet:
+def show_results(question: Question, findings: Findings, *, reader: str) -> ResultSet:
     """Return the hits that score at or above the question's minimum score.
 
-    ``reader`` is the base URL under which the server shows the pages of the book.
+    ``reader`` is the URL under which the server shows pages that are not on the web.
     """
     findings = findings.at_least(question.min_score)
     return ResultSet(
@@ -169,15 +172,6 @@ def _span(answer: Answer) -> MarkedSpan | None:
     return MarkedSpan(text=text, sentence=mark.sentence, start=mark.start, end=mark.end)
 
 
-def _sources(reply: Reply) -> list[SourceCitation]:
-    """List each section once, since two sources of one section would look identical."""
-    sources: dict[tuple[str, str, str], SourceCitation] = {}
-    for citation in sources_of(reply):
-        source = _source(citation)
-        sources.setdefault((source.chapter, source.section, source.url), source)
-    return list(sources.values())
-
-
 def _source(citation: Citation) -> SourceCitation:
     return SourceCitation(
         chapter=citation.place.chapter,
@@ -190,6 +184,7 @@ def _source(citation: Citation) -> SourceCitation:
 def _citation(citation: Citation) -> NumberedCitation:
     return NumberedCitation(
         number=citation.number,
+        source=citation.source,
         quote=citation.quote,
         url=citation.url,
         link=citation.link,
@@ -199,12 +194,12 @@ def _citation(citation: Citation) -> NumberedCitation:
     )
 
 
-def _result(hit: Hit, reader: str | None) -> SearchResult:
+def _result(hit: Hit, reader: str) -> SearchResult:
     passage, place = hit.passage, hit.passage.place
     return SearchResult(
         score=hit.score,
         content=passage.text,
-        source_url=_web_address(place, reader),
+        source_url=web_address(place.url, reader),
         section_title=place.heading,
         chunk_id=passage.id,
         chapter=place.chapter,
@@ -213,11 +208,5 @@ def _result(hit: Hit, reader: str | None) -> SearchResult:
         # The ask contract specifies MD5: a checksum for clients; nothing here relies on it.
         content_hash=hashlib.md5(passage.text.encode(), usedforsecurity=False).hexdigest(),
         filename=place.file,
+        kind=passage.text_kind,
     )
-
-
-def _web_address(place: Place, reader: str | None) -> str | None:
-    """Return the URL of the place on its site, or else in the reader, or else None."""
-    if place.is_on_the_web:
-        return place.url
-    return f"{reader}{place.url.lstrip('/')}" if place.url and reader else None

@@ -1,7 +1,4 @@
-"""Trust card of a book: the figures that a reader of its answers needs, on one printable page.
-
-``trust_card`` builds a self-contained HTML page, ``badge`` a small SVG picture of the main figures.
-"""
+"""Trust card of a book: the figures that a reader of its answers needs, on one printable page."""
 
 from __future__ import annotations
 
@@ -31,8 +28,6 @@ _ROWS = (
     ("verbatim", "Verbatim", "of the sentences shown are in the book word for word"),
     ("withheld", "Withheld", "of the sentences written were withheld by the check"),
 )
-_BADGE = ("answered", "right", "refused", "supported")
-_LONGEST_TITLE = 52  # characters, on the badge
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +68,6 @@ def trust_card(evaluation: Evaluation, facts: BookFacts, setup: Mapping[str, obj
         setup=joined(*(_pair(name.replace("_", " "), value) for name, value in used.items())),
         sample=text(_sample(evaluation)),
         version=text(__version__),
-    )
-
-
-def badge(evaluation: Evaluation, facts: BookFacts, setup: Mapping[str, object]) -> str:
-    """Return an SVG picture of the main figures, for embedding with ``<img>``."""
-    style = resources.files("bythebook.evaluation").joinpath("badge.css").read_text("utf-8")
-    shown = [row for row in _ROWS if row[0] in _BADGE]
-    title = facts.title
-    if len(title) > _LONGEST_TITLE:
-        title = f"{title[: _LONGEST_TITLE - 1].rstrip()}…"
-    parts = [
-        element("style", Markup(style)),
-        element("title", f"Trust card: {facts.title}"),
-        element("rect", x=0.5, y=0.5, width=479.0, height=119.0, rx=10.0, class_="card"),
-        element("text", title, x=20.0, y=32.0, class_="title"),
-    ]
-    for column, (name, label, _) in enumerate(shown):
-        x = 20.0 + 114 * column
-        figure = figure_of(evaluation, name)
-        value = "–" if figure is None else f"{figure.value:.0%}"
-        parts += [
-            element("text", value, x=x, y=70.0, class_="value"),
-            element("text", label, x=x, y=88.0),
-        ]
-    parts.append(element("text", _about(evaluation, facts), x=20.0, y=109.0, class_="about"))
-    return element(
-        "svg",
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox="0 0 480 120",
-        width=480,
-        height=120,
     )
 
 

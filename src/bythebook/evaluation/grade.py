@@ -6,8 +6,9 @@ Pure functions; the only module that decides what is right, by comparing words a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from bythebook.chunking.text_fragments import folded
 from bythebook.evaluation.gold_locations import Places, Whereabouts
 from bythebook.evaluation.nuggets import NuggetScore, score_nuggets
 from bythebook.evaluation.questions import Row
@@ -44,6 +45,7 @@ class Case:
     sentences: int = 0
     quoted: tuple[bool, ...] = ()  # for each citation
     linked: tuple[bool, ...] = ()
+    self_cited: tuple[bool, ...] = ()  # for each sentence, item and row in the book's words
     supported: tuple[bool, ...] = ()  # for each sentence
     verbatim: tuple[bool, ...] = ()
     withheld: tuple[bool, ...] = ()  # for each sentence written, shown or not
@@ -75,8 +77,9 @@ def grade(asked: Asked, book: Places) -> Case:
         sentences=len(shown.sentences) if shown else 0,
         quoted=tuple(_is_quoted(c, row, book) for c in shown.citations) if shown else (),
         linked=_links(shown, row, book) if shown else (),
+        self_cited=_self_cited(claims_of(shown), row, book) if shown else (),
         supported=asked.supported,
-        verbatim=_verbatim(shown, row, book) if shown else (),
+        verbatim=_verbatim(claims_of(shown), row, book) if shown else (),
         withheld=tuple(not verdict.holds for verdict in reply.verdicts),
         refusal=None if isinstance(outcome, Answer) else str(outcome.type),
         text=_words(written) if isinstance(written, Answer) else "",
@@ -85,6 +88,13 @@ def grade(asked: Asked, book: Places) -> Case:
         timings=reply.timings,
         nuggets=score_nuggets(shown.text if shown else None, row.key) if row.key else None,
     )
+
+
+def claims_of(answer: Answer) -> Answer:
+    """Return the answer without headings shown above their items: a heading claims nothing."""
+    headings = {head for cited in answer.citations for head in cited.place.section}
+    claims = (each for each in answer.sentences if each.text.rstrip(":") not in headings)
+    return replace(answer, sentences=tuple(claims))
 
 
 def confidence_of(reply: Reply) -> float:
@@ -150,6 +160,31 @@ def _verbatim(answer: Answer, row: Row, book: Places) -> tuple[bool, ...]:
     texts = [_flat(source.text) for source in sources if source is not None]
     shown = [_flat(_bare(sentence.text)) for sentence in answer.sentences]
     return tuple(any(sentence in text for text in texts) for sentence in shown)
+
+
+def _self_cited(answer: Answer, row: Row, book: Places) -> tuple[bool, ...]:
+    """Return for each unit of the book in the answer whether the marker after it quotes it."""
+    sources = [book.source(citation, row) for citation in answer.citations]
+    texts = [folded(source.text) for source in sources if source is not None]
+    quotes = {citation.number: folded(citation.quote) for citation in answer.citations}
+    marked: list[str] = []  # what the next marker quotes, from the end of the answer
+    found: list[bool] = []
+    for sentence in reversed(answer.sentences):
+        marked = [quotes[number] for number in sentence.markers if number in quotes] or marked
+        for unit in _units(sentence.text):
+            is_quoted = any(unit in quote for quote in marked)
+            is_own = answer.writer != "extractive" and not any(unit in text for text in texts)
+            found += [] if is_own and not is_quoted else [is_quoted]
+    return tuple(reversed(found))
+
+
+def _units(text: str) -> list[str]:
+    """Return the words of a sentence, an item or code; of a table, those of its rows."""
+    rows = text.split("\n")
+    if text.startswith("|") and len(rows) > 1:
+        rows = rows[2:] if not folded(rows[1]) and len(rows) > 2 else rows  # without its header
+        return [folded(row) for row in rows if folded(row)]
+    return [folded(_bare(text))] if folded(_bare(text)) else []
 
 
 def _bare(sentence: str) -> str:

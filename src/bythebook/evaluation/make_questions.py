@@ -16,6 +16,7 @@ from itertools import chain, islice, takewhile, zip_longest
 from operator import itemgetter
 from typing import Any
 
+from bythebook.chunking.text_kinds import ASIDE, HIDDEN
 from bythebook.evaluation.nuggets import plain_text
 from bythebook.language.english.lexicon import LEANS_BACK
 from bythebook.language.terms import terms_of
@@ -26,7 +27,6 @@ _HELD_OUT_SHARE = 3  # one row in three asks without the section of the answer
 _FEWEST_WORDS, _MOST_WORDS = 6, 30  # of a sentence used for a question
 _LONGEST_SUBJECT = 4  # words
 _SAID_ELSEWHERE = 0.6  # share of a question's terms in one other sentence: may be a second answer
-_NO_LESSON = re.compile(r"\b(exercises?|quiz|footnotes|references|bibliography|changelog)\b", re.I)
 _LEANS = word_set(
     "we you i one another other but and so then thus therefore however also instead otherwise"
 )
@@ -98,7 +98,7 @@ def _candidates(book: Sequence[Passage]) -> Iterator[MadeQuestion]:
     places = {(passage.place.url, passage.place.heading) for passage in book}
     headings = Counter(_DIGITS.sub("", heading) for _, heading in places)
     for passage in book:
-        if _NO_LESSON.search(passage.place.heading):
+        if passage.text_kind in HIDDEN | ASIDE:
             continue
         if headings[_DIGITS.sub("", passage.place.heading)] == 1:
             yield from _from_heading(passage)
@@ -107,7 +107,8 @@ def _candidates(book: Sequence[Passage]) -> Iterator[MadeQuestion]:
                 yield from _from_table(passage)
         for unit in passage.units:
             sentence = passage.unit_text(unit)
-            if unit.kind is UnitKind.SENTENCE and stands_alone(sentence):
+            is_lesson = unit.kind is UnitKind.SENTENCE and unit.text_kind not in HIDDEN | ASIDE
+            if is_lesson and stands_alone(sentence):
                 yield from _from_definition(sentence, passage)
                 yield from _from_gap(sentence, passage)
 

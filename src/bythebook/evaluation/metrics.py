@@ -132,6 +132,7 @@ _MEANS: Mapping[str, Values] = {
     "sentences": lambda case: (float(case.sentences),) if case.answered else (),
     "quoted": lambda case: tuple(map(float, case.quoted)),
     "linked": lambda case: tuple(map(float, case.linked)),
+    "self_cited": lambda case: tuple(map(float, case.self_cited)),
     "supported": lambda case: tuple(map(float, case.supported)),
     "verbatim": lambda case: tuple(map(float, case.verbatim)),
     "withheld": lambda case: tuple(map(float, case.withheld)),

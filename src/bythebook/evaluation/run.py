@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bythebook.answering.generation import AnswerContext
 from bythebook.answering.pipeline import respond
 from bythebook.evaluation.gold_locations import Places
-from bythebook.evaluation.grade import DEEPEST_RANK, Asked, Case, grade
+from bythebook.evaluation.grade import DEEPEST_RANK, Asked, Case, claims_of, grade
 from bythebook.evaluation.questions import Row
 from bythebook.evaluation.support_calibration import make_claims, measure_support
 from bythebook.grounding.stream_splitter import claim_of
@@ -60,7 +60,7 @@ async def _case(row: Row, question: Question, context: AnswerContext, book: Plac
         found = (await search(replace(question, top_k=DEEPEST_RANK), context.index)).hits
     supported: tuple[bool, ...] = ()
     if isinstance(reply.outcome, Answer):
-        supported = await recheck(reply.outcome, row, book, context.verifier)
+        supported = await recheck(claims_of(reply.outcome), row, book, context.verifier)
     return grade(Asked(row, reply, pressed, found, supported), book)
 
 

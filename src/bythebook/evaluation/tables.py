@@ -12,7 +12,7 @@ _ANSWERS = ("answered", "right", "gold", "f1", "page", "section")
 _NUGGETS = ("useful", "vital_recall", "words")
 _FINDING = ("hit@1", "hit@5", "hit@10", "mrr@10")
 _REFUSING = ("refused", "auroc")
-_CITING = ("sentences", "quoted", "linked", "supported")
+_CITING = ("sentences", "quoted", "linked", "self_cited", "supported")
 _CHECKING = ("verbatim", "withheld", "support_ece")
 _KNOWING = ("coverage", "risk", "refusal_precision", "aurc", "ece")
 

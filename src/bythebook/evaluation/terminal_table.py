@@ -12,6 +12,7 @@ from rich.text import Text
 from bythebook.evaluation.metrics import Evaluation
 from bythebook.evaluation.tables import Grid, grids, headline, targets_grid
 from bythebook.evaluation.targets import TargetResult
+from bythebook.language.text import one_line
 
 _NAMES_WIDTH = 24  # length of the longest kind of question: all columns fit into 80
 _STYLES = {"met": "green", "missed": "bold red"}
@@ -39,5 +40,5 @@ def _table(grid: Grid) -> Table:
     for name, *cells in grid.rows:
         is_total = name == "all" and len(grid.rows) > 1
         styled = [Text(cell, _STYLES.get(cell, "")) for cell in cells]
-        table.add_row(Text(name), *styled, style="bold" if is_total else "")
+        table.add_row(Text(one_line(name)), *styled, style="bold" if is_total else "")
     return table

@@ -76,9 +76,12 @@ def _adds_nothing(claim: ParsedClaim, window: Window, other: Window) -> bool:
 def _all_windows(hits: Sequence[Hit]) -> Iterator[Window]:
     for hit in hits:
         units = hit.passage.units
+        blank = [at for at, unit in enumerate(units) if not hit.passage.unit_text(unit).strip()]
         for width in range(1, _WIDEST + 1):
             for first in range(len(units) - width + 1):
                 last = first + width - 1
+                if any(first <= at <= last for at in blank):
+                    continue
                 yield Window(hit, first, last, header_of(units, first))
 
 

@@ -8,7 +8,6 @@ the reading model reads the best three. Without models, the words decide.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bythebook.chunking.text_kinds import mistakes_label
 from bythebook.errors import ReaderFailed
 from bythebook.grounding.claim_parser import ParsedClaim, parse_claim
 from bythebook.grounding.entailment import header_of
@@ -35,7 +35,6 @@ _MOST_UNITS = 100  # that are embedded
 _ENOUGH_COVERED = 0.6  # of the sentence's words by one quotation
 _LEAST_ADDED = 0.2  # … by a second one
 _LEAST_NEAR = 0.4  # cosine of a second one
-_MISTAKES = re.compile(r"\b(?:mistake|pitfall|myth|misconception|anti-?pattern)s?\b", re.I)
 _ON_TOPIC = 0.25  # least cosine of a quotation with the question
 _READ = 3  # candidates that the reading model reads
 _SUPPORT = 0.3  # weight of its probability
@@ -78,10 +77,8 @@ class Quotation:
             start = text.rfind("\n", 0, start) + 1
         if units[self.last].kind is UnitKind.ROW:
             end = text.find("\n", end) if "\n" in text[end:] else len(text)
-        words, heading = text[start:end].strip(), self.hit.passage.place.heading
-        if units[self.first].kind is UnitKind.ITEM and _MISTAKES.search(heading):
-            return f"{heading}:\n\n{words}"
-        return words
+        label = mistakes_label(self.hit.passage, range(self.first, self.last + 1))
+        return f"{label}\n\n{text[start:end].strip()}" if label else text[start:end].strip()
 
     @property
     def quote(self) -> str:
@@ -219,10 +216,10 @@ def _keys(passage: Passage, unit: Unit) -> frozenset[str]:
 def _runs(passage: Passage) -> Iterator[tuple[int, int]]:
     units = passage.units
     for first, unit in enumerate(units):
-        if not is_readable(passage.unit_text(unit)):
-            continue
         for last in range(first, min(len(units), first + _WIDEST.get(unit.kind, 1))):
             if units[last].kind is not unit.kind or units[last].end - unit.start > _LONGEST:
+                break
+            if not is_readable(passage.unit_text(units[last])):
                 break
             yield first, last
 
@@ -238,6 +235,8 @@ def _whole(chosen: Quotation) -> Quotation:
     else:
         leans = parse_claim(chosen.hit.passage.unit_text(units[first])).leans
         above = first - 1 if leans and first else None
+        if above is not None and not is_readable(chosen.hit.passage.unit_text(units[above])):
+            above = None
     if above is None or units[chosen.last].end - units[above].start > _LONGEST:
         return chosen
     return replace(chosen, first=above)

@@ -32,8 +32,10 @@ from bythebook.interfaces.store import (
     StoredVectors,
 )
 from bythebook.language.terms import Vocabulary
+from bythebook.language.text import one_line
 from bythebook.language.tokens import estimate_tokens
 from bythebook.offload import offload
+from bythebook.sources.inventory import UnreadFile
 from bythebook.types import Passage, VectorState
 
 if TYPE_CHECKING:
@@ -41,7 +43,9 @@ if TYPE_CHECKING:
 
 _BATCH = 32  # passages embedded between two commits
 _ENOUGH = 0.99  # of a page's visible words; pages with less are reported
+MOST_LISTED = 100  # files that were not read, in the result: enough to see what is missing
 _NO_SITE_URL = "No site URL: links are relative. Pass --site-url."
+_MOST_LOST = 0.5  # share of the passages that an ingest with errors may remove
 _SOON = 32  # up to this many passages to embed, no keyword-only generation is published
 
 
@@ -56,11 +60,15 @@ class IngestResult:
     unchanged: int
     changed: int
     removed: int
-    coverage: float
+    coverage: float | None  # None: the book has no words
     seconds: float
     notes: tuple[str, ...] = ()  # remarks for authors
     warnings: tuple[str, ...] = ()  # files that look like spam, and a missing site URL
     generation: str = ""  # name of the generation served afterwards
+    not_read: tuple[UnreadFile, ...] = ()  # the first files of the folder that are in no page
+    not_read_total: int = 0
+    images: int = 0  # in the folder; their text is not read
+    published: bool = True  # False: the book had lost its passages, and the old one is kept
 
     @property
     def exit_code(self) -> int:
@@ -93,7 +101,7 @@ def errors_of(book: ParsedBook) -> tuple[str, ...]:
 
 def describe(problem: Problem) -> str:
     line = "" if problem.line is None else f":{problem.line}"
-    return f"{problem.file}{line}: {problem.reason}"
+    return f"{one_line(problem.file)}{line}: {one_line(problem.reason)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +159,18 @@ class Indexer:
         origin: str = "",
         progress: IngestProgress,
         price_in: float | None = None,
+        allow_removal: bool = False,
     ) -> IngestResult:
-        """Embed what is new and serve the book, at first by keywords if embedding takes long."""
+        """Embed what is new and serve the book, at first by keywords if embedding takes long.
+
+        A book that has lost its passages is not served unless ``allow_removal`` is set.
+        """
         started = time.perf_counter()
         passages = list({passage.id: passage for passage in book.passages}.values())
-        change = await offload(lambda: diff(self.catalog.passages(), passages))
+        known = await offload(self.catalog.passages)
+        change = diff(known, passages)
+        if not allow_removal and (loss := _loss(len(known), len(passages), errors_of(book))):
+            return await self._keep(book, len(known), loss)
         missing = await offload(lambda: self.missing(passages))
         cost = await offload(lambda: estimate(missing, self.embedder.name, price_in))
         if cost is not None:
@@ -179,6 +194,27 @@ class Indexer:
             notes=notes_on(book),
             warnings=await offload(lambda: warnings_on(passages)),
             generation=served or "",
+            not_read=book.unread.files[:MOST_LISTED],
+            not_read_total=len(book.unread.files),
+            images=book.unread.images,
+        )
+
+    async def _keep(self, book: ParsedBook, known: int, loss: str) -> IngestResult:
+        """Return the result of an ingest that leaves the served book as it is."""
+        served = await offload(self.catalog.served)
+        return IngestResult(
+            files_processed=len(book.pages),
+            chunks_created=0,
+            errors=(*errors_of(book), loss),
+            embedded=0,
+            unchanged=known,
+            changed=0,
+            removed=0,
+            coverage=book.coverage,
+            seconds=0.0,
+            notes=notes_on(book),
+            generation=served or "",
+            published=False,
         )
 
     def missing(self, passages: Iterable[Passage]) -> dict[str, Passage]:
@@ -282,6 +318,18 @@ class Indexer:
 
     def _stored(self, passages: Iterable[Passage]) -> dict[str, StoredVectors]:
         return self.catalog.vectors(self.embedder.name, [vector_key(p) for p in passages])
+
+
+def _loss(known: int, found: int, errors: Sequence[str]) -> str:
+    """Return why a book with this many passages does not replace the known one, or ""."""
+    if found and not (errors and found < _MOST_LOST * known):
+        return ""
+    found_text = f"only {found} of {known} passages were found, with errors"
+    kept = f"; the old book is kept, with {known} passages" if known else "; nothing is published"
+    return (
+        f"{found_text if found else 'no passages were found'}{kept}. "
+        "--allow-removal (allow_removal=True) replaces it all the same"
+    )
 
 
 async def is_whole(store: GenerationStore, generation: Generation) -> bool:

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from bythebook.types import Metadata, Passage, Place, Unit, UnitKind
+from bythebook.types import Metadata, Passage, Place, TextKind, Unit, UnitKind
 
 T = TypeVar("T")
 
-LAYOUT = 2  # version of the index content: raise it when terms or store write something else
+LAYOUT = 3  # version of the index content: raise it when terms or store write something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,17 @@ def to_record(passage: Passage) -> dict[str, Any]:
         **_fields(passage),
         "place": _fields(passage.place),
         "metadata": _fields(passage.metadata),
-        "units": [[u.start, u.end, u.kind.value, u.fragment] for u in passage.units],
+        "units": [
+            [u.start, u.end, u.kind.value, u.fragment, *_named(u.text_kind)] for u in passage.units
+        ],
     }
     if passage.continues is None:  # omitted, so that books without such passages keep their hash
         del record["continues"]
     return record
+
+
+def _named(kind: TextKind) -> list[str]:
+    return [] if kind is TextKind.TEXT else [kind.value]
 
 
 def _fields(value: Passage | Place | Metadata) -> dict[str, Any]:
@@ -81,13 +87,16 @@ def from_record(record: Mapping[str, Any]) -> Passage:
         content_hash=record["content_hash"],
         metadata=Metadata(**{**metadata, "keywords": tuple(metadata["keywords"])}),
         units=tuple(
-            Unit(start, end, UnitKind(kind), *fragment)
-            for start, end, kind, *fragment in record["units"]
+            Unit(
+                start, end, UnitKind(kind), "".join(rest[:1]), TextKind("".join(rest[1:]) or "text")
+            )
+            for start, end, kind, *rest in record["units"]
         ),
         source=(record["source"][0], record["source"][1]),
         tokens=record["tokens"],
         neighbours=tuple(record.get("neighbours", ())),
         continues=record.get("continues"),
+        text_kind=TextKind(record.get("text_kind", "text")),
     )
 
 

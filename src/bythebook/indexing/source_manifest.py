@@ -24,6 +24,7 @@ from bythebook.chunking.read_book import ParsedBook, SiteOptions, read_book
 from bythebook.indexing.indexer import IngestProgress, IngestResult
 from bythebook.interfaces import blocks
 from bythebook.sources.files import FileProbe, ProbeKind
+from bythebook.sources.inventory import UnreadFile
 from bythebook.sources.registry import registered_sources
 
 _FILE = "receipt.json"
@@ -60,7 +61,7 @@ class SourceManifest:
         # Fixed name: the next ingest overwrites the remains of a killed one.
         draft = home / f"{_FILE}.new"
         with suppress(OSError):
-            home.mkdir(parents=True, exist_ok=True)
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft.write_text(text, "ascii")
             draft.replace(home / _FILE)
 
@@ -118,7 +119,8 @@ def _digest(document: dict[str, Any]) -> str:
 
 def _result(fields: dict[str, Any]) -> IngestResult:
     texts = {name: tuple(fields[name]) for name in ("errors", "notes", "warnings")}
-    return IngestResult(**{**fields, **texts})
+    not_read = tuple(UnreadFile(**file) for file in fields["not_read"])
+    return IngestResult(**{**fields, **texts, "not_read": not_read})
 
 
 @cache

@@ -19,6 +19,7 @@ class ApiKey:
     created_at: datetime
     origins: tuple[str, ...] = ()  # not empty: publishable, for browsers on these origins
     revoked_at: datetime | None = None
+    is_author: bool = False  # may read the admin report
 
 
 class KeyStore(Protocol):

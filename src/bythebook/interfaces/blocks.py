@@ -92,10 +92,19 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Text that a reader of a format leaves out on purpose."""
+
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """Parsed file."""
 
     blocks: tuple[Block, ...]
     headings: tuple[Heading, ...]  # all on the page, including those inside boxes and lists
-    words: tuple[str, ...]  # the visible words, taken from the parser's tokens
+    words: tuple[str, ...]  # that passages should have, counted without the blocks
     remarks: tuple[Remark, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()

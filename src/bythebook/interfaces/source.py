@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -10,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from bythebook.interfaces.blocks import Document
 from bythebook.types import Metadata
 
+SITE_URL = re.compile(r"https?://[^\s/?#]+/?")  # origin of a site; other schemes run or open things
 _NO_METADATA = Metadata(language="")
 
 
@@ -82,8 +84,13 @@ class UnreadableFile(Exception):
 class SourceFiles(Protocol):
     """File access that records every result: a book is read again only if one of them changes.
 
-    A source opens nothing in any other way.
+    A source opens nothing in any other way. Only the book's folder can be read, and configuration
+    files above it; nothing that a path or a link in the book names outside.
     """
+
+    def widen(self, root: Path) -> None:
+        """Also open what is below ``root``, a folder above the book's with its configuration."""
+        ...
 
     def read(self, root: Path, relative: PurePosixPath) -> str:
         """Return the text of a file below ``root``, or raise UnreadableFile."""

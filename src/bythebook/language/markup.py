@@ -11,5 +11,5 @@ _PLACEHOLDER = re.compile(  # "{{#include ../main.rs}}", perhaps fenced: a templ
 
 
 def is_readable(text: str) -> bool:
-    """Return whether a piece is text for readers: no source of a diagram, no placeholder."""
-    return not (_DIAGRAM.match(text) or _PLACEHOLDER.fullmatch(text))
+    """Return whether a piece is text for readers: not blank, no diagram, no placeholder."""
+    return bool(text.strip()) and not (_DIAGRAM.match(text) or _PLACEHOLDER.fullmatch(text))

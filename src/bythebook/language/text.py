@@ -1,4 +1,4 @@
-"""Remove invisible characters from text, and split text into words."""
+"""Repair text, remove invisible characters from it, and split it into words."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _JOINERS = re.compile(
 _SUSPECT = re.compile(
     "[\u200b-\u200d\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _WORD = re.compile(r"\w+")
 _WORDS_APART = (
     "".join(chr(code) if _WORD.match(chr(code)) else " " for code in range(128)).ljust(256).encode()
@@ -29,6 +30,24 @@ def clean(text: str) -> str:
     if text.isascii() or not _SUSPECT.search(text):
         return text
     return _JOINERS.sub("", _SELECTORS.sub("", _HIDDEN.sub("", text)))
+
+
+def one_line(text: str) -> str:
+    """Return the text with line ends and other control characters as escapes."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def well_formed(text: str) -> str:
+    """Join halves of surrogate pairs; replace a lone half, or NUL, by U+FFFD.
+
+    JSON and file names can have them, and no tokenizer, database or response accepts them.
+    """
+    if not _NO_TEXT.search(text):
+        return text
+    pairs = text.replace("\0", "\ufffd").encode("utf-16-le", "surrogatepass")
+    return pairs.decode("utf-16-le", "replace")
 
 
 def word_set(text: str) -> frozenset[str]:

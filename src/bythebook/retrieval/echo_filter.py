@@ -31,10 +31,11 @@ def adds_information(question: str, passage: Passage) -> tuple[bool, ...]:
     """Return for each unit of the passage whether it adds information to the question."""
     language = language_of_passage(passage)
     rules = _rules_for(question, language)
-    if rules is None:
-        return (True,) * len(passage.units)
     flags: list[bool] = []
     for text in map(passage.unit_text, passage.units):
+        if rules is None or not text.strip():
+            flags.append(bool(text.strip()))  # blank: not shown to whoever asks
+            continue
         # "It switches the kettle off" inherits the flag of the sentence before it.
         inherits = flags[-1:] == [True] and LEANS_BACK.match(text)
         is_question = _ASKS.search(text)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
+from bythebook.chunking.text_kinds import hidden_kinds
 from bythebook.language.english.follow_ups import GENERIC_WORDS
 from bythebook.language.english.lexicon import NEGATION_PATTERN
 from bythebook.language.english.question_types import QuestionType, question_type
 from bythebook.language.english.spelling import correct_spelling
 from bythebook.language.terms import Vocabulary, covered, term_ids
 from bythebook.language.tokens import shortened
-from bythebook.types import Question
+from bythebook.types import Question, TextKind
 
 QUESTION_TOKENS = 600  # of a question that are searched for, from its beginning
 
@@ -34,6 +35,7 @@ class AnalyzedQuestion:
     entities: frozenset[str]  # names and numbers, in lower case
     has_rare_word: bool  # one that at most one passage of the book has
     unknown_share: float  # IDF-weighted share of the words that the book never has
+    hidden: Set[TextKind]  # kinds of text that are no evidence for it
 
 
 def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
@@ -53,6 +55,7 @@ def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
         entities=frozenset((*names, *_NUMBER.findall(text))),
         has_rare_word=any(vocabulary.frequencies.get(term, 0) <= 1 for term in topic),
         unknown_share=1 - covered(topic, known) if topic else 0.0,
+        hidden=hidden_kinds(question),
     )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bythebook.chunking.outline import Contents
+from bythebook.chunking.text_kinds import shown_part
 from bythebook.errors import EmbedderFailed, IndexDamaged, ServiceError, StoreFailed
 from bythebook.indexing.calibration import WORDS_ALONE, Calibration
 from bythebook.indexing.embeddings import QuestionVectors, embed
@@ -35,7 +35,7 @@ from bythebook.retrieval.echo_filter import adds_information
 from bythebook.retrieval.overview import asks_overview, find_overview
 from bythebook.retrieval.question_analysis import QUESTION_TOKENS, AnalyzedQuestion, analyze
 from bythebook.retrieval.reranking import rerank
-from bythebook.types import Hit, Passage, Question, Ranks, Signals, VectorState
+from bythebook.types import Hit, Passage, Question, Signals, TextKind, VectorState
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors
@@ -50,7 +50,6 @@ _MOST_REPLACEMENTS = 24  # further passages examined if some of the best may be 
 SELECTION_TOKENS = 1250  # of a selection that are embedded: 5000 characters of English
 _SELECTION_WEIGHT = 0.3  # of its vector: it only orders similar passages, it does not answer
 
-_RANKED_BY = attrgetter("passage_cosine", "unit_cosine", "term_weight")
 
 # Opens a keyword store with the same passages, for when the index fails; may raise StoreFailed.
 OpenKeywordStore = Callable[[], Awaitable[PassageStore]]
@@ -127,13 +126,21 @@ class _Query:
         )
 
 
-async def search(question: Question, index: SearchContext, *, neighbours_of: int = 0) -> Findings:
+async def search(
+    question: Question,
+    index: SearchContext,
+    *,
+    neighbours_of: int = 0,
+    hidden: Set[TextKind] | None = None,
+) -> Findings:
     """Search by vectors and keywords, then score each candidate by all its signals.
 
     The neighbours of the best ``neighbours_of`` hits are returned separately from the hits. If the
-    index or the embedder fails, only keywords are searched, if a fallback is configured.
+    index or the embedder fails, only keywords are searched, if a fallback is configured. Text of
+    ``hidden`` kinds is blanked; None: what is no evidence for an answer.
     """
     analyzed = analyze(question, index.vocabulary)
+    analyzed = analyzed if hidden is None else replace(analyzed, hidden=hidden)
     return await _with_fallback(lambda index: _search(analyzed, index, neighbours_of), index)
 
 
@@ -144,6 +151,9 @@ async def search_contents(question: Question, index: SearchContext) -> Findings 
     began = time.perf_counter()
     hits = await find_overview(question.text, await index.contents(), index.store)
     query = _Query(analyze(question, index.vocabulary), None, index, began)
+    hidden = query.question.hidden - {TextKind.CONTENTS}
+    hits = tuple(replace(hit, passage=shown_part(hit.passage, hidden)) for hit in hits)
+    hits = tuple(hit for hit in hits if hit.passage.text.strip("-*. 0123456789\n"))
     return replace(query.findings(hits, began), is_overview=True) if hits else None
 
 
@@ -287,22 +297,20 @@ def _examine(
 ) -> list[Hit]:
     """Check the passages' text for counter-evidence; return hits without score and rank."""
     signals = {scored.candidate.passage_id: scored.signals for scored in candidates}
-    ranked = np.array([_RANKED_BY(scored.signals) for scored in candidates])
     hits = []
     for entry in entries:
-        passage = entry.passage
+        passage = shown_part(entry.passage, query.question.hidden)
         cosines = _unit_cosines(entry, query.vector)
         informative = adds_information(query.question.text, passage)
-        found = signals[passage.id]
-        by_passage, by_unit, by_words = (1 + (ranked > _RANKED_BY(found)).sum(axis=0)).tolist()
-        seen = add_counter_evidence(found, query.question, passage, cosines, informative)
+        seen = add_counter_evidence(
+            signals[passage.id], query.question, passage, cosines, informative
+        )
         hit = Hit(
             passage=passage,
             rank=0,
             cosine=seen.passage_cosine,
             score=0.0,
             signals=seen,
-            ranks=Ranks(by_passage, by_unit, by_words, among=len(ranked)),
             unit_cosines=cosines,
             unit_informative=informative,
             vector=entry.vector,

@@ -59,7 +59,12 @@ def create_app(
         await access.close()
 
     app = FastAPI(
-        title="By the Book", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None
+        title="By the Book",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # a redirect would lead to whatever host the client names
     )
     app.state.lifecycle = lifecycle
     routers = contract_routers(Services(book, streams, settings.server.api_query))
@@ -75,7 +80,7 @@ def create_app(
         *([tools.contract] if tools else []),
         *contracts_of([markdown], is_public=is_public),
     ]
-    app.add_middleware(stack.wrap, access=access, contracts=contracts)
+    app.add_middleware(stack.wrap, access=access, contracts=contracts, private=private)
     app.add_middleware(  # outermost: rejected requests are counted, too
         RequestLogMiddleware,
         lifecycle=lifecycle,

@@ -92,7 +92,9 @@ async def _call(
     try:
         result = await tool.model_validate(arguments).run(book, asker)
     except ValidationError as invalid:
-        message, _ = validation.message_of(invalid.errors(), arguments)
+        # "query" alone would be read as the part of a request that holds the fields.
+        errors = [{**error, "loc": ("body", *error["loc"])} for error in invalid.errors()]
+        message, _ = validation.message_of(errors, arguments)
         return f"{message} Correct the call.", None
     except BookError as error:
         if is_ours(error):

@@ -108,7 +108,7 @@ def contract_route(contract_fails: Fail) -> type[APIRoute]:
             async def answer(request: Request) -> Response:
                 began = time.perf_counter()
                 try:
-                    return _with_degraded_header(await handle(request), request)
+                    return _with_headers(await handle(request), request)
                 except (BookError, RequestValidationError, HTTPException) as raised:
                     error = _as_book_error(raised, request)
                 return failure(error, failed_call(request, began=began), self.fail)
@@ -118,7 +118,9 @@ def contract_route(contract_fails: Fail) -> type[APIRoute]:
     return ContractRoute
 
 
-def _with_degraded_header(response: Response, request: Request) -> Response:
+def _with_headers(response: Response, request: Request) -> Response:
+    """Add what is the same for all contracts: answers and threads are for their reader only."""
+    response.headers.setdefault("Cache-Control", "no-store")
     value = degraded(getattr(request.state, "vectors", VectorState.READY))
     if value is not None:
         response.headers[DEGRADED_HEADER] = value

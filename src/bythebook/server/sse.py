@@ -241,8 +241,7 @@ class _StreamResponse(StreamingResponse):
                 async with asyncio.timeout(self._streams.send_timeout_s):
                     await send(message)
             except TimeoutError:
-                # HTTP/2 connections may be shared, and their streams can end without closing them.
-                if scope["http_version"].startswith("1") and scope.get("client"):
+                if scope.get("client"):
                     host, port = scope["client"]
                     close_connection((host, int(port)))  # granian passes the port as text
                 raise

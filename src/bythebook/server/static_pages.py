@@ -14,7 +14,7 @@ from bythebook.server.api_docs.page import contents, reference
 from bythebook.server.static_file import StaticFile, read_static
 
 # Pages load everything from this server; nothing else may run on them.
-_HEADERS = {
+PAGE_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -37,7 +37,7 @@ def page_routes(
     for name in (*_SCRIPTS, *_STYLES):
         media_type = "text/css" if name.endswith(".css") else "text/javascript"
         router.add_api_route(
-            f"/{name}", StaticFile(read_static(name), media_type, _HEADERS).respond
+            f"/{name}", StaticFile(read_static(name), media_type, PAGE_HEADERS).respond
         )
     key = settings.server.page_key or ""
     book = _page(lambda: read_static("index.html"), needs_key=needs_key, key=key)
@@ -49,8 +49,11 @@ def page_routes(
         html = read_static("docs.html").replace("{{contents}}", contents(described))
         return html.replace("{{reference}}", reference(described))
 
-    router.add_api_route("/admin", _page(lambda: read_static("admin.html"), needs_key=needs_key))
-    router.add_api_route("/docs", _page(cache(api_reference), needs_key=needs_key))
+    admin = _page(lambda: read_static("admin.html"), needs_key=needs_key)
+    docs = _page(cache(api_reference), needs_key=needs_key)
+    for path, page in {"/admin": admin, "/docs": docs}.items():
+        router.add_api_route(path, page)
+        router.add_api_route(f"{path}/", page)
     return router
 
 
@@ -61,7 +64,7 @@ def _page(make: Callable[[], str], *, needs_key: bool, key: str = "") -> Page:
     def file(root: str) -> StaticFile:
         html = make().replace("{{keys}}", "needed" if needs_key and not key else "open")
         html = html.replace("{{key}}", escape(key)).replace("{{root}}", root)
-        return StaticFile(html, "text/html", _HEADERS)
+        return StaticFile(html, "text/html", PAGE_HEADERS)
 
     async def page(request: Request) -> Response:
         # Relative, so that the page works behind a proxy with a path prefix.

@@ -1,29 +1,37 @@
 """Safe reading of a book's files: only regular files below the root, up to a size limit.
 
-All file access of an ingest goes through one ``Files``, which records every probe and its result.
-As long as all probes give the same results, another ingest would produce the same book.
+All file access of an ingest goes through one ``Files``. It opens folder by folder from the book's
+own folder, follows no link, and records every probe and its result. As long as all probes give the
+same results, another ingest would produce the same book.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bythebook.interfaces.source import UnreadableFile
+from bythebook.language.text import well_formed
 
 MAX_BYTES = 2 * 1024 * 1024
 MAX_BINARY = 256 * 1024 * 1024
 _MAX_DEPTH = 40
+_NEVER = ("node_modules", ".git")  # folders with very many files, none of them a page
 _FILE, _FOLDER = "file", "folder"
+_CONFIGURATION = re.compile(
+    r"book\.toml|docusaurus\.config\.[cm]?[jt]s|_(?:config|toc)\.yml|(?:hugo|config)\.(?:toml|ya?ml)"
+)
+_OUTSIDE = "the path leads out of the book"
 _LINK, _NOT_REGULAR = "a symbolic link; links are not followed", "not a regular file"
 
 
@@ -48,9 +56,9 @@ class FileProbe:
                 case ProbeKind.READ | ProbeKind.READ_BINARY:
                     return _digest(read_bytes(root, path, limit=_LIMITS[self.act]))
                 case ProbeKind.PROBE:
-                    return _probe(root / path)
+                    return _probe(root, path)
                 case ProbeKind.LIST:
-                    return _listing_digest(_entries(root / path))
+                    return _listing_digest(_entries(root, path))
         except UnreadableFile as error:
             return error.reason
 
@@ -59,10 +67,31 @@ _LIMITS = {ProbeKind.READ: MAX_BYTES, ProbeKind.READ_BINARY: MAX_BINARY}
 
 
 class Files:
-    """File access that records every probe and its result (see ``SourceFiles``)."""
+    """File access below the book's folder that records every result (see ``SourceFiles``)."""
 
-    def __init__(self) -> None:
+    def __init__(self, book: Path, exclude: tuple[str, ...] = ()) -> None:
+        self._exclude = exclude
+        self._roots = [book if book.is_dir() else book.parent]
         self.seen: dict[FileProbe, str] = {}
+
+    def widen(self, root: Path) -> None:
+        """Also open what is below a folder above the book's, where its configuration is."""
+        if self._roots[0].is_relative_to(root):
+            self._roots.append(root)
+
+    def _below(self, path: Path) -> tuple[Path, PurePosixPath]:
+        """Return the root that a path is below, and the way from there.
+
+        A configuration file may be in a folder above the book. Anything else raises UnreadableFile.
+        """
+        for root in self._roots:
+            if path.is_relative_to(root):
+                below = PurePosixPath(path.relative_to(root))
+                if ".." not in below.parts:
+                    return root, below
+        if path.parent in self._roots[0].parents and _CONFIGURATION.fullmatch(path.name):
+            return path.parent, PurePosixPath(path.name)
+        raise UnreadableFile(_OUTSIDE)
 
     def read(self, root: Path, relative: PurePosixPath) -> str:
         """Return the text of a file; raise UnreadableFile with the reason if it is not readable."""
@@ -72,9 +101,11 @@ class Files:
         return self._read(ProbeKind.READ_BINARY, root, relative)
 
     def _read(self, kind: ProbeKind, root: Path, relative: PurePosixPath) -> bytes:
-        probe = FileProbe(kind, str(root), str(relative))
+        _check(relative)
+        base, path = self._below(root / relative)
+        probe = FileProbe(kind, str(base), str(path))
         with self._recording(probe):
-            content = read_bytes(root, relative, limit=_LIMITS[kind])
+            content = read_bytes(base, path, limit=_LIMITS[kind])
             self.seen[probe] = _digest(content)
         return content
 
@@ -94,16 +125,32 @@ class Files:
         return self._probe(path) == _FOLDER
 
     def _probe(self, path: Path) -> str:
-        kind = self.seen[FileProbe(ProbeKind.PROBE, str(path), "")] = _probe(path)
+        if self._is_excluded(path):
+            return ""
+        try:
+            root, below = self._below(path)
+        except UnreadableFile:
+            return ""
+        kind = self.seen[FileProbe(ProbeKind.PROBE, str(root), str(below))] = _probe(root, below)
         return kind
 
     def names(self, folder: Path) -> list[str]:
-        return [entry.name for entry in self._listing(folder)]
+        entries = self._listing(folder)
+        names = [entry.name for entry in entries if well_formed(entry.name) == entry.name]
+        return [name for name in names if not self._is_excluded(folder / name)]
+
+    def _is_excluded(self, path: Path) -> bool:
+        root = self._roots[0]
+        return bool(self._exclude) and (
+            path.is_relative_to(root)
+            and matches_glob(path.relative_to(root).as_posix(), self._exclude)
+        )
 
     def _listing(self, folder: Path) -> list[FolderEntry]:
-        probe = FileProbe(ProbeKind.LIST, str(folder), "")
+        root, below = self._below(folder)
+        probe = FileProbe(ProbeKind.LIST, str(root), str(below))
         with self._recording(probe):
-            entries = _entries(folder)
+            entries = _entries(root, below)
             self.seen[probe] = _listing_digest(entries)
         return entries
 
@@ -124,17 +171,22 @@ class Files:
                 continue
             for entry in entries:
                 path = folder / entry.name
-                if entry.kind is EntryKind.FOLDER:
+                if entry.name in _NEVER or self._is_excluded(root / path):
+                    continue
+                if well_formed(entry.name) != entry.name:
+                    if entry.kind is EntryKind.FOLDER or wanted(path):
+                        refuse(well_formed(str(path)), "the name is not valid UTF-8")
+                elif entry.kind is EntryKind.FOLDER:
                     if len(path.parts) < _MAX_DEPTH:
                         folders.append(path)
                 elif entry.kind is EntryKind.LINKED_FOLDER or (
                     entry.kind is EntryKind.LINK and wanted(path)
                 ):
-                    refuse(str(path), "a symbolic link; links are not followed")
+                    refuse(str(path), _LINK)
                 elif entry.kind is EntryKind.FILE and wanted(path):
                     yield path
                 elif entry.kind is EntryKind.OTHER and wanted(path):
-                    refuse(str(path), "not a regular file")
+                    refuse(str(path), _NOT_REGULAR)
 
 
 class EntryKind(StrEnum):
@@ -150,13 +202,13 @@ class FolderEntry(NamedTuple):
     kind: EntryKind
 
 
-def _entries(folder: Path) -> list[FolderEntry]:
-    try:
-        with os.scandir(folder) as items:
-            entries = [FolderEntry(item.name, _kind(item)) for item in items]
-    except OSError as error:
-        raise UnreadableFile(_reason(error)) from None
-    return sorted(entries)
+def _entries(root: Path, folder: PurePosixPath) -> list[FolderEntry]:
+    with _opened(root, folder.parts) as handle:
+        try:
+            with os.scandir(handle) as items:
+                return sorted(FolderEntry(item.name, _kind(item)) for item in items)
+        except OSError as error:
+            raise UnreadableFile(_reason(error)) from None
 
 
 def _kind(entry: os.DirEntry[str]) -> EntryKind:
@@ -172,10 +224,14 @@ def _listing_digest(entries: list[FolderEntry]) -> str:
     return _digest(listing.encode("utf-8", "surrogateescape"))
 
 
-def _probe(path: Path) -> str:
-    if path.is_dir():
-        return _FOLDER
-    return _FILE if path.is_file() else ""
+def _probe(root: Path, path: PurePosixPath) -> str:
+    """Return what is at a path. A link counts as what it leads to: opening it gives the reason."""
+    try:
+        with _opened(root, path.parts[:-1]) as handle:
+            mode = os.stat(path.name or ".", dir_fd=handle).st_mode
+    except (OSError, ValueError, UnreadableFile):
+        return ""
+    return _FOLDER if stat.S_ISDIR(mode) else _FILE if stat.S_ISREG(mode) else ""
 
 
 def _digest(content: bytes) -> str:
@@ -192,34 +248,52 @@ def _decoded(content: bytes) -> str:
         raise UnreadableFile("not valid UTF-8", line) from None
 
 
-def read_bytes(root: Path, relative: PurePosixPath, *, limit: int = MAX_BYTES) -> bytes:
-    """Return the content of a file below ``root``. No path component may be a symbolic link."""
+def read_json(text: str) -> Any:
+    """Parse JSON; its texts are well-formed, whatever their escapes say."""
+    parsed = json.loads(text)
+    return json.loads(well_formed(json.dumps(parsed, ensure_ascii=False)))
+
+
+def _check(relative: PurePosixPath) -> None:
     parts = relative.parts
     if relative.is_absolute() or not parts or ".." in parts or any("\0" in part for part in parts):
-        raise UnreadableFile("the path leads out of the book")
-    try:
-        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise UnreadableFile(_reason(error)) from None
-    try:
-        for part in parts[:-1]:
-            folder = _step_into(folder, part)
-        # O_NONBLOCK: opening a FIFO would block until a writer opens it.
-        handle = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    except OSError as error:
-        raise UnreadableFile(_reason(error)) from None
-    finally:
-        os.close(folder)
+        raise UnreadableFile(_OUTSIDE)
+
+
+def read_bytes(root: Path, relative: PurePosixPath, *, limit: int = MAX_BYTES) -> bytes:
+    """Return the content of a file below ``root``. No path component may be a symbolic link."""
+    _check(relative)
+    *folders, name = relative.parts
+    with _opened(root, folders) as folder:
+        try:
+            # O_NONBLOCK: opening a FIFO would block until a writer opens it.
+            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        except OSError as error:
+            raise UnreadableFile(_reason(error)) from None
     try:
         return _read_open(handle, limit)
     finally:
         os.close(handle)
 
 
-def _step_into(folder: int, part: str) -> int:
-    inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-    os.close(folder)
-    return inner
+@contextmanager
+def _opened(root: Path, folders: Sequence[str]) -> Iterator[int]:
+    """Open a folder below ``root``, one by one, so that no link is followed."""
+    handle = None
+    try:
+        handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+        for name in folders:
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+    except (OSError, ValueError) as error:
+        if handle is not None:
+            os.close(handle)
+        raise UnreadableFile(_reason(error) if isinstance(error, OSError) else _OUTSIDE) from None
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def _read_open(handle: int, limit: int) -> bytes:

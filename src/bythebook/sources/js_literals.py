@@ -6,14 +6,21 @@ with ``UNKNOWN`` for every value that is not a plain literal.
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from bythebook.language.text import well_formed
 
 _BRACKETS = re.compile(r"[{}()\[\]\"'`/]")
 _SPACE = re.compile(r"\s+")
 _STRING = re.compile(r"\"(?:[^\"\\\n]|\\[\s\S])*\"|'(?:[^'\\\n]|\\[\s\S])*'")
 _TEMPLATE = re.compile(r"`(?:[^`\\]|\\[\s\S])*`")
 _NUMBER = re.compile(r"-?(?:[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})(?![\w$])")
+_ROUNDED = re.compile(r"Math\.(round|floor|ceil)\(([^()]*)\)")
+_BINARY = re.compile(r"([\w.$]+)\s*([-+*/])\s*([\w.$]+)")
+_INSERTED = re.compile(r"\$\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _TYPE_NOTE = re.compile(r"(?:satisfies|as)\s")
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\s\S])")
@@ -119,14 +126,14 @@ def _skip_blank(source: str, offset: int) -> int:
 
 def unquote(string: str) -> str:
     """Return the text of a string or template literal."""
-    return _ESCAPE.sub(_unescape, string[1:-1])
+    return well_formed(_ESCAPE.sub(_unescape, string[1:-1]))
 
 
 def _unescape(match: re.Match[str]) -> str:
     char = match.group(1)
     if len(char) > 1:
         point = int(char.strip("ux{}"), 16)
-        return chr(point) if point < 0x110000 and not 0xD800 <= point < 0xE000 else "\ufffd"
+        return chr(point) if point < 0x110000 else "\ufffd"
     return _PLAIN_ESCAPES.get(char, char)
 
 
@@ -134,6 +141,30 @@ def read_literal(source: str) -> object:
     """Return the value of an expression, or UNKNOWN unless all of it is a literal."""
     value, offset = read_value(source, 0)
     return value if _skip_blank(source, offset) >= len(source) else UNKNOWN
+
+
+def evaluate(code: str, values: Mapping[str, object]) -> object:
+    """Return the value of a literal, a name in ``values``, or a template or sum of those."""
+    code = code.strip()
+    if code in values:
+        return values[code]
+    if found := _ROUNDED.fullmatch(code):
+        number = evaluate(found[2], values)
+        shift = {"round": 0.5, "floor": 0.0, "ceil": 0.0}[found[1]]
+        rounded = math.ceil if found[1] == "ceil" else math.floor
+        return rounded(number + shift) if isinstance(number, (int, float)) else UNKNOWN
+    if found := _BINARY.fullmatch(code):
+        left, right = evaluate(found[1], values), evaluate(found[3], values)
+        if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+            if found[2] == "/":
+                return left / right if right else UNKNOWN
+            return {"+": left + right, "-": left - right, "*": left * right}[found[2]]
+    if _TEMPLATE.fullmatch(code) and "${" in code:
+        inner = [evaluate(part, values) for part in _INSERTED.findall(code)]
+        is_known = all(isinstance(part, (str, int, float)) for part in inner)
+        texts = iter(inner)
+        return unquote(_INSERTED.sub(lambda _: str(next(texts)), code)) if is_known else UNKNOWN
+    return read_literal(code)
 
 
 def read_value(source: str, offset: int, depth: int = 0) -> tuple[object, int]:

@@ -27,8 +27,12 @@ from bythebook.sources.files import matches_glob
 from bythebook.sources.markdown.mdx import ParseOptions
 from bythebook.sources.markdown.pages import Imports, Labels, make_page, read_draft
 
-_LINK = re.compile(r"^(\s*)(?:[-*+]\s+)?\[([^\]]*)\]\(<?([^)>#\s]*)>?(?:#[^)]*)?\)\s*$")
-_PART = re.compile(r"#\s+(.+)")
+_LINK = re.compile(
+    r"^(\s*)(?:(?:[-*+]|\d{1,9}[.)])\s+)?(?:\{:[^{}]*\}\s*)?"
+    r"\[([^\]]*)\]\(<?([^)>#\s]*)>?(?:#[^)\s]*+)?(?:\s++\"[^\"]*+\")?\)\s*$"
+)
+_PART = re.compile(r"#{1,2}\s+(.+)")
+_ESCAPE = re.compile(r"\\([^\w\s])")
 _INCLUDE = re.compile(
     r"(?<!\\)\{\{\s*#(?:include|rustdoc_include|playground)"
     r"\s+([^\s:}]++)(?::([^\s}]*+))?+[^{}]*+\}\}"
@@ -41,7 +45,8 @@ OpenText = Callable[[PurePosixPath], str | None]
 
 class MdBookSource:
     def detects(self, path: Path, files: SourceFiles) -> bool:
-        return find_mdbook(files, path) is not None
+        has_config = any(files.has_file(home / "book.toml") for home in (path, path.parent))
+        return has_config and find_mdbook(files, path) is not None
 
     def read(
         self, path: Path, files: SourceFiles, options: SiteOptions, report: Report
@@ -106,7 +111,9 @@ def find_mdbook(files: SourceFiles, docs: Path) -> MdBook | None:
     """Return the mdBook of which this is the root or source folder, or None."""
     for home, folder in ((docs, None), (docs.parent, docs)):
         config = _read_config(files, home / "book.toml")
-        source = folder or home / str(_below(config, "book").get("src", "src"))
+        named = _below(config, "book").get("src")
+        source = folder or home / posixpath.normpath(str(named or "src"))
+        _check_readable(files, source, is_named=folder is None and bool(named))
         if files.has_file(source / "SUMMARY.md"):
             html = _below(_below(config, "output"), "html")
             language = _below(config, "book").get("language")
@@ -116,6 +123,17 @@ def find_mdbook(files: SourceFiles, docs: Path) -> MdBook | None:
                 language=language if isinstance(language, str) else None,
             )
     return None
+
+
+def _check_readable(files: SourceFiles, source: Path, *, is_named: bool) -> None:
+    try:
+        files.names(source)
+    except UnreadableFile as error:
+        if is_named or files.has_folder(source):
+            raise SourceError(
+                f"The folder {source.name!r} of the mdBook is not read: {error.reason}.",
+                hint="Correct `src` in book.toml: it names a folder below the book's.",
+            ) from None
 
 
 def _read_config(files: SourceFiles, file: Path) -> dict[str, object]:
@@ -146,6 +164,7 @@ def read_summary(text: str) -> Iterator[Chapter]:
         if link is None:
             continue
         indent, title, target = link.groups()
+        title = _ESCAPE.sub(r"\1", title)
         outermost = outermost if indent else title
         path = posixpath.normpath(unquote(target))
         if target and not path.startswith(("..", "/")) and path not in seen:

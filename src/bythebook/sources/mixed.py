@@ -10,18 +10,12 @@ from pathlib import Path, PurePosixPath
 from bythebook.errors import SourceError
 from bythebook.interfaces.source import Problem, Report, SiteOptions, SourceFiles, SourcePage
 from bythebook.sources.files import matches_glob, natural_key
+from bythebook.sources.inventory import HTML, MARKDOWN, UNBUILT, is_hidden
 from bythebook.sources.markdown_folder import MarkdownFolder
+from bythebook.sources.markdown_sites import find_site
 from bythebook.sources.registry import detect_format, find_source
 
-_MARKDOWN = (".md", ".mdx")
-_OTHERS = (".html", ".htm", ".xhtml", ".ipynb", ".epub", ".pdf")
-# Formats that a tool must build first, and the command that does it.
-_UNBUILT = {
-    ".rst": "sphinx-build -b html SOURCE BUILD",
-    ".adoc": "asciidoctor -D BUILD '**/*.adoc'",
-    ".asciidoc": "asciidoctor -D BUILD '**/*.asciidoc'",
-}
-_SKIPPED = "node_modules"
+_OTHERS = (*HTML, ".ipynb", ".epub", ".pdf")
 # Formats whose own configuration has the path of the site.
 _CONFIGURED = ("docusaurus", "mdbook", "jupyter-book")
 
@@ -31,9 +25,11 @@ class MixedFolder:
 
     def detects(self, path: Path, files: SourceFiles) -> bool:
         if not files.has_folder(path):
-            return path.suffix.lower() in _UNBUILT and files.has_file(path)
+            return path.suffix.lower() in UNBUILT and files.has_file(path)
+        if find_site(files, path, SiteOptions()).root != path:
+            return False  # a site of Hugo: other files are beside its pages
         return any(
-            file.suffix.lower() not in _MARKDOWN for file in _files(path, files, SiteOptions())
+            file.suffix.lower() not in MARKDOWN for file in _files(path, files, SiteOptions())
         )
 
     def read(
@@ -41,11 +37,15 @@ class MixedFolder:
     ) -> Iterator[SourcePage]:
         if not files.has_folder(path):
             suffix = path.suffix.lower()
-            if suffix not in _UNBUILT:
-                raise SourceError(f"There is no folder {path.name!r}.", hint="Leave out --format.")
+            if suffix not in UNBUILT:
+                raise SourceError(
+                    f"{path.name!r} is not a folder.",
+                    hint="The format mixed is for folders: leave out --format.",
+                )
             raise SourceError(f"{path.name!r} {_reason(suffix)}.", hint=_hint(suffix))
+        options = replace(options, format=None)  # of the folder, not of its files
         found = list(_files(path, files, options))
-        unbuilt = [file for file in found if file.suffix.lower() in _UNBUILT]
+        unbuilt = [file for file in found if file.suffix.lower() in UNBUILT]
         if unbuilt and len(unbuilt) == len(found):
             suffix = unbuilt[0].suffix.lower()
             raise SourceError(
@@ -53,11 +53,14 @@ class MixedFolder:
                 hint=_hint(suffix),
             )
         markdown: dict[str, SourcePage] = {}
-        if any(file.suffix.lower() in _MARKDOWN for file in found):
+        if any(file.suffix.lower() in MARKDOWN for file in found):
             pages = MarkdownFolder().read(path, files, options, report)
             markdown = {page.file: page for page in pages}
+        if find_site(files, path, options).routes.kind in ("jekyll", "gitbook"):
+            yield from markdown.values()  # in the order of the site
+            markdown = {}
         for file in sorted(found, key=_path_order):
-            if file.suffix.lower() in _UNBUILT:
+            if file.suffix.lower() in UNBUILT:
                 report(
                     Problem(
                         str(file),
@@ -66,7 +69,7 @@ class MixedFolder:
                         fatal=True,
                     )
                 )
-            elif file.suffix.lower() not in _MARKDOWN:
+            elif file.suffix.lower() not in MARKDOWN:
                 yield from read_part(path, file, files, options, report)
             elif str(file) in markdown:
                 yield markdown[str(file)]
@@ -118,13 +121,11 @@ def read_part(
 
 
 def _files(root: Path, files: SourceFiles, options: SiteOptions) -> Iterator[PurePosixPath]:
-    suffixes = (*_MARKDOWN, *_OTHERS, *_UNBUILT)
+    suffixes = (*MARKDOWN, *_OTHERS, *UNBUILT)
 
     def wanted(path: PurePosixPath) -> bool:
-        hidden = any(part.startswith(("_", ".")) or part == _SKIPPED for part in path.parts)
-        return (
-            path.suffix in suffixes and not hidden and not matches_glob(str(path), options.exclude)
-        )
+        excluded = is_hidden(path) or matches_glob(str(path), options.exclude)
+        return path.suffix.lower() in suffixes and not excluded
 
     return files.walk(root, wanted, lambda _file, _reason: None)
 
@@ -141,4 +142,4 @@ def _reason(suffix: str) -> str:
 
 
 def _hint(suffix: str) -> str:
-    return f"Build it with `{_UNBUILT[suffix]}`, then: bythebook ingest BUILD"
+    return f"Build it with `{UNBUILT[suffix]}`, then: bythebook ingest BUILD"

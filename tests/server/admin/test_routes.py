@@ -1,5 +1,6 @@
 """The author's report over HTTP: what it says, what it keeps to itself, and who may see it."""
 
+import asyncio
 import csv
 import io
 import uuid
@@ -24,9 +25,11 @@ from bythebook.providers.testing import (
     MemoryQueryLog,
     MemoryThreads,
 )
-from bythebook.server.admin.report import percentiles
+from bythebook.server.admin.report import Reporter, percentiles
 from bythebook.server.admin.tables import harmless
 from bythebook.server.app import create_app
+from bythebook.server.middleware.api_keys import make_key
+from tests.server.access_fixtures import PEPPER, access_of
 from tests.server.conftest import FragileEmbedder
 from tests.support.samples import read
 
@@ -181,6 +184,44 @@ def test_report_is_hidden_from_others(
     settings = Settings(access=rules, server=ServerSettings(host=listens))
     with TestClient(create_app(library, settings), f"http://{host}", client=client) as other:
         answer = other.get(path)
-    assert answer.status_code == 401
+    assert answer.status_code == (421 if host == "evil.example" else 401)
     assert "harmonica" not in answer.text
-    assert answer.json()["message"].startswith("This report requires a secret API key")
+    needed = "This server answers only to localhost" if host == "evil.example" else "This report"
+    assert answer.json()["message"].startswith(needed)
+
+
+async def test_only_an_authors_key_opens_the_report(library: Book) -> None:
+    access = access_of(needs_keys=True)
+    settings = Settings(access=AccessSettings(keys="required"))
+    keys = {}
+    for role in (False, True):
+        keys[role], record = make_key(PEPPER, is_author=role)
+        await access.stores.keys.add(record)
+    with TestClient(create_app(library, settings, access)) as client:
+        for path in ("/admin/report.json", "/admin/report.html", "/admin/gaps.csv"):
+            answers = {
+                role: client.get(path, headers={"X-API-Key": key}) for role, key in keys.items()
+            }
+            assert (answers[False].status_code, answers[True].status_code) == (403, 200)
+            assert "harmonica" not in answers[False].text
+            assert "--author" in answers[False].json()["message"]
+            assert client.get(path, headers={"X-API-Key": "btk_0"}).status_code == 401
+        asked = client.post("/query", json={"text": "x"}, headers={"X-API-Key": keys[False]})
+        assert asked.status_code == 200
+
+
+def test_the_report_can_neither_be_framed_nor_run_anything(author: TestClient) -> None:
+    policy = author.get("/admin/report.html").headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+
+
+async def test_a_report_is_kept_for_a_minute(library: Book) -> None:
+    now = [0.0]
+    reporter = Reporter(library, clock=lambda: now[0])
+    first, again = await asyncio.gather(reporter.report(days=7), reporter.report(days=7))
+    assert first is again
+    assert await reporter.report(days=8) is not first
+    now[0] = 59
+    assert await reporter.report(days=7) is first
+    now[0] = 61
+    assert await reporter.report(days=7) is not first

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from bythebook.chunking.pages import ParsedPage
 from bythebook.chunking.read_book import read_book
 from bythebook.chunking.section_text import Joined, join
 from bythebook.chunking.text_fragments import folded
-from bythebook.server.reader.blocks import unit_id
+from bythebook.server.reader.blocks import ListItem, nested, unit_id
 from bythebook.server.reader.page import page_view
 from bythebook.types import Metadata, Passage, UnitKind
 from tests.support.samples import PAGES, SAMPLE_BOOK, small_book
@@ -194,6 +195,40 @@ def test_lists_within_lists_keep_their_order() -> None:
     html = _one("1. One\n   - inner\n   - other\n2. Two\n\nAfter.")
     plain = re.sub(r"<(span|/span|p|/p|li)[^>]*>", lambda m: "<li>" if m[1] == "li" else "", html)
     assert "<ol><li>One<ul><li>inner</li><li>other</li></ul></li><li>Two</li></ol>" in plain
+
+
+def test_lists_that_change_their_kind_or_indent_are_lists_of_their_own() -> None:
+    html = _one("- a\n    - deep\n  - less\n1. one\n- b")
+    plain = re.sub(r"<(span|/span|li)[^>]*>", lambda m: "<li>" if m[1] == "li" else "", html)
+    assert plain.endswith(
+        "<ul><li>a<ul><li>deep</li></ul><ul><li>less</li></ul></li></ul>"
+        "<ol><li>one</li></ol><ul><li>b</li></ul>"
+    )
+
+
+def test_each_item_of_a_list_is_read_once() -> None:
+    depths = [n % 7 for n in range(500)]
+    items = (ListItem(depth, None, [str(n)]) for n, depth in enumerate(depths))
+    html = nested(items)  # an iterator: whoever looks at an item again has none
+    assert re.findall(r'<li dir="auto">(\d+)', html) == [str(n) for n in range(500)]
+
+
+def test_no_depth_of_lists_is_too_deep() -> None:
+    depth = 5000  # more than the interpreter has frames
+    html = nested(ListItem(n, None, [str(n)]) for n in range(depth))
+    assert html.count("<ul>") == html.count("</li></ul>") == depth
+
+
+def test_many_headings_with_one_name_are_numbered_on() -> None:
+    from tests.support.samples import passage
+
+    one = passage("Text.")
+    places = [
+        replace(one.place, url=f"/a#{anchor}", section=(f"{n}",))
+        for n, anchor in enumerate("xxx-xx")
+    ]
+    view = page_view([replace(one, place=place) for place in places])
+    assert [heading.anchor for heading in view.headings] == ["x", "x-1", "x-2", "-", "x-3", "x-4"]
 
 
 @pytest.mark.parametrize(

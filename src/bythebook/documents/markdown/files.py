@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,12 +25,15 @@ from bythebook.documents.markdown.pages import (
     whole_text,
 )
 from bythebook.errors import InvalidInput
+from bythebook.language.text import clean
 from bythebook.offload import offload
 
 if TYPE_CHECKING:
     from bythebook.book import Book
 
 _LINK = re.compile(r"(?<!\\)\[(?:\\.|[^\[\]\\])*+\]\(([^()\s]+)\)")
+# Too long, or a file where a folder has to be, or the other way round.
+_BAD_NAMES = (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EINVAL)
 _FENCE = re.compile(r" *(`{3,}|~{3,})")
 
 Wrote = Callable[[int], None]  # called with the number of pages written
@@ -55,10 +60,24 @@ async def export_markdown(
     """
     pages: list[MarkdownPage] = []
     async for page in read_pages(book, base_url):
-        await offload(partial(write_file, folder, page.name, page.text))
-        pages.append(page)
+        pages.append(await offload(partial(_write_page, folder, page)))
         wrote(len(pages))
     return await offload(lambda: _write_lists(folder, pages, base_url))
+
+
+def _write_page(folder: Path, page: MarkdownPage) -> MarkdownPage:
+    """Write a page; one whose name no file can have is named by a digest instead."""
+    try:
+        if clean(page.name) != page.name:  # bidi overrides and other invisible characters
+            raise OSError(errno.EINVAL, page.name)
+        write_file(folder, page.name, page.text)
+    except OSError as error:
+        if error.errno not in _BAD_NAMES:
+            raise
+        digest = hashlib.sha256(page.name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        page = replace(page, name=f"page-{digest}.md")
+        write_file(folder, page.name, page.text)
+    return page
 
 
 def _write_lists(folder: Path, pages: list[MarkdownPage], base_url: str) -> MarkdownExport:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from bythebook.language.text import word_set, words
+
 _PART = r"(?:module|chapter|part|section|unit|lesson|page|appendix)"
 _WHOLE = r"(?:book|textbook|course|tutorial|manual|guide)"
 _POLITE = (
@@ -32,6 +34,16 @@ _PART_WORD = re.compile(rf"\b{_PART}s?\b", re.IGNORECASE)
 _WHOLE_WORD = re.compile(rf"\b{_WHOLE}\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\b\d{1,3}\b")
 _LONGEST = 200  # characters
+_ASKS_ALL = word_set(
+    "what explain explanation describe clarify simplify paraphrase summarise summarize summary "
+    "recap outline tl tldr mean means meaning elaborate"
+)
+_OF_ALL = _ASKS_ALL | word_set(
+    "is s does do say says tell about this that it these the a an of in to for me us i you can "
+    "could would please give want need text passage paragraph selection sentence sentences section "
+    "excerpt selected highlighted simple simpler plain easy own words terms english short brief "
+    "briefly quick detail details more main key point points idea ideas dr here and"
+)
 
 
 def overview_topic(question: str) -> str | None:
@@ -40,6 +52,12 @@ def overview_topic(question: str) -> str | None:
     found = _ABOUT.fullmatch(asked) if len(asked) <= _LONGEST else None
     topic = next(filter(None, found.groups()), "") if found else ""
     return topic if _PART_WORD.search(topic) or _WHOLE_WORD.search(topic) else None
+
+
+def asks_about_all(question: str) -> bool:
+    """Return whether the question is about a whole selection: "Explain this", "Summarise"."""
+    asked = set(words(question[: _LONGEST + 1].lower()))
+    return not asked.isdisjoint(_ASKS_ALL) and asked <= _OF_ALL
 
 
 def subject_of_book(question: str) -> str | None:

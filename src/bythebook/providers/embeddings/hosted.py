@@ -167,7 +167,10 @@ class HostedEmbedder:
 
     def _checked(self, reply: Any, texts: int) -> Vectors:
         try:
-            vectors = np.array(self._api.vectors(reply), dtype=np.float64)
+            rows = [list(row) for row in self._api.vectors(reply)]
+            if not all(set(map(type, row)) <= {int, float} for row in rows):
+                raise ProviderError(ErrorCode.MALFORMED)  # NumPy would read "1" and true as 1
+            vectors = np.array(rows, dtype=np.float64)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             raise ProviderError(ErrorCode.MALFORMED) from None
         if vectors.ndim != 2 or len(vectors) != texts:

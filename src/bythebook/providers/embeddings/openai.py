@@ -43,8 +43,10 @@ def _body(model: str, known: ModelSpec, texts: Sequence[str], _: TextRole) -> ob
 
 
 def _vectors(reply: Any) -> Sequence[Sequence[float]]:
-    rows = sorted(reply["data"], key=lambda row: int(row["index"]))
-    return [row["embedding"] for row in rows]
+    rows = {row["index"]: row["embedding"] for row in reply["data"]}
+    if len(rows) != len(reply["data"]) or any(type(index) is not int for index in rows):
+        raise ValueError("the indexes are no order of the texts")
+    return [rows[index] for index in range(len(rows))]
 
 
 _OPENAI = EmbeddingApi(

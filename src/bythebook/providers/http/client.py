@@ -22,7 +22,7 @@ import httpx
 from bythebook.providers.http.circuit_breaker import CircuitBreaker
 from bythebook.providers.http.error_responses import refusal
 from bythebook.providers.http.errors import ErrorCode, ProviderError
-from bythebook.providers.http.transport import Transport
+from bythebook.providers.http.transport import MOST_BYTES, Transport
 
 T = TypeVar("T")
 
@@ -35,7 +35,6 @@ _HEADERS = {
 }
 _LINE_BYTES = 1 << 20
 _ERROR_BYTES = 1 << 16
-_BODY_BYTES = 1 << 26  # 64 MiB: 256 vectors of 3072 numbers take 15
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 20.0
 
@@ -146,7 +145,7 @@ class ResponseReader:
         return not re.search(r"json|html", self._response.headers.get("content-type", ""))
 
     async def json(self) -> Any:
-        content = await _read(self._response, _BODY_BYTES)
+        content = await _read(self._response, MOST_BYTES)
         if content.lstrip()[:1] == b"<":
             raise ProviderError(ErrorCode.WEB_PAGE)
         return parse_json(content)
@@ -277,7 +276,7 @@ async def raise_for_status(response: httpx.Response) -> None:
         return
     try:
         message = (await _read(response, _ERROR_BYTES)).decode("utf-8", "replace")
-    except ProviderError:
+    except (ProviderError, httpx.DecodingError):
         message = ""
     raise refusal(response.status_code, response.headers, message)
 

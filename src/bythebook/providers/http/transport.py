@@ -5,6 +5,8 @@ is sent: its pool neither reuses nor closes it, and a limited pool is exhausted.
 in that gap runs on past it and is cancelled there, where httpcore closes the connection.
 Cancelling the close of a response leaks it too, so the close continues in the background. Clients
 disconnect often enough for this to matter.
+
+Responses are not compressed and not longer than ``MOST_BYTES``: a few KB can unpack to gigabytes.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import httpx
 
 _CONNECTS = ("connect_tcp.started", "connect_unix_socket.started")
 _SENDS = "send_request_headers.started"
+MOST_BYTES = 1 << 26  # 64 MiB: 256 vectors of 3072 numbers take 15
 _LONGEST_S = 2.0  # for a connection whose request was cancelled
 
 
@@ -29,6 +32,7 @@ class Transport(httpx.AsyncHTTPTransport):
         self._ending: set[asyncio.Task[None]] = set()  # an unreferenced task may be collected
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.headers["Accept-Encoding"] = "identity"
         crossing = _Crossing()
         request.extensions = {**request.extensions, "trace": crossing.note}
         sending = asyncio.create_task(super().handle_async_request(request))
@@ -44,6 +48,8 @@ class Transport(httpx.AsyncHTTPTransport):
             raise
         assert isinstance(response.stream, httpx.AsyncByteStream)
         response.stream = _Stream(response.stream, self._end)
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            response.stream.left = -1
         return response
 
     async def aclose(self) -> None:
@@ -67,9 +73,15 @@ class _Stream(httpx.AsyncByteStream):
     ) -> None:
         self._body = body
         self._end = end
+        self.left = MOST_BYTES  # negative: nothing may be read
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self.left < 0:
+            raise httpx.DecodingError("the response is compressed")
         async for chunk in self._body:
+            self.left -= len(chunk)
+            if self.left < 0:
+                raise httpx.DecodingError("the response is too long")
             yield chunk
 
     async def aclose(self) -> None:

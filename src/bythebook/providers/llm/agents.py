@@ -30,7 +30,7 @@ from bythebook.grounding.verifier import SentenceVerifier, Supported, check
 from bythebook.interfaces.writer import WriterSearchResult
 from bythebook.providers.http.client import Deadline, raise_for_status, translate_http_errors
 from bythebook.providers.http.error_responses import stream_fault
-from bythebook.providers.http.errors import ErrorCode, ProviderError, translate_errors
+from bythebook.providers.http.errors import ErrorCode, ProviderError
 from bythebook.providers.llm.budget import within_budget
 from bythebook.types import Evidence, Hit, Question, Usage
 
@@ -51,6 +51,8 @@ _LAST_SEARCH = "That was the last search. Answer from the passages that you have
 _NOTHING_NEW = "The book has no other passages about this."
 _FINISH = re.compile(rb'"finish_reason"\s*:\s*"([a-z_]+)"')
 _DONE = re.compile(rb"^data:\s*\[DONE\]", re.MULTILINE)
+# The client would also send what it finds in the environment: OPENAI_CUSTOM_HEADERS and others.
+_SENT = {"host", "content-type", "content-length", "accept", "accept-encoding", "user-agent"}
 _LOOK_BACK = 64  # bytes of earlier chunks: a match may span two
 # Everything that a run can raise, except bugs.
 _SDK_ERRORS = (openai.OpenAIError, httpx.HTTPError, AgentsException, ValueError, ProviderError)
@@ -172,7 +174,7 @@ class AgentsWriter:
         run = _Run(self._tools, question, evidence, prompts, service.draft(prompt))
         calls = 1 + MOST_SEARCHES if service.settings.agentic else 1
         most = calls * run.draft.most_tokens
-        with translate_errors(service.account.service):
+        with service.calling():
             async with within_budget(service.budget, most, run.cost):
                 with service.breaker.watch():
                     async with aclosing(self._generate(run, prompt)) as pieces:
@@ -212,10 +214,10 @@ class AgentsWriter:
         account, chosen = self._service.account, self._service.settings
         # The client accepts those of httpx, which its type does not say.
         http_client: Any = self._service.web.client_through(
-            partial(_CheckedTransport, draft=run.draft)
+            partial(_CheckedTransport, draft=run.draft, key=account.usable_key())
         )
         client = openai.AsyncOpenAI(
-            api_key=account.usable_key() or "none",
+            api_key="none",  # the transport sends it
             base_url=account.address,
             max_retries=0,
             timeout=None,
@@ -282,11 +284,16 @@ class _CheckedTransport(httpx.AsyncBaseTransport):
     response is complete if it has a finish reason or ``[DONE]``.
     """
 
-    def __init__(self, transport: Transport, *, draft: Draft) -> None:
+    def __init__(self, transport: Transport, *, draft: Draft, key: str | None) -> None:
         self._transport = transport
         self._draft = draft
+        self._key = key
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        for name in set(request.headers) - _SENT:
+            del request.headers[name]
+        if self._key:
+            request.headers["Authorization"] = f"Bearer {self._key}"
         with translate_http_errors():
             response = await self._transport.handle_async_request(request)
             try:

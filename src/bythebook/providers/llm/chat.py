@@ -16,7 +16,7 @@ import httpx
 
 from bythebook.providers.http.client import Endpoint, ResponseReader, Timeouts, parse_json
 from bythebook.providers.http.error_responses import stream_fault
-from bythebook.providers.http.errors import ErrorCode, ProviderError, translate_errors
+from bythebook.providers.http.errors import ErrorCode, ProviderError
 from bythebook.providers.llm.budget import within_budget
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class ChatModel:
         **parameters: object,
     ) -> AsyncGenerator[str | Usage, None]:
         """Yield the text of the draft and then its usage, also if it fails midway."""
-        with translate_errors(self._service.account.service):
+        with self._service.calling():
             async with within_budget(self._service.budget, draft.most_tokens, draft.cost):
                 body = {**self._body(prompt, draft.max_tokens), **parameters}
                 stream = self._stream(body, draft, timeouts or self._service.timeouts)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from bythebook.language.text import well_formed
 from bythebook.language.tokens import estimate_tokens
 from bythebook.providers.http.errors import ErrorCode, ProviderError
 from bythebook.types import Usage
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _PER_MESSAGE = 8  # overhead tokens, at most
 _LONGEST_TOKEN = 12  # characters; above the average of any model
 _CHARACTERS = 4  # per token, if the endpoint reports no usage
+_LETTERS = 6  # of a token in our estimate: no tokenizer makes more than one token of a letter
 _START, _END = "<think>", "</think>"
 _CUT_SHORT = ("length", "max_tokens", "model_length")
 _FILTERED = ("content_filter", "safety", "recitation", "prohibited_content")
@@ -57,6 +59,7 @@ class Draft:
     done: bool = False  # [DONE] was received
     usage: Mapping[str, Any] = field(default_factory=dict)  # as reported by the endpoint
     think_filter: ThinkFilter = field(default_factory=ThinkFilter)
+    half: str = ""  # of a surrogate pair
 
     @property
     def most_tokens(self) -> int:
@@ -66,13 +69,17 @@ class Draft:
         """Note that a response begins; only the last one decides how the draft ends."""
         self.accepted, self.characters = True, 0
         self.finish, self.done, self.usage, self.think_filter = None, False, {}, ThinkFilter()
+        self.half = ""
 
     def add(self, text: str) -> str:
         """Return the text without a think block; raise if the response is too long."""
         self.characters += len(text)
         if self.characters > self.max_tokens * _LONGEST_TOKEN:
             raise ProviderError(ErrorCode.TOO_MUCH)
-        text = self.think_filter.remove(text)
+        # An endpoint that counts in UTF-16 may cut an emoji in half: wait for the other half.
+        text = self.half + text
+        self.half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        text = self.think_filter.remove(well_formed(text[: len(text) - len(self.half)]))
         self.has_text = self.has_text or bool(text)
         return text
 
@@ -91,16 +98,20 @@ class Draft:
         """Return the usage of the response as reported by the endpoint, or else an estimate."""
         if not self.accepted:
             return Usage()
-        read = _count(self.usage.get("prompt_tokens"), self.prompt_tokens)
-        written = _count(self.usage.get("completion_tokens"), -(-self.characters // _CHARACTERS))
+        most = self.prompt_tokens * _LETTERS
+        estimate = -(-self.characters // _CHARACTERS)
+        read = _count(self.usage, "prompt_tokens", self.prompt_tokens, most)
+        written = _count(self.usage, "completion_tokens", estimate, self.max_tokens)
         price_in, price_out = self.settings.price_in, self.settings.price_out
         if price_in is None or price_out is None:
             return Usage(read, written, 1)
         return Usage(read, written, 1, (read * price_in + written * price_out) / 1e6)
 
 
-def _count(reported: object, estimate: int) -> int:
-    return reported if isinstance(reported, int) and reported >= 0 else estimate
+def _count(usage: Mapping[str, Any], name: str, estimate: int, most: int) -> int:
+    """Return a reported count, or else the estimate: also if more is reported than can be."""
+    reported = usage.get(name)
+    return reported if type(reported) is int and 0 <= reported <= most else estimate  # no bool
 
 
 def prompt_tokens(prompt: Prompt) -> int:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bythebook.errors import ServiceError, Truncated
 from bythebook.providers.http.circuit_breaker import CircuitBreaker
 from bythebook.providers.http.client import HttpClient, Timeouts
+from bythebook.providers.http.errors import translate_errors
 from bythebook.providers.llm.draft import Draft, prompt_tokens
 
 if TYPE_CHECKING:
@@ -23,6 +27,18 @@ class ModelService:
     web: HttpClient
     budget: Budget | None = None
     breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
+    failures: list[ServiceError] = field(default_factory=list)  # the last call's, if it failed
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Translate the errors of a call, and keep how it ended."""
+        try:
+            with translate_errors(self.account.service):
+                yield
+        except ServiceError as error:
+            self.failures[:] = [] if isinstance(error, Truncated) else [error]
+            raise
+        self.failures.clear()
 
     @property
     def timeouts(self) -> Timeouts:

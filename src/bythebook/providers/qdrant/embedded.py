@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -131,6 +132,7 @@ class EmbeddedGenerationStore:
     def _load(self, path: Path) -> EmbeddedStore:
         if not is_sealed(path):
             raise IndexDamaged("The index was changed or damaged.", hint="Run the ingest again.")
+        _check_holes(path)
         with _translated(IndexDamaged, "The index cannot be opened."):
             entries = EntryFiles(path / _ENTRIES, dimension=self._dimension)
             _read_ahead(path)
@@ -273,7 +275,25 @@ def _translated(
 
 def _check_room(folder: Path) -> None:
     if shutil.disk_usage(folder).free < _ROOM:
-        raise StoreFailed("The disk is full.", hint="Free space where the home folder is.")
+        raise _full()
+
+
+def _full() -> StoreFailed:
+    return StoreFailed("The disk is full.", hint="Free space where the home folder is.")
+
+
+def _check_holes(path: Path) -> None:
+    """Raise unless there is room for what the engine's sparse files lack.
+
+    It maps them (``quantized_data/chunk_0.mmap`` as a whole), and where a file system fills a hole
+    that is only read, as tmpfs does, a full disk kills the process (SIGBUS).
+    """
+    system = os.statvfs(path)
+    files = (file.stat() for file in path.rglob("*") if file.is_file())
+    holes = sum(max(0, file.st_size - file.st_blocks * 512) for file in files)
+    is_writable = not system.f_flag & os.ST_RDONLY
+    if is_writable and system.f_bavail * system.f_frsize < min(holes, _ROOM):
+        raise _full()
 
 
 def _read_ahead(path: Path) -> None:

@@ -18,11 +18,13 @@ import numpy as np
 from qdrant_client import AsyncQdrantClient, models
 
 from bythebook.chunking.passages import content_hash, estimate_tokens
+from bythebook.chunking.text_kinds import with_text_kinds
 from bythebook.errors import ConfigurationError, EmbedderMismatch
 from bythebook.interfaces.embedding import Embedder
 from bythebook.interfaces.store import Candidate, Filters, Generation, IndexedPassage
 from bythebook.language.sentences import split_units
 from bythebook.language.terms import Vocabulary
+from bythebook.language.text import well_formed
 from bythebook.providers.qdrant.nodes import Nodes, Server, to_filter
 from bythebook.providers.qdrant.payload import in_order
 from bythebook.types import Metadata, Passage, Place
@@ -234,10 +236,10 @@ def to_passage(
         return values.get(fields.get(name, name))
 
     def read_text(name: str) -> str:
-        return str(read(name) or "")
+        return well_formed(str(read(name) or ""))
 
     text, section, chapter, file = map(read_text, ("text", "section", "chapter", "file"))
-    return Passage(
+    passage = Passage(
         id=str(point_id),
         text=text,
         place=Place(
@@ -260,6 +262,7 @@ def to_passage(
         units=split_units(text),
         tokens=estimate_tokens(text),
     )
+    return with_text_kinds(passage)
 
 
 def _number(value: object) -> int | None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bythebook.types import Passage, Vectors
 
 CANDIDATE_FIELDS = ["id", "content_hash"]  # the payload fields that a candidate needs
-KEYWORD_FIELDS = ("module", "chapter", "section", "url", "language", "difficulty")
+KEYWORD_FIELDS = ("module", "chapter", "section", "url", "language", "difficulty", "kind")
 
 
 def index_missing() -> IndexDamaged:
@@ -47,12 +47,16 @@ def to_filterable(passage: Passage) -> dict[str, Any]:
         "difficulty": passage.metadata.difficulty,
         "week": passage.metadata.week,
         "hasCode": passage.metadata.has_code,
+        "kind": sorted({passage.text_kind.value, *(u.text_kind.value for u in passage.units)}),
     }
 
 
 def matches(passage: Passage, filters: Filters) -> bool:
     values = to_filterable(passage) if filters else {}
-    return all(values.get(name) == value for name, value in filters.items())
+    return all(
+        value in own if isinstance(own := values.get(name), list) else own == value
+        for name, value in filters.items()
+    )
 
 
 def check_vectors(entry: IndexedPassage, dimension: int) -> None:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from bythebook.errors import EmbedderFailed, ReaderFailed, UnknownProvider
 from bythebook.interfaces.reader import SentenceSupport
+from bythebook.language.text import well_formed
 from bythebook.providers.embeddings.local.files import folder_of, read_known
 from bythebook.providers.reader.windows import (
     PassageWindow,
@@ -173,13 +174,14 @@ class LocalReader:
         return SentenceSupport(_probability(odds[best]), window.number)
 
     def _pieces(self, loaded: _Loaded, text: str) -> list[int]:
-        encoded = loaded.tokenizer.encode(text[:_PASSAGE_CHARACTERS], add_special_tokens=False)
+        text = well_formed(text[:_PASSAGE_CHARACTERS])
+        encoded = loaded.tokenizer.encode(text, add_special_tokens=False)
         ids: list[int] = encoded.ids[:_TEXT_TOKENS]
         return ids
 
     def _tokenize(self, loaded: _Loaded, passages: Sequence[Passage]) -> list[TokenizedPassage]:
-        texts = [passage.text[:_PASSAGE_CHARACTERS] for passage in passages]
-        paths = [passage.place.path for passage in passages]
+        texts = [well_formed(passage.text[:_PASSAGE_CHARACTERS]) for passage in passages]
+        paths = [well_formed(passage.place.path) for passage in passages]
         encoded = loaded.tokenizer.encode_batch([*texts, *paths], add_special_tokens=False)
         bodies, headings = encoded[: len(texts)], encoded[len(texts) :]
         return [

@@ -46,7 +46,7 @@ class SqlCatalog:
     @contextmanager
     def ingesting(self) -> Iterator[None]:
         """Hold the ingest lock; kernel and server release it when the process ends in any way."""
-        self._home.mkdir(parents=True, exist_ok=True)
+        self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (self._home / "ingest.lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

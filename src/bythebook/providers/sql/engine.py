@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import shutil
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -29,6 +31,8 @@ from bythebook.providers.sql.executor import DeadlineExecutor
 if TYPE_CHECKING:
     from alembic.config import Config
 
+_log = logging.getLogger(__name__)
+
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", bound="SqlStore")
@@ -51,6 +55,7 @@ _ENGINE: dict[str, dict[str, Any]] = {
 }
 _MIGRATION_LOCK = 0xB00D  # PostgreSQL's advisory locks are numbers
 _SWEEP_S = 60
+_LEAST_ROOM = 1 << 20  # bytes; the shared memory file of SQLite takes 32 KiB, the log grows
 _DAMAGE = ("not a database", "malformed", "no such table", "no such column")
 
 
@@ -91,10 +96,13 @@ def open_database(url: str | None, home: Path) -> sa.Engine:
     """Return an engine for the database, after migrating it to the newest schema."""
     engine = _embedded(home) if url is None else _engine(url)
     revision = _revision(engine)
-    if revision is not None and revision > tables.HEAD:
+    if revision is not None and not tables.OLDEST <= revision <= tables.HEAD:
+        age, remedy = "newer", "Update bythebook"
+        if revision < tables.OLDEST:
+            age, remedy = "much older", "Ingest the book into a new home"
         raise ConfigurationError(
-            "The database was created by a newer version.",
-            hint="Update bythebook, or choose another home.",
+            f"The database was created by a {age} version.",
+            hint=f"{remedy}, or choose another home.",
         )
     if revision != tables.HEAD:
         _migrate(engine)
@@ -124,16 +132,27 @@ def open_access_database(url: str | None, home: Path) -> sa.Engine:
 def _embedded(home: Path) -> sa.Engine:
     file = home / "bythebook.db"
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)  # it will hold conversations
     except OSError as error:
         raise ConfigurationError(
             f"The home {home} cannot be created: {error.strerror}.",
             hint="Choose another with --home.",
         ) from None
-    if file.exists() and not os.access(home, os.W_OK):
-        # A book on a read-only disk can still be queried; nothing there can change meanwhile.
+    if file.exists() and (not os.access(home, os.W_OK) or _is_full(file)):
+        # A book on a read-only or full disk can still be queried; nothing there can change
+        # meanwhile.
         return _engine(f"sqlite:///file:{quote(str(file.resolve()))}?immutable=1&uri=true")
     return _engine(f"sqlite:///{file}")
+
+
+def _is_full(file: Path) -> bool:
+    """Return whether there is no room for the files beside a database that nobody has open."""
+    room = shutil.disk_usage(file.parent).free >= _LEAST_ROOM
+    beside = (file.with_name(f"{file.name}-{end}") for end in ("wal", "shm"))
+    full = not room and not any(other.exists() for other in beside)
+    if full:
+        _log.warning("The disk is full: nothing is stored until there is space, and a restart.")
+    return full
 
 
 def _engine(url: str) -> sa.Engine:

@@ -46,4 +46,5 @@ def _key(row: Any) -> ApiKey:
         created_at=aware(row.created_at),
         origins=tuple(row.origins),
         revoked_at=aware(row.revoked_at) if row.revoked_at else None,
+        is_author=row.is_author,
     )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
     from sqlalchemy.types import TypeEngine
 
-HEAD = "0010"  # the newest migration
+OLDEST, HEAD = "0010", "0011"  # the first and the newest migration
 
 metadata = sa.MetaData()
 
@@ -93,8 +93,8 @@ served = _table(
 threads = _table(
     "threads",
     sa.Column("thread_id", sa.String(36), primary_key=True),
-    sa.Column("created_at", _TIME, nullable=False),
-    sa.Column("updated_at", _TIME, nullable=False),
+    sa.Column("created_at", _TIME, nullable=False, server_default=sa.func.now()),
+    sa.Column("updated_at", _TIME, nullable=False, server_default=sa.func.now()),
     sa.Column("topic_summary", sa.Text),
     sa.Column("metadata", _JSON, nullable=False, server_default=sa.text("'{}'")),
     sa.Column("owner", sa.String(64)),
@@ -187,6 +187,7 @@ api_keys = _table(
     sa.Column("origins", _JSON, nullable=False, server_default=sa.text("'[]'")),
     sa.Column("created_at", _TIME, nullable=False),
     sa.Column("revoked_at", _TIME),
+    sa.Column("is_author", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
 rate_windows = _table(

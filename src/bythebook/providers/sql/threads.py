@@ -227,8 +227,9 @@ def _message(row: Row[Any]) -> Message:
 
 
 def _citation(record: Mapping[str, Any]) -> Citation:
-    place = record["place"]
-    return Citation(**{**record, "place": Place(**{**place, "section": tuple(place["section"])})})
+    place = Place(**{**record["place"], "section": tuple(record["place"]["section"])})
+    # Older messages number their sources like their citations.
+    return Citation(**{"source": record["number"], **record, "place": place})
 
 
 def _summary(row: Row[Any]) -> ThreadSummary:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 
 from bythebook.book import Book
 from bythebook.chunking.outline import Contents, OutlineEntry
 from bythebook.errors import ServiceError
 from bythebook.indexing.embeddings import embed
 from bythebook.interfaces.conversations import DayTally, Feedback, Tally, Unanswered
+from bythebook.offload import offload
 from bythebook.server.admin.topics import TopicGroup, background, topics_of
 from bythebook.types import Question
 
@@ -33,6 +37,7 @@ _NEAREST = 3
 _THINNEST = 5
 _CACHED_VECTORS = 4096
 _FEEDBACK = 1000
+_FRESH_S, _KEPT = 60, 8  # a report covers days: a minute changes little; periods of one author
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +130,22 @@ def percentiles(times: Mapping[int, int]) -> dict[int, int]:
 
 
 class Reporter:
-    """Builds reports, and caches question vectors between them."""
+    """Builds one report at a time; keeps them for a minute, and question vectors between them."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: Book, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._book = book
+        self._building = asyncio.Lock()
+        self._kept: TTLCache[int, Report] = TTLCache(_KEPT, _FRESH_S, timer=clock)
         self._cached: LRUCache[tuple[str, str], Vectors] = LRUCache(_CACHED_VECTORS)
 
     async def report(self, *, days: int) -> Report:
+        async with self._building:
+            report = self._kept.get(days)
+            if report is None:
+                report = self._kept[days] = await self._build(days)
+            return report
+
+    async def _build(self, days: int) -> Report:
         until = datetime.now(UTC)
         since = until - timedelta(days=days - 1)
         since = since.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -183,7 +197,8 @@ class Reporter:
         vectors = await self._vectors([*titles, *(one.text for one in questions)], embedder)
         apart = background(vectors[: len(titles)])
         own = vectors[len(titles) :]
-        return topics_of(questions, own, apart=apart, languages=languages)[:_TOPICS]
+        topics = partial(topics_of, questions, own, apart=apart, languages=languages)
+        return (await offload(topics))[:_TOPICS]
 
     async def _nearest(self, topic: TopicGroup) -> tuple[NearPage, ...]:
         question = Question(topic.questions[0].text, top_k=2 * _NEAREST)

@@ -1,6 +1,6 @@
 """Routes of the admin report: HTML, JSON, and its gaps as CSV.
 
-Only the author may see what readers ask: access needs a secret key, or a loopback connection.
+Only the author may see what readers ask: access needs an author's key, or a private server.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from bythebook.book import Book
-from bythebook.errors import NotAllowed
+from bythebook.errors import Forbidden, NotAllowed
 from bythebook.server.admin.page import to_html
 from bythebook.server.admin.report import Reporter
 from bythebook.server.admin.tables import to_csv, to_json
-from bythebook.server.middleware.addresses import is_loopback
 from bythebook.server.middleware.errors import fail
 from bythebook.server.routes import contract_route
+from bythebook.server.static_pages import PAGE_HEADERS
 
-_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_HEADERS = {**PAGE_HEADERS, "Cache-Control": "no-store"}
+_CREATE = "Create one that may with: bythebook keys create --author"
 Days = Annotated[int, Query(ge=1, le=366)]
 
 
@@ -58,12 +59,10 @@ def _only_the_author(*, needs_key: bool) -> Callable[[Request], Awaitable[None]]
         state = request.state
         address = getattr(state, "address", None)
         is_local = address is not None and address.is_loopback
-        # A web page open in a local browser (DNS rebinding) sends another host name.
-        is_local = is_local and is_loopback(request.url.hostname or "")
-        if getattr(state, "owner", None) is None and (needs_key or not is_local):
-            raise NotAllowed(
-                "This report requires a secret API key.",
-                hint="Create one with: bythebook keys create",
-            )
+        if getattr(state, "owner", None) is not None:
+            if not state.is_author:
+                raise Forbidden("This key may not read the report.", hint=_CREATE)
+        elif needs_key or not is_local:
+            raise NotAllowed("This report requires an author's API key.", hint=_CREATE)
 
     return check

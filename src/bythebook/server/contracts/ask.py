@@ -17,7 +17,7 @@ from bythebook.documents.fields import PageUrl, Selection, Text, Threshold
 from bythebook.documents.reply import AgentResponse, ResultSet, show, show_results
 from bythebook.errors import BookError, WriterFailed
 from bythebook.server.api_docs import examples
-from bythebook.server.contracts.base import Contract, Services, example
+from bythebook.server.contracts.base import Contract, Services, example, reader_of
 from bythebook.server.contracts.errors import is_ours, sentence_of, status_of
 from bythebook.server.routes import Call, Client
 from bythebook.types import Question
@@ -89,7 +89,7 @@ def add_routes(router: APIRouter, services: Services) -> None:
         """Ask the book; `has_relevant_context` is false if the book does not contain an answer."""
         return show(await services.reply(read(body), client, request))
 
-    found = show_results(examples.QUESTION, examples.FINDINGS)
+    found = show_results(examples.QUESTION, examples.FINDINGS, reader="")
 
     @router.post("/search", responses=examples.response(found=found))
     async def search(body: AgentQuery, request: Request) -> ResultSet:
@@ -97,7 +97,7 @@ def add_routes(router: APIRouter, services: Services) -> None:
         question = read_search(body)
         findings = await services.book.search(question)
         request.state.vectors = findings.vectors
-        return show_results(question, findings, reader=f"{request.base_url}read/")
+        return show_results(question, findings, reader=reader_of(request))
 
 
 CONTRACT = Contract(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict
 
+from bythebook.answering.pipeline import Event
 from bythebook.book import Book
+from bythebook.documents.fields import with_web_address, with_web_addresses
 from bythebook.server.api_docs import examples
 from bythebook.server.routes import Fail, contract_route
 from bythebook.server.sse import Streams
@@ -32,7 +35,22 @@ class Services:
         """Answer; record for the response header whether vector search was available."""
         reply = await self.book.reply(question, asker=asker, history=history)
         request.state.vectors = reply.vectors
-        return reply
+        return with_web_addresses(reply, reader_of(request))
+
+    async def ask(
+        self, question: Question, asker: Asker, request: Request, history: Sequence[Message] = ()
+    ) -> AsyncGenerator[Event, None]:
+        """Yield the events of an answer."""
+        reader = reader_of(request)
+        events = self.book.ask(question, asker=asker, history=history)
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Reply):
+                    yield with_web_addresses(event, reader)
+                elif isinstance(event, Citation):
+                    yield with_web_address(event, reader)
+                else:
+                    yield event
 
     def paths(self, contract: str, own: str) -> tuple[str, ...]:
         """Return the contract's own path and, if it serves that too, the shared one."""
@@ -69,6 +87,11 @@ class Contract:
         )
         self.add_routes(router, services)
         return router
+
+
+def reader_of(request: Request) -> str:
+    """Return the URL under which this server shows the pages of the book."""
+    return f"{request.base_url}read/"
 
 
 def example(**fields: Any) -> ConfigDict:

@@ -54,6 +54,7 @@ from bythebook.types import Answer, Citation, Question, Reply
 LEAST_SCORE = 0.4  # of the best chunk; below it, RefusalType.LOW_RELEVANCE
 _LONGEST_ANSWER = 2000
 _LONGEST_MESSAGE = 200
+_LONGEST_REFERENCE = 500
 
 
 class EnvelopeQueryRequest(BaseModel):
@@ -83,7 +84,7 @@ class EnvelopeCitation(BaseModel):
     chapter: str | None = None
     section: str | None = None
     source_url: HttpUrl | None = None
-    referenced_text: str | None = Field(None, max_length=500)
+    referenced_text: str | None = Field(None, max_length=_LONGEST_REFERENCE)
 
     @model_validator(mode="after")
     def _leads_somewhere(self) -> Self:
@@ -203,7 +204,7 @@ def _citation(citation: Citation) -> EnvelopeCitation:
         chapter=citation.place.chapter or None,
         section=named(citation.place.heading),
         source_url=HttpUrl(citation.url) if is_web_address(citation.url) else None,
-        referenced_text=citation.quote,
+        referenced_text=citation.quote[:_LONGEST_REFERENCE],
     )
 
 

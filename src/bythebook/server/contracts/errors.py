@@ -17,8 +17,10 @@ T = TypeVar("T")
 
 _STATUS: dict[type[BookError], int] = {
     errors.TooLarge: 413,
+    errors.WrongHost: 421,
     errors.InvalidInput: 400,
     errors.NotAllowed: 401,
+    errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.RateLimited: 429,
 }

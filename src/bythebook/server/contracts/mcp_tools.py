@@ -14,9 +14,10 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from bythebook.answering.gate import band
 from bythebook.book import Book
+from bythebook.chunking.text_kinds import shown_part
 from bythebook.documents.fields import Selection, Text
 from bythebook.server.contracts.openai.completions import ReplyDetails, details_of
-from bythebook.types import Answer, Asker, Level, Passage, Question, Reply
+from bythebook.types import Answer, Asker, Level, Passage, Question, Reply, TextKind
 
 _Question = Annotated[Text, StringConstraints(max_length=5000)]
 
@@ -71,7 +72,7 @@ class SearchBook(ToolCall):
     top_k: int = Field(5, ge=1, le=20, description="maximum number of passages")
 
     async def run(self, book: Book, asker: Asker) -> FoundPassages:
-        findings = await book.search(Question(text=self.query, top_k=self.top_k))
+        findings = await book.search(Question(text=self.query, top_k=self.top_k, min_score=0.0))
         return FoundPassages(
             passages=[
                 FoundPassage(
@@ -177,7 +178,7 @@ def show_section(url: str, passages: Sequence[Passage]) -> BookSection:
         if passage.place.section != heading:
             heading = passage.place.section
             parts.append(passage.place.heading)
-        parts.append(passage.text)
+        parts.append(shown_part(passage, {TextKind.INSTRUCTION}).text)
     title = place.path if "#" in url else place.title
     return BookSection(title=title, url=url, text="\n\n".join(parts))
 

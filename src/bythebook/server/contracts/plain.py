@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import AfterValidator, BaseModel, Field
 
-from bythebook.documents.fields import Degradable, Share, Text, degraded
+from bythebook.documents.fields import AnyText, Degradable, Share, Text, degraded
 from bythebook.documents.fit import by_place, citations_of, named, shortened
 from bythebook.errors import BookError
 from bythebook.server.api_docs.examples import reply_responses
@@ -41,7 +41,7 @@ class PlainQueryRequest(BaseModel):
     )
 
     query: Annotated[Text, _at_most(500, "Query"), Field(description="at most 500 words")]
-    selected_text: Annotated[str, _at_most(200, "Selected text")] | None = Field(
+    selected_text: Annotated[AnyText, _at_most(200, "Selected text")] | None = Field(
         None, description="at most 200 words; guides the search"
     )
 
@@ -69,6 +69,7 @@ def read(body: PlainQueryRequest) -> Question:
         selection_only=False,
         top_k=TOP_K,
         min_score=LEAST_SCORE,
+        min_evidence=LEAST_SCORE,
     )
 
 

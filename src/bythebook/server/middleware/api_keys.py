@@ -1,7 +1,8 @@
 """API keys: each is shown once when created; afterwards only a keyed digest of it is stored.
 
 ``btk_…`` is secret, for server-side programs. ``btp_…`` is publishable: it may appear in a page's
-script, is valid only for browsers on that page's origin, and allows POST requests only.
+script, is valid only for browsers on that page's origin, and allows POST requests only. A secret
+key may be an author's, who reads what all readers ask.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 import secrets
 import tempfile
 import time
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -29,14 +31,23 @@ if TYPE_CHECKING:
     from bythebook.config.settings import Settings
 
 _KEY = re.compile(r"(btk|btp)_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
+_CONTROLS = ("Cc", "Cs", "Zl", "Zp")  # control characters, line ends and bytes that are no text
 _RELOAD_S = 0.5  # a revoked key is refused within a second
 _STALE_S = 600  # how long cached keys stay valid while the database is unavailable
 
 _log = logging.getLogger(__name__)
 
 
-def make_key(pepper: bytes, *, label: str = "", origins: Sequence[str] = ()) -> tuple[str, ApiKey]:
+def make_key(
+    pepper: bytes, *, label: str = "", origins: Sequence[str] = (), is_author: bool = False
+) -> tuple[str, ApiKey]:
     """Create a key; return its text for the owner, and the record to store."""
+    if is_author and origins:
+        raise InvalidInput(
+            "A publishable key cannot be an author's.", hint="Everyone can read it in the page."
+        )
+    if any(unicodedata.category(char) in _CONTROLS for char in label):
+        raise InvalidInput("The label has control characters.", hint="Write it on one line.")
     for origin in origins:
         if not is_origin(origin):
             raise InvalidInput(
@@ -46,7 +57,8 @@ def make_key(pepper: bytes, *, label: str = "", origins: Sequence[str] = ()) -> 
     key_id = secrets.token_hex(8)
     text = f"{'btp' if origins else 'btk'}_{key_id}_{secrets.token_urlsafe(32)}"
     now = datetime.now(UTC)
-    return text, ApiKey(key_id, digest(pepper, text), label, now, tuple(origins))
+    made = digest(pepper, text)
+    return text, ApiKey(key_id, made, label, now, tuple(origins), is_author=is_author)
 
 
 def digest(pepper: bytes, text: str) -> str:
@@ -125,7 +137,7 @@ def pepper_of(settings: Settings) -> bytes:
 
 def _make_pepper(file: Path) -> bytes:
     """Create the secret file atomically by a link: concurrent processes all read the first one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=file.parent, prefix="pepper.") as draft:  # mode 0600
         draft.write(secrets.token_hex(32).encode())
         draft.flush()

@@ -26,6 +26,7 @@ class AuthenticationMiddleware:
         key = await self._key(scope) if state["contract"] else None
         address = addresses.counted_as(state["address"])
         state["owner"] = key.id if key else None
+        state["is_author"] = key is not None and key.is_author
         # Clients with a shared (publishable) key or without one are told apart by address.
         shared = key is None or key.origins
         state["caller"] = f"{key.id if key else 'open'} {address if shared else ''}"

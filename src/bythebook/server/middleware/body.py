@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook.errors import InvalidInput, TooLarge
 
-_TIMEOUT_S = 8.0  # for a body; with headers and error response, under ten
+_TIMEOUT_S = 7.0  # for a body; with headers, ``drain`` and error response, under ten
 _LINGER_S, _LINGER_BYTES = 1.0, 1024 * 1024  # read from a too large body before rejecting it
 _BODILESS = ("GET", "HEAD", "OPTIONS")
 
@@ -33,13 +33,10 @@ class BodyLimitMiddleware:
                 if announced.isdecimal() and int(announced[:20]) > self._largest:
                     raise self._too_large()
                 body = await self._read(receive)
-        except TooLarge:
-            await _drain(receive)
-            raise
         except TimeoutError:
             raise InvalidInput("The body did not arrive in time.", hint="Send it again.") from None
-        if body is None:
-            return  # the client has disconnected
+        if body is None:  # the client has disconnected, or its chunks cannot be parsed
+            raise InvalidInput("The body is incomplete or malformed.", hint="Send it again.")
         scope["state"]["body"] = body
         await self._app(scope, _replay(body, receive), send)
 
@@ -61,8 +58,11 @@ class BodyLimitMiddleware:
         )
 
 
-async def _drain(receive: Receive) -> None:
-    """Read on for a while: a client that is still sending would miss the error response."""
+async def drain(receive: Receive) -> bool:
+    """Read on for a while, as a client that is still sending would miss the error response.
+
+    Return whether the body has ended, so that the connection can be used again.
+    """
     dropped = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(_LINGER_S):
@@ -70,7 +70,8 @@ async def _drain(receive: Receive) -> None:
                 message = await receive()
                 dropped += len(message.get("body", b""))
                 if not message.get("more_body", False):
-                    return
+                    return True
+    return False
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

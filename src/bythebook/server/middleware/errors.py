@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pydantic import BaseModel
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook.errors import BookError, KeyReused, NotAllowed
 from bythebook.server.contracts.errors import sentence_of, status_of
+from bythebook.server.middleware.body import drain
 from bythebook.server.middleware.context import ContractRoute
+from bythebook.server.middleware.response_headers import edit_headers
 from bythebook.server.routes import Call, failed_call, failure
 
 
@@ -18,6 +21,14 @@ class ErrorMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
+        headers = Headers(scope=scope)
+        unread = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+        async def receive_noted() -> Message:
+            nonlocal unread
+            message = await receive()
+            unread = message.get("more_body", False)
+            return message
 
         async def send_noted(message: Message) -> None:
             nonlocal started
@@ -25,10 +36,12 @@ class ErrorMiddleware:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_noted)
+            await self._app(scope, receive_noted, send_noted)
         except BookError as error:
             if started:  # an interrupted response must not look complete
                 raise
+            if unread and not await drain(receive):  # the client must not use the connection again
+                send = edit_headers(send, lambda answer: answer.update({"Connection": "close"}))
             await send_error(error, scope, receive, send)
 
 

@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bythebook.conversations.query_log import logged_text
 from bythebook.refusals import Refusal
 from bythebook.server.contracts.registry import CONTRACTS
 from bythebook.server.lifecycle import Lifecycle
@@ -104,7 +105,7 @@ class RequestLogMiddleware:
         if request.reply is not None:
             fields |= _reply_fields(request.reply) | {"generation": request.generation}
             if self._show_questions:
-                fields["question"] = request.reply.question.text
+                fields["question"] = logged_text(request.reply.question.text)
         _log.info("question", extra={FIELDS: fields})
 
 

@@ -1,4 +1,4 @@
-"""Change the headers of a response on its way to the client."""
+"""Change the headers of a response on its way to the client, or leave out its body."""
 
 from __future__ import annotations
 
@@ -18,3 +18,12 @@ def edit_headers(send: Send, edit: Callable[[MutableHeaders], None]) -> Send:
         await send(message)
 
     return send_edited
+
+
+def without_body(send: Send) -> Send:
+    """Return a ``send`` for the response to HEAD: the headers of GET, and no body."""
+
+    async def send_head(message: Message) -> None:
+        await send({**message, "body": b""} if "body" in message else message)
+
+    return send_head

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
-from itertools import takewhile
 
 from bythebook.chunking.section_text import Joined, Marked
 from bythebook.server.html import to_html
@@ -27,6 +26,7 @@ _MOST_TITLES = 3
 _ADMONITION = re.compile(rf"({'|'.join(sorted(ADMONITIONS))})(?: — (.+))?", re.IGNORECASE)
 _WORD = re.compile(r"[\w./~-]+(?:\(\))?")
 _ID_DIGITS = 10
+_OTHER = {"ul": "ol", "ol": "ul"}
 
 
 def unit_id(passage_id: str, number: int) -> str:
@@ -60,7 +60,7 @@ class _Line:
 
 
 @dataclass(slots=True)
-class _Item:
+class ListItem:
     """List item: the HTML of its lines and of the blocks within it."""
 
     indent: int
@@ -103,16 +103,17 @@ class _Section:
     def _code_or_maths(self, titles: str = "") -> str:
         unit = self._block_unit(self._lines[self._at])
         assert unit is not None
-        after = bisect_right(self._starts, unit.start)
-        parts = list(takewhile(lambda part: part.continues, self._units[after:]))
+        first = last = bisect_right(self._starts, unit.start)
+        while last < len(self._units) and self._units[last].continues:
+            last += 1
+        parts = self._units[first:last]
         end = parts[-1].end if parts else unit.end
         source = self._text[unit.start : end]
         while self._at < len(self._lines) and self._lines[self._at].start < end:
             self._at += 1
-        html = self._block_html(unit, source, titles)
-        for part in parts:  # a citation of any part links to the whole block
-            html = f"<div {_mark(part)}>{html}</div>"
-        return html
+        # A citation of any part links to the whole block.
+        opening = "".join(f"<div {_mark(part)}>" for part in reversed(parts))
+        return f"{opening}{self._block_html(unit, source, titles)}{'</div>' * len(parts)}"
 
     def _block_html(self, unit: Marked, source: str, titles: str) -> str:
         mark = _mark(unit)
@@ -141,7 +142,7 @@ class _Section:
         return f"<tr {_mark(unit)}>{cells}</tr>" if unit else f"<tr>{cells}</tr>"
 
     def _list(self) -> str:
-        items: list[_Item] = []
+        items: list[ListItem] = []
         while self._at < len(self._lines):
             line = self._lines[self._at]
             marker = _ITEM.match(line.text)
@@ -153,7 +154,7 @@ class _Section:
             elif marker:
                 number = int(marker[3]) if marker[3] else None
                 words = self.inline(line.start + marker.end(), line.end)
-                items.append(_Item(len(marker[1]), number, [words]))
+                items.append(ListItem(len(marker[1]), number, [words]))
                 self._at += 1
             elif self._block_unit(line):
                 items[-1].parts.append(self._code_or_maths())
@@ -162,7 +163,7 @@ class _Section:
                 self._at += 1
             else:
                 break
-        return _nested(items)
+        return nested(items)
 
     def _paragraph(self) -> str:
         lines = list(self._take(self._is_prose))
@@ -276,28 +277,20 @@ def _is_name(word: str) -> bool:
     return is_path or word.startswith("--") or word.endswith("()") or "_" in word.strip("_")
 
 
-def _nested(items: list[_Item]) -> str:
-    """Return nested lists according to the indents of their items."""
-    html = ""
-    while items:
-        first = items[0]
-        same: list[tuple[_Item, list[_Item]]] = []
-        kind = first.number is None
-        while items and items[0].indent == first.indent and (items[0].number is None) == kind:
-            item, rest = items[0], items[1:]
-            outside = (n for n, other in enumerate(rest) if other.indent <= item.indent)
-            end = next(outside, len(rest))
-            same.append((item, rest[:end]))
-            items = rest[end:]
-        html += _list_html(same)
-    return html
-
-
-def _list_html(items: list[tuple[_Item, list[_Item]]]) -> str:
-    rows = "".join(
-        f'<li dir="auto">{"".join(item.parts)}{_nested(below) if below else ""}</li>'
-        for item, below in items
-    )
-    number = items[0][0].number
-    start = "" if number == 1 else f' start="{number}"'
-    return f"<ul>{rows}</ul>" if number is None else f"<ol{start}>{rows}</ol>"
+def nested(items: Iterable[ListItem]) -> str:
+    """Return nested lists according to the indents of their items; each item is read once."""
+    html: list[str] = []
+    opened: list[tuple[int, str]] = []  # indent and tag of each list whose last item is open
+    for item in items:
+        tag = "ul" if item.number is None else "ol"
+        while opened and (opened[-1][0] > item.indent or opened[-1] == (item.indent, _OTHER[tag])):
+            html.append(f"</li></{opened.pop()[1]}>")
+        if opened and opened[-1][0] == item.indent:
+            html.append("</li>")
+        else:
+            start = "" if item.number in (None, 1) else f' start="{item.number}"'
+            html.append(f"<{tag}{start}>")
+            opened.append((item.indent, tag))
+        html += ['<li dir="auto">', *item.parts]
+    html += [f"</li></{tag}>" for _, tag in reversed(opened)]
+    return "".join(html)

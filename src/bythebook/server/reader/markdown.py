@@ -28,10 +28,9 @@ from bythebook.documents.markdown.pages import (
     whole_text,
 )
 from bythebook.errors import NotFound
-from bythebook.offload import offload
 from bythebook.server.middleware.errors import fail
 from bythebook.server.middleware.rate_limit import READER
-from bythebook.server.reader.file_cache import READER_HEADERS, FileCache
+from bythebook.server.reader.file_cache import READER_HEADERS, FileCache, render
 from bythebook.server.routes import contract_route
 from bythebook.server.static_file import StaticFile
 
@@ -123,9 +122,9 @@ async def _file_of_all(
     book: Book, show: Callable[[list[MarkdownPage]], str], media_type: str
 ) -> StaticFile:
     pages = [page async for page in read_pages(book)]
-    return await offload(lambda: StaticFile(show(pages), media_type, _HEADERS))
+    return await render(lambda: StaticFile(show(pages), media_type, _HEADERS))
 
 
 async def _file_of_page(book: Book, entry: OutlineEntry) -> StaticFile:
     _, passages = await book.section(entry.url)
-    return await offload(lambda: StaticFile(page_text(entry, passages), _MARKDOWN, _HEADERS))
+    return await render(lambda: StaticFile(page_text(entry, passages), _MARKDOWN, _HEADERS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -51,6 +52,7 @@ class _Page:
         self.headings: list[PageHeading] = []
         self._trail = HeadingTrail()
         self._anchors: set[str] = set()
+        self._numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
 
     def section(self, place: Place, passages: Sequence[Passage]) -> str:
         joined = join(passages)
@@ -79,7 +81,7 @@ class _Page:
 
     def _free(self, anchor: str) -> str:
         """Return the anchor, with a number appended if the page has it already."""
-        names = chain([anchor], (f"{anchor}-{number}" for number in count(1)))
+        names = chain([anchor], (f"{anchor}-{number}" for number in self._numbers[anchor]))
         free = next(name for name in names if name not in self._anchors)
         self._anchors.add(free)
         return free

@@ -6,7 +6,6 @@ by browsers with an ETag (304).
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
@@ -19,10 +18,11 @@ from pydantic import BaseModel, StringConstraints
 
 from bythebook.book import Book
 from bythebook.chunking.outline import Contents, OutlineEntry, path_of
+from bythebook.documents.fields import Text
 from bythebook.errors import NotFound, ServiceError
 from bythebook.server.middleware.errors import fail
 from bythebook.server.middleware.rate_limit import READER
-from bythebook.server.reader.file_cache import READER_HEADERS, FileCache
+from bythebook.server.reader.file_cache import READER_HEADERS, FileCache, render
 from bythebook.server.reader.find import by_meaning, by_title
 from bythebook.server.reader.page import direction, page_view
 from bythebook.server.reader.suggest import Suggestions
@@ -38,7 +38,7 @@ NameOf = Callable[[Contents, OutlineEntry], str | None]  # of a page's Markdown,
 
 
 class Search(BaseModel):
-    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+    text: Annotated[Text, StringConstraints(max_length=500)]
 
 
 def reader_routes(book: Book, markdown: NameOf = lambda contents, page: None) -> APIRouter:
@@ -49,14 +49,17 @@ def reader_routes(book: Book, markdown: NameOf = lambda contents, page: None) ->
 
     async def respond(request: Request, generation: str, name: str, make: Make) -> Response:
         async def file() -> StaticFile:
-            return StaticFile(json.dumps(await make()), "application/json", READER_HEADERS)
+            made = await make()
+            return await render(
+                lambda: StaticFile(json.dumps(made), "application/json", READER_HEADERS)
+            )
 
         return await files.respond(request, generation, name, file)
 
     @router.get("/reader/contents")
     async def contents(request: Request) -> Response:
         opened = await book.contents()
-        make = partial(asyncio.to_thread, _contents, opened)
+        make = partial(render, partial(_contents, opened))
         return await respond(request, opened.generation, "contents", make)
 
     @router.get("/reader/page")
@@ -67,7 +70,7 @@ def reader_routes(book: Book, markdown: NameOf = lambda contents, page: None) ->
 
         async def make() -> dict[str, Any]:
             _, passages = await book.section(url)
-            shown = await asyncio.to_thread(_page, opened.pages, number, passages)
+            shown = await render(partial(_page, opened.pages, number, passages))
             name = markdown(opened, opened.pages[number])
             return {**shown, "markdown": name, "labels": _labels(shown["language"])}
 
@@ -87,7 +90,7 @@ def reader_routes(book: Book, markdown: NameOf = lambda contents, page: None) ->
         opened = await book.contents()
         results = by_title(body.text, opened.pages, limit=_TITLES)
         try:
-            found = await book.search(Question(body.text, top_k=_TEXTS))
+            found = await book.search(Question(body.text, top_k=_TEXTS, min_score=0.0))
             results += by_meaning(body.text, found.hits)
         except ServiceError:
             if not results:  # without text search, return title matches only

@@ -15,20 +15,18 @@ from itertools import chain, islice, zip_longest
 from bythebook.book import Book
 from bythebook.chunking.outline import Contents, OutlineEntry
 from bythebook.chunking.text_fragments import folded
+from bythebook.chunking.text_kinds import kind_of_heading
 from bythebook.errors import BookError
 from bythebook.language.text import word_set
-from bythebook.types import Answer, Place, Question, Reply
+from bythebook.types import Answer, Place, Question, Reply, TextKind
 
 _MOST_TRIED = 16
 _QUESTION_MARKS = ("?", "؟", "？")
 _LONGEST = 90  # characters of a heading
 _ASKING = word_set("what how why when where which who")
 _NAMING = word_set("the a an to you we it they this these your our")
-# Headings of sections that prepare, repeat or test.
-_ASIDE = re.compile(
-    r"(?:key )?(?:summary|takeaways?|conclusions?|exercises?|quiz|practice|review|references|"
-    r"bibliography|further reading|next steps|what['’]?s next|prerequisites|objectives|glossary|"
-    r"learning (?:objectives|outcomes|goals)|acknowledge?ments?|index|overview|introduction)"
+_UNSPECIFIC = re.compile(  # headings that do not say what their section is about
+    r"(?:key )?(?:summary|takeaways?|conclusions?|review|practice|overview|introduction)"
     r"(?: (?:and|&) .*)?",
     re.IGNORECASE,
 )
@@ -108,7 +106,7 @@ def next_candidates(
         for path in (*sections[start:], *sections[:start]):
             name = folded(path[-1])
             is_new = (page.url, path) not in cited and name not in shown
-            if page.language == language and is_new and name in unique and _is_fit(path[-1]):
+            if page.language == language and is_new and name in unique and _is_fit(path):
                 shown.add(name)
                 yield _as_question(path[-1], language)
 
@@ -147,8 +145,8 @@ def candidates(pages: Sequence[OutlineEntry], language: str) -> Iterator[str]:
             own = modules.setdefault(page.module, [])
             own += [
                 name
-                for name in dict.fromkeys(section.path[-1] for section in page.sections)
-                if folded(name) in unique and _is_fit(name)
+                for name in dict.fromkeys(s.path[-1] for s in page.sections if _is_fit(s.path))
+                if folded(name) in unique
             ]
     for own in modules.values():
         own.sort(key=lambda name: not _is_question(name))
@@ -156,11 +154,13 @@ def candidates(pages: Sequence[OutlineEntry], language: str) -> Iterator[str]:
     return (_as_question(name, language) for name in turns if name is not None)
 
 
-def _is_fit(heading: str) -> bool:
+def _is_fit(path: tuple[str, ...]) -> bool:
+    heading = path[-1]
     fewest = _FEWEST_WORDS if _is_question(heading) else 1
     is_named = any(len(word) > 1 for word in folded(heading).split())  # "A–C" is not
     fits = len(heading) <= _LONGEST and len(heading.split()) >= fewest
-    return is_named and fits and not _ASIDE.fullmatch(heading)
+    is_lesson = all(kind_of_heading(each) is TextKind.TEXT for each in path)
+    return is_named and fits and is_lesson and not _UNSPECIFIC.fullmatch(heading)
 
 
 def _as_question(heading: str, language: str) -> str:

@@ -13,7 +13,7 @@ async function get(path) {
   const response = await fetch(new URL(`admin/${path}?days=${days.value}`, root), { headers });
   if (response.ok) return response;
   const told = await response.json().catch(() => ({}));
-  throw Object.assign(new Error(told.message ?? "Something went wrong."), { locked: response.status === 401 });
+  throw Object.assign(new Error(told.message ?? "Something went wrong."), { locked: [401, 403].includes(response.status) });
 }
 
 async function show() {

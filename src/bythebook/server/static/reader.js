@@ -80,7 +80,7 @@ export class Reader {
   }
 
   markHeading(nav, at) {
-    const section = this.#sectionOf(document.getElementById(at));
+    const section = this.#sectionOf(document.getElementById(at.split("..")[0]));
     for (const link of nav.querySelectorAll("a[data-anchor]")) {
       if (link.dataset.anchor === section) link.setAttribute("aria-current", "location");
       else link.removeAttribute("aria-current");
@@ -96,23 +96,41 @@ export class Reader {
 
   // --- scrolling to a target ----------------------------------------------------------------------
 
-  // Scroll to the unit `at`, or to the units that contain the quote (first below the heading `at`);
-  // otherwise to the heading or the top. Return the id of the highlighted unit, if any.
+  // Scroll to the units that contain the quote (first below the heading `at`) or that `at` names:
+  // one, or the first and the last ("u1..u2"); otherwise to the heading or the top. Return the
+  // names of the highlighted units, if any.
   goTo(at, quote = "") {
     this.#clear();
-    const named = at && document.getElementById(at);
-    const target = named && this.article.contains(named) ? named : null;
-    const units = target?.hasAttribute("data-unit") ? [target] : this.#unitsOf(quote, target);
+    const [target, last] = at.split("..").map((id) => this.#named(id));
+    const isUnit = target?.hasAttribute("data-unit");
+    const units = isUnit ? this.#between(target, last ?? target) : this.#unitsOf(quote, target);
     if (units) this.#reveal(units);
     else if (target) target.scrollIntoView({ block: "start" });
     else this.#toTop();
-    return units?.[0].id ?? at;
+    return units ? [...new Set([units[0].id, units.at(-1).id])].join("..") : at;
+  }
+
+  #named(id) {
+    const named = id && document.getElementById(id);
+    return named && this.article.contains(named) ? named : null;
+  }
+
+  get #units() {
+    return [...this.article.querySelectorAll("[data-unit]")];
+  }
+
+  #between(first, last) {
+    const units = this.#units;
+    return units.slice(units.indexOf(first), Math.max(units.indexOf(first), units.indexOf(last)) + 1);
   }
 
   #unitsOf(quote, heading) {
-    const units = [...this.article.querySelectorAll("[data-unit]")];
+    const units = this.#units;
     const isBelow = (unit) => heading.compareDocumentPosition(unit) & Node.DOCUMENT_POSITION_FOLLOWING;
-    return (heading && unitsOf(quote, units.filter(isBelow))) ?? unitsOf(quote, units);
+    const find = (words) => (heading && unitsOf(words, units.filter(isBelow))) ?? unitsOf(words, units);
+    // A table or code that goes on in another passage repeats its header there: leave that out.
+    const bare = quote.replace(/^ *\d+[.)] /gm, ""); // without the numbers of a list
+    return find(quote) ?? find(bare) ?? find(bare.split(/\n *\|[-:| ]+\|\n/).at(-1)) ?? find(bare.replace(/^ *(```|~~~).*$/gm, "")) ?? find(bare.split("\n")[0]);
   }
 
   #reveal(units) {
@@ -120,6 +138,8 @@ export class Reader {
     units[0].tabIndex = -1;
     const tall = units[0].getBoundingClientRect().height > innerHeight * 0.6;
     units[0].scrollIntoView({ block: tall ? "start" : "center", behavior: "instant" });
+    const height = units.at(-1).getBoundingClientRect().bottom - units[0].getBoundingClientRect().top;
+    if (height < innerHeight * 0.8) units.at(-1).scrollIntoView({ block: "nearest", behavior: "instant" });
     units[0].focus({ preventScroll: true });
   }
 

@@ -269,6 +269,7 @@
       parts.input = make("textarea", { rows: "1", maxlength: "1000", dir: "auto", "aria-label": words.question, placeholder: words.placeholder });
       parts.send = make("button.send", { type: "submit" }, icon("send"));
       parts.form = make("form.composer", parts.quote, make("div.line", parts.input, parts.send));
+      parts.promise = make("p.promise", words.promises.any);
       parts.panel = make(
         "div.panel",
         this.#isPage ? {} : { role: "dialog", "aria-label": this.#heading, hidden: "" },
@@ -281,7 +282,7 @@
         ),
         parts.log,
         parts.form,
-        make("p.promise", words.promise),
+        parts.promise,
         parts.card,
         parts.status,
       );
@@ -543,7 +544,9 @@
       return response;
     }
 
-    #hear(answer, name, data) {
+    #hear(answer, name, received) {
+      // Pages of a book without a site URL are paths here: on this site, or in the server's reader.
+      const data = JSON.parse(JSON.stringify(received).replaceAll(new URL("read/", this.#server).href, "/"));
       if (name === "session") {
         this.#thread = data.session_id;
       } else if (name === "delta") {
@@ -570,6 +573,7 @@
           degraded: data.degraded,
           query: data.query_id,
         });
+        if (!answer.refused) this.#parts.promise.textContent = this.#words.promises[data.written_by_model ? "model" : "book"];
         if (answer.refused) this.#say(this.#refusal(answer));
       } else if (name === "error") {
         throw failure("broken", `${data.message} ${data.suggested_action}`);
@@ -759,7 +763,8 @@
         const range = all[2] && all.at(-1) - all[0] < all.length;
         const numbers = range ? `${all[0]}–${all.at(-1)}` : all.join(" ");
         const place = placeOf(citation) || words.source;
-        const link = this.#link("a.source", citation, {},
+        const quote = same.map((each) => each.quote).join("\n");
+        const link = this.#link("a.source", { ...citation, quote }, {},
           make("span.unseen", words.source), make("b", { dir: "ltr" }, numbers), make("bdi", place),
         );
         link.citation = citation;
@@ -849,10 +854,11 @@
 
     #citedText(answer) {
       if (answer.refused) return this.#refusal(answer);
-      const lines = answer.citations.map((citation) => {
+      const listed = new Map(answer.citations.map((citation) => [citation.source, citation]).reverse());
+      const lines = [...listed].reverse().map(([source, citation]) => {
         const link = address(citation.link) ?? address(citation.url);
         const where = link && new URL(link, location.href);
-        return [`[${citation.number}]`, placeOf(citation), where].filter(Boolean).join(" ");
+        return [`[${source}]`, placeOf(citation), where].filter(Boolean).join(" ");
       });
       return `${answer.text}\n\n${lines.join("\n")}\n`;
     }

@@ -6,13 +6,13 @@ or the author's own options apply.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from bythebook.interfaces.source import SourceFiles, UnreadableFile
+from bythebook.interfaces.source import SITE_URL, SourceFiles, UnreadableFile
+from bythebook.sources.files import read_json
 from bythebook.sources.js_literals import UNKNOWN, read_value
 
 NAMES = tuple(f"docusaurus.config.{ending}" for ending in ("js", "ts", "mjs", "cjs", "mts", "cts"))
@@ -75,10 +75,13 @@ def read_config(files: SourceFiles, file: Path) -> SiteConfig:
     markdown = _mapping(values.get("markdown"))
     locales = i18n.get("locales")
     unread = [name for name in ("url", "baseUrl", "trailingSlash") if values.get(name) is UNKNOWN]
+    url = _text(values.get("url"))
+    if url is not None and not SITE_URL.fullmatch(url):
+        url, unread = None, [*unread, "url (it should look like https://example.org)"]
     trailing = values.get("trailingSlash")
     return SiteConfig(
         root=file.parent,
-        url=_text(values.get("url")),
+        url=url,
         base_url=_text(values.get("baseUrl")) or "/",
         trailing_slash=trailing if isinstance(trailing, bool) else None,
         default_locale=_text(i18n.get("defaultLocale")),
@@ -152,7 +155,7 @@ def _docs_plugin(options: Mapping[str, object]) -> DocsPlugin:
 def read_versions(files: SourceFiles, root: Path, plugin: DocsPlugin) -> tuple[str, ...]:
     """Return the names in ``versions.json``, newest first; empty for an unversioned site."""
     try:
-        value = json.loads(files.read(root, PurePosixPath(f"{plugin.prefix}versions.json")))
+        value = read_json(files.read(root, PurePosixPath(f"{plugin.prefix}versions.json")))
     except (UnreadableFile, ValueError, RecursionError):
         return ()
     return _texts(value) if isinstance(value, list) else ()

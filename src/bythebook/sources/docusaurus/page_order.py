@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from bythebook.interfaces.source import SourceFiles, UnreadableFile
-from bythebook.sources.docusaurus.routes import Routes, is_index, split_number
+from bythebook.sources.docusaurus.routes import Routes, is_index, number, split_number
 from bythebook.sources.docusaurus.sidebars import Sidebars
+from bythebook.sources.files import read_json
 from bythebook.sources.markdown.frontmatter import front_text, read_yaml
+from bythebook.sources.markdown.pages import Labels
 
 CATEGORY_FILES = ("_category_.json", "_category_.yml", "_category_.yaml")
 
@@ -32,14 +33,14 @@ def read_category(files: SourceFiles, root: Path, folder: PurePosixPath, warn: W
             continue
         try:
             text = files.read(root, file)
-            value = json.loads(text) if name.endswith("json") else read_yaml(text)
+            value = read_json(text) if name.endswith("json") else read_yaml(text)
         except UnreadableFile as error:
             warn(str(file), error.line, error.reason)
         except (ValueError, RecursionError):
             warn(str(file), None, "not readable as JSON")
         else:
             front = value if isinstance(value, dict) else {}
-            return Category(front_text(front, "label"), _number(front.get("position")))
+            return Category(front_text(front, "label"), number(front.get("position")))
     return Category()
 
 
@@ -87,20 +88,25 @@ class PageOrder:
             or humanised(split_number(folder.name)[0])
         )
 
+    def labels(self, file: PurePosixPath) -> Labels:
+        """Return the labels of the two outermost folders of a page."""
+        folders = [*map(self.label, list(file.parents)[-2::-1]), None, None]
+        return Labels(module=folders[0], chapter=folders[1])
+
     def _key(self, file: PurePosixPath) -> tuple[tuple[bool, bool, float, str], ...]:
         steps = [self._folder_key(folder) for folder in reversed(file.parents) if folder.parts]
         front = self._pages[file]
-        position = _number(front.get("sidebar_position"))
+        position = self._routes.position(front)
         if position is None:
-            position = _number(self._routes.strip(file.stem, front)[1])
+            position = number(self._routes.strip(file.stem, front)[1])
         return (*steps, _step(position, file.name, first=is_index(file)))
 
     def _folder_key(self, folder: PurePosixPath) -> tuple[bool, bool, float, str]:
         position = self._categories[folder].position
         if position is None and folder in self._indexes:
-            position = _number(self._pages[self._indexes[folder]].get("sidebar_position"))
+            position = self._routes.position(self._pages[self._indexes[folder]])
         if position is None:
-            position = _number(split_number(folder.name)[1])
+            position = number(split_number(folder.name)[1])
         return _step(position, folder.name)
 
 
@@ -108,12 +114,6 @@ def _step(
     position: float | None, name: str, *, first: bool = False
 ) -> tuple[bool, bool, float, str]:
     return not first, position is None, position or 0.0, name
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if abs(value) < 1e15 else None
 
 
 def humanised(name: str) -> str:

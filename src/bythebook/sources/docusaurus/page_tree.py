@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -11,6 +11,7 @@ from bythebook.sources.docusaurus.page_order import PageOrder
 from bythebook.sources.docusaurus.routes import Routes
 from bythebook.sources.docusaurus.sidebars import Sidebars
 from bythebook.sources.files import matches_glob
+from bythebook.sources.inventory import MARKDOWN, is_hidden
 from bythebook.sources.markdown.frontmatter import front_text
 from bythebook.sources.markdown.mdx import ParseOptions
 from bythebook.sources.markdown.pages import (
@@ -19,8 +20,12 @@ from bythebook.sources.markdown.pages import (
     PageDraft,
     looks_like_mdx,
     make_page,
+    plain_options,
     read_draft,
 )
+
+# (pages in order, with their front matter) -> pages in the order of the site, with their labels
+Arrange = Callable[[dict[PurePosixPath, Mapping[str, object]]], dict[PurePosixPath, Labels | None]]
 
 _NO_SIDEBARS = Sidebars()
 _ROOT = PurePosixPath()
@@ -32,13 +37,15 @@ class DocsSite:
 
     files: SourceFiles
     root: Path  # files outside are never read
-    format: str  # "mdx", "md", "detect" or "guess"
+    format: str  # "mdx", "md", "detect" or "guess": any Markdown
     parsing: ParseOptions
     exclude: tuple[str, ...]
     report: Report
     site_prefix: str = ""  # path from "@site/" to the root, if the root is not the site folder
     sidebars: Sidebars = _NO_SIDEBARS
     only: str | None = None  # name of the only file to read
+    shown: tuple[str, ...] = ()  # names that begin with "_" and are read
+    arrange: Arrange = dict.fromkeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +68,9 @@ def read_tree(site: DocsSite, tree: PageTree) -> Iterator[SourcePage]:
     fronts = {file: draft.front for file, draft in drafts.items()}
     order = PageOrder(site.files, site.root / tree.folder, fronts, tree.routes, warn)
     imports = Imports(site.files, site.root, site.site_prefix)
-    for file in order.ordered(site.sidebars):
-        yield _read_page(site, tree, drafts.pop(file), order, imports)
+    arranged = site.arrange({file: fronts[file] for file in order.ordered(site.sidebars)})
+    for file, labels in arranged.items():
+        yield _read_page(site, tree, drafts.pop(file), labels or order.labels(file), imports)
 
 
 def _drafts(site: DocsSite, tree: PageTree) -> Iterator[PageDraft]:
@@ -72,7 +80,7 @@ def _drafts(site: DocsSite, tree: PageTree) -> Iterator[PageDraft]:
     def wanted(path: PurePosixPath) -> bool:
         if site.only is not None:
             return str(path) == site.only
-        return tree.within in path.parents and _is_page(path, site.exclude)
+        return tree.within in path.parents and _is_page(path, site)
 
     for file in site.files.walk(site.root / tree.folder, wanted, refuse):
         name = tree.prefix + str(file)
@@ -89,25 +97,21 @@ def _drafts(site: DocsSite, tree: PageTree) -> Iterator[PageDraft]:
             yield replace(draft, file=file)
 
 
-def _is_page(path: PurePosixPath, exclude: tuple[str, ...]) -> bool:
-    if path.suffix not in (".md", ".mdx"):
+def _is_page(path: PurePosixPath, site: DocsSite) -> bool:
+    if path.suffix.lower() not in (MARKDOWN if site.format == "guess" else (".md", ".mdx")):
         return False
-    if any(part.startswith(("_", ".")) or part == "node_modules" for part in path.parts):
-        return False
-    return not matches_glob(str(path), exclude)
+    named = PurePosixPath(*(part for part in path.parts if part not in site.shown))
+    return not is_hidden(named) and not matches_glob(str(path), site.exclude)
 
 
 def _read_page(
-    site: DocsSite, tree: PageTree, draft: PageDraft, order: PageOrder, imports: Imports
+    site: DocsSite, tree: PageTree, draft: PageDraft, labels: Labels, imports: Imports
 ) -> SourcePage:
     parsing = replace(site.parsing, mdx=_is_mdx(site.format, draft), loose=site.format == "guess")
+    if parsing.loose and not parsing.mdx:
+        parsing = plain_options(draft, parsing)
     document = imports.document(draft, (tree.folder / draft.file).parent, parsing)
-    folders = [parent for parent in reversed(draft.file.parents) if parent.parts]
-    labels = Labels(
-        module=order.label(folders[0]) if folders else None,
-        chapter=order.label(folders[1]) if len(folders) > 1 else None,
-        language=tree.language,
-    )
+    labels = replace(labels, language=tree.language)
     url = tree.routes.url(draft.file, draft.front)
     return make_page(draft, document, url, tree.routes.base_id(draft.file, draft.front), labels)
 

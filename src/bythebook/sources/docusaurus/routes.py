@@ -26,6 +26,7 @@ class Routes:
     version_path: str = ""
     trailing_slash: bool | None = None
     strip_numbers: bool = True
+    positions: tuple[str, ...] = ("sidebar_position",)  # names in front matter
 
     def url(self, file: PurePosixPath, front: Mapping[str, object]) -> str:
         path = _join(
@@ -42,6 +43,11 @@ class Routes:
         if not self.strip_numbers or front.get("parse_number_prefixes") is False:
             return name, None
         return split_number(name)
+
+    def position(self, front: Mapping[str, object]) -> float | None:
+        """Return the place of a page in its folder, if its front matter has one."""
+        numbers = (number(front.get(name)) for name in self.positions)
+        return next((found for found in numbers if found is not None), None)
 
     def _slug(self, file: PurePosixPath, front: Mapping[str, object]) -> str:
         slug = front_text(front, "slug")
@@ -67,7 +73,13 @@ def split_number(name: str) -> tuple[str, int | None]:
 
 def is_index(file: PurePosixPath) -> bool:
     """Return whether the file is a folder's index: ``index``, ``readme`` or the folder's name."""
-    return file.stem.lower() in ("index", "readme", file.parent.name.lower())
+    return file.stem.lower() in ("index", "_index", "readme", file.parent.name.lower())
+
+
+def number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if abs(value) < 1e15 else None
 
 
 def _resolve(slug: str, folder: str) -> str:

@@ -44,6 +44,7 @@ class DocusaurusSource:
                 hint="Name the folder of the site, or its docs folder.",
             )
         config = read_config(files, file)
+        files.widen(config.root)
         plugin, folder, within = _locate_docs(config, path)
         if not files.has_folder(config.root / folder):
             raise SourceError(
@@ -71,7 +72,7 @@ class DocusaurusSource:
             sidebars=_sidebars(files, config.root, plugin, folder, report),
         )
         for name in config.unread:
-            reason = f"{name} is not a plain literal and was not read"
+            reason = f"{name} is not a plain literal or not valid, and was not read"
             report(Problem("docusaurus.config", None, reason))
         for tree in trees:
             yield from read_tree(site, tree)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
@@ -22,12 +23,14 @@ from bythebook.language.text import clean
 from bythebook.sources.documents import headings_of
 from bythebook.sources.epub.archive import EpubArchive
 from bythebook.sources.epub.package import OutlineLink, Package, read_package
-from bythebook.sources.html.source import is_list_of_links, is_made, read_document
+from bythebook.sources.html.source import PageContent, is_list_of_links, is_made
 from bythebook.sources.html.text import one_line
 from bythebook.sources.html.tree import Element, parse_html, parse_xml
 from bythebook.types import Metadata
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_NUMERAL = re.compile(r"(?:chapter|part|book)?\s*(?:[IVXLC]+|[0-9]{1,3})[.:]?", re.I)
+_CHAPTER_WORDS = 150  # a page with fewer is the title of a part, not a chapter with sections
 
 
 class EpubSource:
@@ -46,6 +49,7 @@ class EpubSource:
         except UnreadableFile as error:
             report(Problem(path.name, error.line, error.reason, fatal=True))
             return
+        chapters: set[str] = set()  # labels of entries with a text of their own
         if not package.documents:
             report(Problem(path.name, None, "holds no documents", fatal=True))
         for document in package.documents:
@@ -57,8 +61,11 @@ class EpubSource:
             except UnreadableFile as error:
                 report(Problem(name, error.line, error.reason, fatal=True))
                 continue
-            page = _page(name, tree, document, package, options)
+            page = _page(name, tree, document, package, options, chapters)
             if page is not None:
+                if len(page.document.words) >= _CHAPTER_WORDS:
+                    labels = (each.label for each in package.outline if each.path == document)
+                    chapters.add(next(labels, ""))
                 yield page
 
 
@@ -75,18 +82,27 @@ def _parse(content: bytes, name: str, report: Report) -> Element:
 
 
 def _page(
-    name: str, tree: Element, path: str, package: Package, options: SiteOptions
+    name: str,
+    tree: Element,
+    path: str,
+    package: Package,
+    options: SiteOptions,
+    chapters: Set[str],
 ) -> SourcePage | None:
     links = [link for link in package.outline if link.path == path and link.label]
     body = tree.find(".//body")
     body = tree if body is None else body
+    content = PageContent.of(body, body)
+    _join_headings(body)
     _mark_headings(body, links)
-    document = read_document(body, package.language)
+    document = content.document(package.language)
     known = {name: name for name in package.documents}
     if not document.words or is_list_of_links(body, document.words, path, known):
         return None  # a cover or a table of contents
     title = _title(document, links, tree, path)
     parents = links[0].parents if links else _parents_above(path, package)
+    if len(parents) == 1 and parents[0] in chapters:
+        parents = ("", *parents)  # a section in a file of its own: the book has no parts
     first, *rest = [*parents, ""]
     return SourcePage(
         file=name,
@@ -97,6 +113,21 @@ def _page(
         chapter=rest[0] if rest else "",
         metadata=Metadata(language=options.locale or package.language),
     )
+
+
+def _join_headings(body: Element) -> None:
+    """Join a numeral with the title that stands below it in the same group of headings."""
+    for group in list(body.iter("hgroup")):
+        first = next(iter(group), None)
+        if first is None or first.tag not in _HEADINGS or not _NUMERAL.fullmatch(one_line(first)):
+            continue
+        others = [text for each in group if each is not first and (text := one_line(each))]
+        for each in [each for each in group if each is not first]:
+            group.remove(each)
+        text = ": ".join([one_line(first).rstrip(".:"), *others])
+        for each in list(first):
+            first.remove(each)
+        first.text = text
 
 
 def _mark_headings(body: Element, links: Sequence[OutlineLink]) -> None:
@@ -124,11 +155,17 @@ def _same_text(element: Element, label: str) -> Element | None:
 
 def _title(document: Document, links: Sequence[OutlineLink], tree: Element, path: str) -> str:
     first = document.headings[0] if document.headings else None
+    written = clean(" ".join((tree.findtext(".//title") or "").split()))
     if first is not None and first.level == min(each.level for each in document.headings):
-        return clean(first.text)
+        number = clean(first.text)
+        if not _NUMERAL.fullmatch(number):
+            return number
+        names = (clean(links[0].label) if links else "", written)
+        title = next((each for each in names if each and not _NUMERAL.fullmatch(each)), "")
+        return title if number.rstrip(".:") in title else ": ".join(filter(None, (number, title)))
     if links:
         return clean(links[0].label)
-    return clean(" ".join((tree.findtext(".//title") or "").split())) or PurePosixPath(path).stem
+    return written or PurePosixPath(path).stem
 
 
 def _parents_above(path: str, package: Package) -> tuple[str, ...]:
@@ -146,8 +183,8 @@ def _with_title(document: Document, title: str) -> Document:
     blocks: list[Block] = list(document.blocks)
     for index, block in enumerate(blocks):
         if isinstance(block, Heading):
-            if clean(block.text) == title and block.level > 1:
-                blocks[index] = replace(block, level=1)
+            if clean(block.text) == title or _NUMERAL.fullmatch(clean(block.text)):
+                blocks[index] = replace(block, level=1, text=title)
             break
     return replace(document, blocks=tuple(blocks), headings=tuple(headings_of(blocks)))
 

@@ -8,7 +8,6 @@ from itertools import islice, takewhile
 
 from lxml import etree
 
-from bythebook.sources.html.content import remove
 from bythebook.sources.html.text import BLOCKS, one_line
 from bythebook.sources.html.tree import Element
 
@@ -31,20 +30,19 @@ def repeated_texts(pages: Sequence[frozenset[str]]) -> frozenset[str]:
     return frozenset(text for text, count in counts.items() if count >= least)
 
 
-def remove_repeated(content: Element, repeated: frozenset[str]) -> None:
-    """Remove the repeated blocks before the first and after the last block of a page's own.
+def find_repeated(content: Element, repeated: frozenset[str]) -> list[Element]:
+    """Return the repeated blocks before the first and after the last block of a page's own.
 
     A repeated section with its heading is the author's.
     """
     if not repeated:
-        return
+        return []
     leaves = _leaves(content)
     top = list(_until_own(_top(leaves), repeated))
     bottom = list(_until_own(_first(reversed(leaves)), repeated))
     if any(element.tag in _HEADINGS for element in bottom):
         bottom = []
-    for element in (*top, *bottom):
-        remove(element)
+    return [*top, *bottom]
 
 
 def _until_own(edge: Iterable[tuple[Element, str]], repeated: frozenset[str]) -> Iterator[Element]:

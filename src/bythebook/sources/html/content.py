@@ -30,7 +30,9 @@ _CHROME_NAMES = word_set(
     "katex-html MathJax_Preview MathJax_CHTML MathJax_SVG linenos "
     "lineno linenodiv gutter rouge-gutter line-numbers hljs-ln-numbers "
     "codeLineNumber fn-backref line-number line-no boring search-form toctree-wrapper "
-    "tableofcontents-wrapper"
+    "tableofcontents-wrapper header-section-number section-number secno secnum quarto-title-meta "
+    "quarto-title-meta-author post-meta entry-meta byline input_prompt output_prompt "
+    "jp-InputPrompt jp-OutputPrompt"
 )
 _PERMALINKS = word_set(
     "headerlink anchor-link hash-link header-anchor heading-anchor anchorjs-link permalink"
@@ -42,6 +44,9 @@ _CHROME_IDS = word_set("footer toc navbar sidebar menu header-nav search comment
 _EPUB_MARKS = ("noteref", "backlink", "pagebreak")  # values of epub:type
 _FOOTNOTE_LINK = re.compile(r"#(?:fn|ftn|foot|user-content-fn|_footnotedef)", re.I)
 _MARKS = frozenset(("", "¶", "#", "§", "🔗", "\u200b", "↩", "↩︎", "^", "↑", "\uf0c1"))
+_BADGE = re.compile(r"badge|shields\.io", re.I)  # in the address of an image
+_ARROWS = "<>«»‹›←→⟵⟶"
+_TITLE_BLOCK = word_set("author date date-modified")
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 # Where a button is part of a sentence or a title.
 _INLINE_PARENTS = (*_HEADINGS, "summary", "dt", "p", "li", "td", "dd", "em", "strong", "b")
@@ -52,10 +57,14 @@ def classes(element: Element) -> list[str]:
     return element.get("class", "").split()
 
 
+def body_of(root: Element) -> Element:
+    body = root.find("body") if root.tag == "html" else root
+    return root if body is None else body
+
+
 def find_content(root: Element) -> Element:
     """Return the element with the page's own content: main, article, or the whole body."""
-    body = root.find("body") if root.tag == "html" else root
-    body = root if body is None else body
+    body = body_of(root)
     for path in (".//*[@role='main']", ".//main", ".//article"):
         found = body.findall(path)
         if len(found) == 1:
@@ -76,16 +85,15 @@ def _only_article(main: Element) -> Element:
     return articles[0] if has_title else main
 
 
-def strip_chrome(content: Element) -> None:
-    """Remove what is not shown or not part of the text; labels of tabs stay."""
+def find_chrome(content: Element) -> list[Element]:
+    """Return what is not shown or not part of the text; labels of tabs are."""
     walker = etree.iterwalk(content, events=("start",))
     found = []
     for _, element in walker:
         if element is not content and not is_tab(element) and is_chrome(element):
             walker.skip_subtree()
             found.append(element)
-    for element in found:
-        remove(element)
+    return found
 
 
 def remove(element: Element) -> None:
@@ -134,17 +142,23 @@ def _is_marked(element: Element) -> bool:
     """Return whether attributes say that an element is hidden or belongs to the theme."""
     if element.get("aria-hidden") == "true" or element.get("type") in _EPUB_MARKS:
         return True
-    if element.get("role") in _CHROME_ROLES:
-        return True
-    if "hidden" in element.attrib and element.get("role") != "tabpanel":
+    is_hidden = "hidden" in element.attrib and element.get("role") != "tabpanel"
+    if is_hidden or element.get("role") in _CHROME_ROLES:
         return True
     names = classes(element)
+    if any(name in _TITLE_BLOCK for name in names):
+        return _is_in_title_block(element)
     if any(name in _CHROME_NAMES or name.startswith(_CHROME_PREFIXES) for name in names):
         # A hidden heading is read to people who cannot see the page; its section has its link.
         return not (element.tag in _HEADINGS and element.get("id"))
     if element.get("id") not in _CHROME_IDS and _AMBIGUOUS.isdisjoint(names):
         return False
     return element.tag not in ("section", "article", *_HEADINGS) and not _has_heading(element)
+
+
+def _is_in_title_block(element: Element) -> bool:
+    """Return whether an element stands in the block above a document that pandoc writes."""
+    return any(each.get("id") == "title-block-header" for each in element.iterancestors("header"))
 
 
 def _has_heading(element: Element) -> bool:
@@ -157,7 +171,10 @@ def _is_mark(link: Element) -> bool:
         return True
     text, target = all_text(link).strip(), link.get("href", "")
     if text in _MARKS:
-        return target.startswith("#") and link.find(".//img") is None
+        image = link.find(".//img")
+        if image is None:
+            return target.startswith("#")
+        return not text and _BADGE.search(image.get("src", "")) is not None
     if _is_title(link):
         return False
     if "data-footnote-ref" in link.attrib or "data-footnote-backref" in link.attrib:
@@ -181,6 +198,9 @@ def _leads_to_neighbours(element: Element) -> bool:
     links = list(element.iter("a"))
     if not 1 <= len(links) <= 8:
         return False
+    between = "".join([element.text or "", *((each.tail or "") for each in element)]).strip()
+    if between and not between.strip(f"{_ARROWS}|·-[] \n\t\xa0") and len(links) == len(element):
+        return between[0] in _ARROWS or between[-1] in _ARROWS
     ways = {link.get("accesskey", "") + link.get("rel", "") for link in links}
     if ways.isdisjoint(("p", "n", "prev", "next", "pprev", "nnext")):
         return False

@@ -1,15 +1,23 @@
-"""Source of formulas: TeX beside MathML, MathJax and KaTeX, or the symbols of MathML."""
+"""Source of formulas: TeX beside MathML, MathJax and KaTeX, or made of MathML."""
 
 from __future__ import annotations
 
 import re
 
 from bythebook.sources.html.content import classes
+from bythebook.sources.html.mathml import tex_of
 from bythebook.sources.html.tree import Element, all_text
 
 _HOLDERS = frozenset(("katex", "katex-display", "math", "arithmatex", "mathjax", "MathJax"))
 _DELIMITERS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"), ("$", "$"))
-_SPACES = re.compile(r"\s+")
+_TEX_ENCODING = re.compile(r"tex(?![a-z])", re.I)
+# A command, a script, or nothing longer than two letters.
+_TEX = re.compile(r"\\[a-zA-Z]|\w[\^_]|\A(?:[^\W\d_]{1,2}+(?![^\W\d_])|[\W\d_])++\Z")
+_FILE = re.compile(r"\w\.[a-z]{3,4}\Z")
+_STARMATH = re.compile(r"\bsize \d+\s*\{|\} over \{|\br?[Ss](?:ub|up) \{")
+_PLACEHOLDER = re.compile(
+    r"(?:alternat\w+ text\b.*|(?:image|math\w*|formula|equation|figure|graphic)\W*\d*)?", re.I
+)
 
 
 def maths_of(element: Element) -> tuple[str, bool] | None:
@@ -34,19 +42,16 @@ def maths_of(element: Element) -> tuple[str, bool] | None:
 
 
 def _mathml(element: Element) -> str:
+    """Return TeX that the author or a converter has left, or else make it of the elements."""
     for annotation in element.iterfind(".//annotation"):
-        if "tex" in annotation.get("encoding", ""):
-            return (annotation.text or "").strip()
-    alternative = element.get("alttext")
-    if alternative:
-        return alternative.strip()
-    parts = (
-        part.strip()
-        for child in element.iter()
-        if child.tag not in ("annotation", "annotation-xml")
-        for part in (child.text or "",)
-    )
-    return _SPACES.sub(" ", " ".join(part for part in parts if part))
+        text = (annotation.text or "").strip()
+        if _TEX_ENCODING.search(annotation.get("encoding", "")) and not _STARMATH.search(text):
+            return text
+    alternative = " ".join(element.get("alttext", "").split())
+    is_tex = _TEX.search(alternative) and not _FILE.search(alternative)
+    if is_tex and not _STARMATH.search(alternative):
+        return alternative
+    return tex_of(element) or ("" if _PLACEHOLDER.fullmatch(alternative) else alternative)
 
 
 def _without_delimiters(text: str) -> tuple[str, bool] | None:

@@ -30,7 +30,9 @@ def read_links(root: Element, file: str, files: Mapping[str, str]) -> PageLinks:
     menu: dict[str, None] = {}
     own: list[Element] = []
     for link in select(root, _MENUS):
-        target = resolve(link.get("href"), file, files)
+        href = link.get("href", "")
+        # Some menus lead to a chapter's PDF: the page beside it has the same place in the order.
+        target = resolve(href, file, files) or resolve(href.removesuffix(".pdf"), file, files)
         if target is None:
             continue
         menu.setdefault(target)

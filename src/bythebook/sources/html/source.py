@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote, urlsplit
 
 from bythebook.errors import SourceError
-from bythebook.interfaces.blocks import Document, Heading
+from bythebook.interfaces.blocks import Document, Heading, LeftOut
 from bythebook.interfaces.source import (
     Problem,
     Report,
@@ -24,8 +24,8 @@ from bythebook.language.text import clean, word_set
 from bythebook.sources.documents import headings_of
 from bythebook.sources.files import matches_glob
 from bythebook.sources.html.blocks import BlockReader
-from bythebook.sources.html.boilerplate import edge_texts, remove_repeated, repeated_texts
-from bythebook.sources.html.content import find_content, strip_chrome
+from bythebook.sources.html.boilerplate import edge_texts, find_repeated, repeated_texts
+from bythebook.sources.html.content import body_of, find_chrome, find_content, remove
 from bythebook.sources.html.navigation import (
     PageLinks,
     addresses,
@@ -33,18 +33,20 @@ from bythebook.sources.html.navigation import (
     reading_order,
     resolve,
 )
+from bythebook.sources.html.page_words import page_words
 from bythebook.sources.html.text import one_line
 from bythebook.sources.html.tree import Element, parse_html, select
-from bythebook.sources.html.visible_words import visible_words
+from bythebook.sources.inventory import HTML, is_template, pages_by_kind
 from bythebook.types import Metadata
 
-SUFFIXES = (".html", ".htm", ".xhtml")
+SUFFIXES = HTML
 _OTHER_FORMATS = (".md", ".mdx", ".ipynb", ".epub", ".pdf")
 # Pages that generators make of the others.
 _MADE = word_set(
     "404 search genindex py-modindex modindex bookindex print toc sitemap http-routingtable"
 )
 _COPIED = 0.95  # share of the words
+_REPEATED = 0.8  # share of the words: headings of parts and links differ
 _LINKED = 0.7
 _SAMPLE = 60  # pages
 _SITE_NAME = re.compile(" [|—–·-] ")  # after it, in the title of a page
@@ -55,12 +57,14 @@ class HtmlSource:
         if not files.has_folder(path):
             return path.suffix.lower() in SUFFIXES and files.has_file(path)
         names = files.names(path)
-        if any(name.startswith("index.") and name.endswith(".html") for name in names):
-            return True
-        if "404.html" in names:
-            return True
         found = {PurePosixPath(name).suffix.lower() for name in names}
-        return bool(found.intersection(SUFFIXES)) and found.isdisjoint(_OTHER_FORMATS)
+        has_index = any(re.fullmatch(r"index\..*html|404\.html", name) for name in names)
+        only_pages = bool(found.intersection(SUFFIXES)) and found.isdisjoint(_OTHER_FORMATS)
+        if not has_index and not only_pages:
+            return False
+        # Sources with a page or a template of HTML among them are not a built site.
+        pages, sources = pages_by_kind(path, files)
+        return len(pages) > len(sources)
 
     def read(
         self, path: Path, files: SourceFiles, options: SiteOptions, report: Report
@@ -79,9 +83,15 @@ class HtmlSource:
         repeated = repeated_texts(edges)
         read = {name: _read_page(tree, name, known, repeated) for name, tree in trees.parse(names)}
         pages = {name: page for name, page in read.items() if page.document.words}
-        for name, original in _copies(pages):
-            report(Problem(name, None, f"has the same text as {original}: left out"))
+        for name in [name for name in pages if _repeats_its_folder(name, pages)]:
+            report(Problem(name, None, "repeats the other pages of its folder: left out"))
             del pages[name]
+        for name, original in _copies(pages):
+            if _same_place(name, original):
+                report(Problem(name, None, f"has the same text as {original}: left out"))
+                del pages[name]
+            else:
+                report(Problem(name, None, f"has the same text as {original}: is it an old page?"))
         links = {name: page.links for name, page in read.items()}  # also of pages left out
         for name in reading_order(list(read), links):
             if name in pages:
@@ -102,7 +112,12 @@ class _Trees:
             if name in self._unreadable:
                 continue
             try:
-                yield name, parse_html(self.files.read_bytes(self.root, PurePosixPath(name)))
+                content = self.files.read_bytes(self.root, PurePosixPath(name))
+                if is_template(content):
+                    self._unreadable.add(name)
+                    self.report(Problem(name, None, "a template, not a page: left out"))
+                    continue
+                yield name, parse_html(content)
             except UnreadableFile as error:
                 self._unreadable.add(name)
                 self.report(Problem(name, error.line, error.reason, fatal=True))
@@ -155,12 +170,11 @@ def _read_page(
     """Read a page; without words if it only redirects or only lists other pages."""
     redirects = select(root, ".//meta[translate(@http-equiv, 'REFSH', 'refsh')='refresh']")
     links = read_links(root, name, known)
-    content = stripped_content(root)
-    remove_repeated(content, repeated)
-    words = visible_words(content)
-    is_left_out = bool(redirects) or is_list_of_links(content, words, name, known)
+    content = PageContent.of(body_of(root), find_content(root))
+    content.leave_out_repeated(repeated)
+    is_left_out = bool(redirects) or is_list_of_links(content.element, content.words, name, known)
     language = root.get("lang") or root.get("xml:lang") or ""
-    document = _document(() if is_left_out else words, content, language)
+    document = Document((), (), ()) if is_left_out else content.document(language)
     return _Page(
         title=_title(root, document) or PurePosixPath(name).stem,
         language=language,
@@ -183,23 +197,34 @@ def is_list_of_links(
 
 
 def _copies(pages: dict[str, _Page]) -> list[tuple[str, str]]:
-    """Return the pages that repeat another one, such as the untranslated pages of a language."""
+    """Return the pages that repeat another one: untranslated pages of a language, old files."""
     originals: dict[str, list[str]] = {}
     copies = []
     for name in sorted(pages, key=lambda name: (name.count("/"), name)):
         same_title = originals.setdefault(pages[name].title, [])
         words = pages[name].document.words
-        found = (
-            other
-            for other in same_title
-            if _same_place(name, other) and _overlap(words, pages[other].document.words)
-        )
-        original = next(found, None)
+        found = [other for other in same_title if _overlap(words, pages[other].document.words)]
+        found.sort(key=lambda other: not _same_place(name, other))
+        original = next(iter(found), None)
         if original is None:
             same_title.append(name)
         else:
             copies.append((name, original))
     return copies
+
+
+def _repeats_its_folder(name: str, pages: Mapping[str, _Page]) -> bool:
+    """Return whether a page is a folder in one piece, as mdBook makes one to be printed."""
+    if PurePosixPath(name).stem != "print":
+        return False
+    folder = name.rpartition("/")[0]
+    others: Counter[str] = Counter()
+    for other, page in pages.items():
+        if other != name and other.startswith(f"{folder}/"):
+            others.update(page.document.words)
+    words = Counter(pages[name].document.words)
+    shared = (words & others).total()
+    return shared >= _REPEATED * max(words.total(), others.total())
 
 
 def _same_place(name: str, other: str) -> bool:
@@ -218,19 +243,40 @@ def _overlap(words: Sequence[str], others: Sequence[str]) -> bool:
 def stripped_content(root: Element) -> Element:
     """Return the content of a page without what the theme adds to it."""
     content = find_content(root)
-    strip_chrome(content)
+    for element in find_chrome(content):
+        remove(element)
     return content
 
 
-def read_document(content: Element, language: str = "") -> Document:
-    """Read the content of a page into blocks, and count its words independently."""
-    strip_chrome(content)
-    return _document(visible_words(content), content, language)
+@dataclass(slots=True)
+class PageContent:
+    """Content of a page without what the theme adds to it, and its words before that."""
 
+    element: Element
+    words: list[str]
+    left_out: list[LeftOut]
 
-def _document(words: tuple[str, ...], content: Element, language: str) -> Document:
-    blocks = tuple(BlockReader(language).read(content)) if words else ()
-    return Document(blocks, tuple(headings_of(blocks)), words)
+    @classmethod
+    def of(cls, body: Element, content: Element) -> PageContent:
+        chrome = find_chrome(content)
+        words, left_out = page_words(body, content, chrome)
+        for element in chrome:
+            remove(element)
+        return cls(content, words, left_out)
+
+    def leave_out_repeated(self, repeated: frozenset[str]) -> None:
+        gone: Counter[str] = Counter()
+        for element in find_repeated(self.element, repeated):
+            gone.update(page_words(element, element, ())[0])
+            self.left_out.append(LeftOut("repeated on most pages", one_line(element)))
+            remove(element)
+        if gone:
+            self.words = list((Counter(self.words) - gone).elements())
+
+    def document(self, language: str) -> Document:
+        blocks = tuple(BlockReader(language).read(self.element)) if self.words else ()
+        headings = tuple(headings_of(blocks))
+        return Document(blocks, headings, tuple(self.words), left_out=tuple(self.left_out))
 
 
 def _title(root: Element, document: Document) -> str:

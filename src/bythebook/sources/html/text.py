@@ -12,6 +12,7 @@ from bythebook.sources.markdown.inline import tidy
 
 _WHITE = re.compile(r"[ \t\r\n\f]+")
 UNSEEN = {0xAD: None, 0x200B: None}  # soft hyphens, zero-width spaces
+_FILE = re.compile(r"\S+\.(?:png|jpe?g|gif|svg|webp|pdf|eps|tiff?|bmp|avif)", re.I)
 _POWER = re.compile(r"[-+−]?[0-9]{1,4}")
 _CODE = frozenset(("code", "kbd", "samp", "tt", "pre"))
 _LINES = frozenset(("div", "p", "li", "tr"))
@@ -79,8 +80,10 @@ def is_power(text: str) -> bool:
 
 
 def description(image: Element) -> str:
-    """Return an image's alternative text, separated from the words around it."""
+    """Return an image's alternative text, separated from the words around it; no file name."""
     text = squeeze(image.get("alt")).strip()
+    if _FILE.fullmatch(text) or (text and "/" in text and text in image.get("src", "")):
+        return ""
     return f" {text} " if text else ""
 
 
@@ -92,8 +95,12 @@ def one_line(element: Element) -> str:
 def code_text(pre: Element) -> str:
     """Return code byte for byte, without line numbers and the last line end."""
     parts: list[str] = []
-    for event, each in etree.iterwalk(pre, events=("start", "end")):
-        if event == "start":
+    walker = etree.iterwalk(pre, events=("start", "end"))
+    for event, each in walker:
+        if event == "start" and each.tag == "math":
+            walker.skip_subtree()
+            parts.append((maths_of(each) or ("", False))[0])
+        elif event == "start":
             parts.append("\n" if each.tag == "br" else each.text or "")
         elif each is not pre:
             if each.tag in _LINES and not "".join(parts[-2:]).endswith("\n"):

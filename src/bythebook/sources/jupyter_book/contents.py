@@ -88,8 +88,8 @@ def natural_order(names: Iterable[str]) -> list[str]:
 
 
 def myst_slug(name: str) -> str:
-    """Return the part of a URL that mystmd makes of a file or folder name."""
-    if not _YEAR.match(name):
-        name = _ENUMERATION.sub("", name, count=1) if _ENUMERATION.match(name) else name
-    slug = _NOT_IN_SLUG.sub("-", name.replace("&", "-and-").lower())
-    return _HYPHENS.sub("-", slug).strip("-")[:50]
+    """Return the part of a URL that mystmd makes of a file or folder name; it is never empty."""
+    found = None if _YEAR.match(name) else _ENUMERATION.match(name)
+    rest = (name[found.end() :] if found else name) or name
+    slug = _NOT_IN_SLUG.sub("-", rest.replace("&", "-and-").lower())
+    return _HYPHENS.sub("-", slug).strip("-")[:50] or name

@@ -36,7 +36,12 @@ class Surroundings:
     values: Values
     maths: bool
     mdx: bool = True
-    ids_given: bool = False  # the grammar has found the ids of headings, and footnotes have none
+    dialect: str = ""  # but for Docusaurus, footnotes have no heading
+
+    @property
+    def ids_given(self) -> bool:
+        """Return whether the grammar has found the ids of headings."""
+        return self.dialect in ("notebook", "myst")
 
 
 @dataclass(slots=True)
@@ -246,7 +251,7 @@ class Builder:
         if not shown:
             return
         span = self.around.span_of(shown[0].start, shown[0].start + 1)
-        if not self.around.ids_given:
+        if not self.around.dialect:
             heading = Heading(2, "Footnotes", "footnote-label", span)
             self.frames[0].blocks.append(heading)
         items = tuple(tuple(frame.blocks) for frame in shown)

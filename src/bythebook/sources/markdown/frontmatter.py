@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping
 from io import StringIO
 
@@ -19,7 +20,7 @@ from ruamel.yaml.events import (
 )
 
 from bythebook.interfaces.source import UnreadableFile
-from bythebook.language.text import clean
+from bythebook.language.text import clean, well_formed
 
 MAX_CHARACTERS = 64 * 1024
 MAX_DEPTH = 20
@@ -47,6 +48,8 @@ class UnreadableFrontMatter(UnreadableFile):
 
 def read_front_matter(text: str) -> tuple[dict[str, object], int]:
     """Return the front matter and its number of lines, fences included."""
+    if text.startswith("+++"):
+        return _read_toml(text)
     head, lines = _split(text)
     if not lines:
         return {}, 0
@@ -58,6 +61,16 @@ def read_front_matter(text: str) -> tuple[dict[str, object], int]:
     if not isinstance(value, dict):
         raise UnreadableFrontMatter("front matter is not a list of names and values", 2)
     return {str(key): item for key, item in value.items()}, lines
+
+
+def _read_toml(text: str) -> tuple[dict[str, object], int]:
+    """Read the front matter of Hugo. Other text after ``+++`` is part of the page."""
+    lines = text[:MAX_CHARACTERS].splitlines()
+    last = next((number for number, line in enumerate(lines) if number and line[:3] == "+++"), 0)
+    try:
+        return tomllib.loads("\n".join(lines[1:last])), last + 1 if last else 0
+    except tomllib.TOMLDecodeError:
+        return {}, 0
 
 
 def front_text(front: Mapping[str, object], key: str) -> str | None:
@@ -164,7 +177,7 @@ def _refuse(event: Event, depth: int, first_line: int) -> None:
 
 def _scalar(event: ScalarEvent) -> object:
     is_text = event.style is not None or event.tag is not None  # quoted and block scalars
-    return event.value if is_text else _plain_value(event.value)
+    return well_formed(event.value) if is_text else _plain_value(event.value)
 
 
 def _plain_value(text: str) -> object:

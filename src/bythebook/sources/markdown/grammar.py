@@ -17,6 +17,7 @@ from markdown_it.parser_inline import RuleFuncInlineType
 from markdown_it.rules_block import StateBlock, blockquote, list_block
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline, image, link
+from markdown_it.token import Token
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.footnote.index import footnote_def
 
@@ -31,7 +32,7 @@ from bythebook.sources.markdown.jsx import (
     starts_module_code,
 )
 from bythebook.sources.markdown.maths import likely_maths_inline, maths_block, maths_inline
-from bythebook.sources.markdown.myst.rules import add_myst, add_notebook_maths
+from bythebook.sources.markdown.myst.rules import add_definitions, add_myst, add_notebook_maths
 from bythebook.sources.markdown.parser_state import budget_of, line_text
 
 MAX_LEVEL = 24  # deeper quotes, lists and boxes stay text: no loss and no stack overflow
@@ -58,8 +59,9 @@ def grammar(
     ``comment_ids``: ``<!-- #id -->`` sets a heading's id. Docusaurus removes such comments before
     it looks for ids, unless the site sets ``mdx1Compat.comments`` to false.
 
-    ``dialect``: "" for Docusaurus and mdBook, "notebook" for the cells of a notebook, "myst" for
-    MyST. The last two get their heading ids from ``env["heading_ids"]``.
+    ``dialect``: "" for Docusaurus and mdBook, "plain" for Markdown of any other kind, "plain-myst"
+    for such files with directives; "notebook" for the cells of a notebook, "myst" for MyST. The
+    last two get their heading ids from ``env["heading_ids"]``.
     """
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_LEVEL + 4, "html": True})
     parser.enable(["table", "strikethrough"])
@@ -84,14 +86,19 @@ def grammar(
 
 def _add_dialect(parser: MarkdownIt, dialect: str, *, comment_ids: bool) -> None:
     core = parser.core.ruler
-    if not dialect:
+    if dialect in ("notebook", "myst"):
+        core.push("heading_ids", _assigned_ids)
+    else:
         marks = _COMMENTS if comment_ids else _COMMENTS[:1]
         core.after("block", "heading_ids", partial(_heading_ids, marks=marks))
-        return
-    core.push("heading_ids", _assigned_ids)
-    add_notebook_maths(parser)
-    if dialect == "myst":
+    if dialect:
+        add_notebook_maths(parser)
+    if dialect.startswith("plain"):
+        core.after("inline", "captions", _captions)
+    if dialect.endswith("myst"):
         add_myst(parser, _limit_depth)
+    elif dialect == "plain":
+        add_definitions(parser, _limit_depth)
 
 
 def _add_tags(parser: MarkdownIt, flavour: str) -> None:
@@ -303,6 +310,15 @@ def _heading_ids(state: StateCore, *, marks: Marks) -> None:
             if anchor:
                 inline.content = text
                 opening.meta["id"] = anchor
+
+
+def _captions(state: StateCore) -> None:
+    """Show the title of an image in place of its alternative text, which kramdown never shows."""
+    for token in state.tokens:
+        for child in token.children or ():
+            title = str(child.attrs.get("title", "")) if child.type == "image" else ""
+            if title or (child.type == "image" and state.env.get("kramdown")):
+                child.children = [Token("text", "", 0, content=title)]
 
 
 def _assigned_ids(state: StateCore) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from markdown_it.token import Token
 
-from bythebook.sources.js_literals import UNKNOWN, is_comment, read_literal
+from bythebook.sources.js_literals import UNKNOWN, evaluate, is_comment
 from bythebook.sources.markdown.jsx import Expression, Tag
 
 _SPACES = re.compile(r"[ \t]+")
@@ -69,15 +69,14 @@ def shown_value(expression: Expression, values: Values = _NO_VALUES) -> str | No
     """Return what React renders for an expression, or None if it is not a literal."""
     if is_comment(expression.code):
         return ""
-    code = expression.code.strip()
-    value = values[code] if code in values else read_literal(code)
+    value = evaluate(expression.code, values)
     if value is UNKNOWN:
         return None
     if isinstance(value, (bool, dict)) or value is None:
         return ""
     if isinstance(value, list):
         return None if UNKNOWN in value else "".join(str(item) for item in value)
-    return str(value)
+    return f"{value:.0f}" if isinstance(value, float) and value.is_integer() else str(value)
 
 
 _PARTS: Mapping[str, Callable[[Token, Values], str]] = {

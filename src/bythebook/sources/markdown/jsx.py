@@ -13,6 +13,7 @@ from bythebook.language.text import word_set
 from bythebook.sources.js_literals import (
     UNKNOWN,
     ScanBudget,
+    evaluate,
     read_literal,
     read_value,
     skip_brackets,
@@ -169,6 +170,7 @@ _DEFAULT_IMPORT = re.compile(
     r"\bimport\s+([A-Za-z_$][\w$]*)\s*(?:,\s*\{[^{}]*\}\s*)?\bfrom\s*([\"'])([^\"'\n]+)\2"
 )
 _CONSTANT = re.compile(r"\bexport\s+const\s+([A-Za-z_$][\w$]*)\s*=\s*")
+_STATEMENT = re.compile(r"[^;\n]+")
 _OPENING = re.compile(r"[\n{(\[\"'`/]")
 
 
@@ -219,5 +221,10 @@ def read_constants(code: str) -> dict[str, object]:
     constants: dict[str, object] = {}
     offset = 0
     while (match := _CONSTANT.search(code, offset)) is not None:
-        constants[match.group(1)], offset = read_value(code, match.end())
+        value, offset = read_value(code, match.end())
+        if value is UNKNOWN:
+            statement = _STATEMENT.match(code, match.end())
+            value = evaluate(statement.group(), constants) if statement else UNKNOWN
+            offset = match.end()
+        constants[match.group(1)] = value
     return constants

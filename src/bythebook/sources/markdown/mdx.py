@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TypeVar
 
 from markdown_it.token import Token
@@ -24,8 +25,9 @@ from bythebook.sources.markdown.jsx import (
     read_imports,
     scan_tag,
 )
+from bythebook.sources.markdown.source_words import source_words
+from bythebook.sources.markdown.templates import GONE, without_templates
 from bythebook.sources.markdown.token_visitor import build
-from bythebook.sources.markdown.visible_words import visible_words
 from bythebook.sources.slugs import Slugger, slug
 
 Value = TypeVar("Value")
@@ -77,7 +79,8 @@ class ParseOptions:
     maths: str = "guess"  # "on", "off" or "guess"
     comment_ids: bool = False  # <!-- #id --> sets a heading's id
     slug: Callable[[str], str] = slug  # heading text -> anchor
-    dialect: str = ""  # "notebook" and "myst": see `grammar`; `env` then has the heading ids
+    dialect: str = ""  # see `grammar`
+    template_values: Mapping[str, object] | None = None  # of {{ … }}; None: it stays
     env: Mapping[str, object] = field(default_factory=dict)  # for the rules of the dialect
     open_partial: OpenPartial = lambda path, properties, span: None
     open_text: OpenText = lambda path: None
@@ -91,6 +94,8 @@ _AS_MDX = ParseOptions()
 def parse(source: MdxSource, reading: ParseOptions = _AS_MDX) -> Document:
     """Parse one file into a Document. Never fails: any text is accepted."""
     source = unwrap(source)
+    if reading.dialect.startswith("plain"):
+        source = _without_templates(source, reading.template_values)
     try:
         return _parse(source, reading)
     except RecursionError:
@@ -118,7 +123,7 @@ def _parse(source: MdxSource, reading: ParseOptions) -> Document:
     return Document(
         blocks,
         tuple(headings_of(blocks)),
-        visible_words(tokens, values, builder.inlined),
+        source_words(source.lines),
         tuple(builder.remarks),
     )
 
@@ -151,7 +156,7 @@ def _surroundings(
         values=values,
         maths=reading.maths != "off",
         mdx=reading.mdx,
-        ids_given=bool(reading.dialect),
+        dialect=reading.dialect,
     )
 
 
@@ -189,6 +194,16 @@ def _html_parts(content: str) -> list[Tag | Expression | str]:
         offset = text_start = scanned[1] if scanned is not None else comment_end + 3
     parts.append(html.unescape(content[text_start:]))
     return parts
+
+
+def _without_templates(source: MdxSource, values: Mapping[str, object] | None) -> MdxSource:
+    lines = without_templates("\n".join(source.lines), values).split("\n")
+    kept = [0, *accumulate(1 + line.count(GONE) for line in lines[:-1])]
+    return MdxSource(
+        tuple(line.replace(GONE, "") for line in lines),
+        (*(source.starts[index] for index in kept), source.starts[-1]),
+        tuple(source.numbers[index] for index in kept),
+    )
 
 
 def unwrap(source: MdxSource) -> MdxSource:

@@ -21,6 +21,12 @@ _MAX_INLINED = 2 * 1024 * 1024  # characters of partials per page
 _MDX_SIGNS = re.compile(
     r"^(?:import\s[^\n]{0,200}\sfrom\s*['\"]|export\s+(?:const|default|function)\s)|^\{/\*", re.M
 )
+_MYST_SIGNS = re.compile(
+    r"^[ \t]*(?:`{3,}|:{3,})\{(?:code-cell|code-block|math|figure|image|prf:\w|admonition|note|"
+    r"tip|warning|important|hint|seealso|exercise|solution|dropdown|list-table|tableofcontents)"
+    r"[\w-]*\}",
+    re.M,
+)
 _DIGITS = re.compile(r"[0-9]{1,4}")
 
 
@@ -40,7 +46,7 @@ def read_draft(files: SourceFiles, root: Path, file: PurePosixPath, name: str) -
     text = files.read(root, file)
     front: dict[str, object] = {}
     lines = 0
-    if text.startswith(("---", "\ufeff---")):
+    if text.startswith(("---", "\ufeff---", "+++")):
         front, lines = read_front_matter(text)
     return PageDraft(file, name, text, front, lines)
 
@@ -126,6 +132,17 @@ class Labels:
 def looks_like_mdx(text: str) -> bool:
     """Return whether a ``.md`` file of unknown origin has imports, exports or comments of MDX."""
     return _MDX_SIGNS.search(text) is not None
+
+
+def plain_options(draft: PageDraft, reading: ParseOptions) -> ParseOptions:
+    """Return the options for a file that may be written for Jekyll, Hugo, GitBook or MyST."""
+    values = reading.template_values
+    if values is not None:
+        values = {**values, **{f"page.{name}": value for name, value in draft.front.items()}}
+    dialect = "plain-myst" if _MYST_SIGNS.search(draft.text) else "plain"
+    is_kramdown = values is not None or "{:" in draft.text
+    env = {**reading.env, "kramdown": is_kramdown}
+    return replace(reading, dialect=dialect, template_values=values, env=env)
 
 
 def make_page(

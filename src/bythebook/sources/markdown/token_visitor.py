@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 
 from markdown_it.token import Token
@@ -23,6 +24,10 @@ _CONTAINERS = {
     "table": "table",
     "footnote_reference": "note",
 }
+
+
+# A chunk of R Markdown or Quarto, or Pandoc's attributes: ``{r, echo=FALSE}``, ``{.python}``.
+_CHUNK = re.compile(r"\{\s*\.?([A-Za-z][\w+-]*+)[^{}]*+\}\Z")
 
 
 def build(builder: Builder, tokens: Sequence[Token]) -> tuple[Block, ...]:
@@ -103,6 +108,8 @@ def _add_code(builder: Builder, token: Token) -> None:
 def read_info(info: str) -> tuple[str, str]:
     """Return language and title from the info string of a fence: ``py title="a.py" {1}``."""
     info = html.unescape(info).strip()
+    if chunk := _CHUNK.match(info):
+        return chunk[1], ""
     language = info.split(maxsplit=1)[0] if info and not info.startswith(("{", "title=")) else ""
     _, has_title, rest = info.partition("title=")
     title = ""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bythebook.interfaces.source import UnreadableFile
+from bythebook.language.text import well_formed
 from bythebook.sources.markdown.myst.writers import shown_parts
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -71,7 +72,7 @@ def read_notebook(content: bytes) -> Notebook:
     title = metadata.get("title")
     return Notebook(
         cells=tuple(cell for cell in shown if cell is not None),
-        title=" ".join(_well_formed(title).split()) if isinstance(title, str) else "",
+        title=" ".join(well_formed(title).split()) if isinstance(title, str) else "",
         metadata=metadata,
     )
 
@@ -177,7 +178,7 @@ def _outputs(value: object) -> Iterator[Output]:
 def _output(output: Mapping[str, Any]) -> Output:
     if output.get("output_type") in ("error", "pyerr"):
         lines = [line for line in _list(output.get("traceback")) if isinstance(line, str)]
-        text = "\n".join(map(_well_formed, lines))
+        text = "\n".join(map(well_formed, lines))
         named = f"{text_of(output.get('ename'))}: {text_of(output.get('evalue'))}"
         return Output("error", {"text/plain": text or named})
     data = output.get("data")
@@ -190,15 +191,7 @@ def _output(output: Mapping[str, Any]) -> Output:
 def text_of(value: object) -> str:
     """Return a text that is written as a string or as a list of lines."""
     parts: Sequence[object] = value if isinstance(value, list) else [value]
-    return _well_formed("".join(part for part in parts if isinstance(part, str)))
-
-
-def _well_formed(text: str) -> str:
-    """Replace NUL and halves of surrogate pairs, which JSON can have and no text file."""
-    if text.isascii():
-        return text.replace("\0", "\ufffd")
-    pairs = text.replace("\0", "\ufffd").encode("utf-16-le", "surrogatepass")
-    return pairs.decode("utf-16-le", "replace")
+    return well_formed("".join(part for part in parts if isinstance(part, str)))
 
 
 def _number(value: object) -> int:

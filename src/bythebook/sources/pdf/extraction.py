@@ -173,8 +173,15 @@ class _PageReader:
         if self._at + self._count > MAX_CHARACTERS:
             raise PdfRefused(f"more than {MAX_CHARACTERS:,} characters")
         x, y, box = ctypes.c_double(), ctypes.c_double(), raw.FS_RECTF()
+        high = 0  # first half of a surrogate pair
         for index in range(self._count):
             code = raw.FPDFText_GetUnicode(self._page, index)
+            if 0xD800 <= code < 0xDC00:
+                high = code  # PDFium counts characters beyond U+FFFF as two
+                continue
+            if 0xDC00 <= code < 0xE000 and high:
+                code = 0x10000 + ((high - 0xD800) << 10) + (code - 0xDC00)
+            high = 0
             text = _text_of(code)
             if text.isspace():
                 self._flush(ends_line=code in (10, 13))

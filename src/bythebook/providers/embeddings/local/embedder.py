@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
+from bythebook.language.text import well_formed
 from bythebook.providers.embeddings.local.cache import made_once, user_cache
 from bythebook.providers.embeddings.local.files import Tokenize, folder_of, read_known
 from bythebook.providers.embeddings.local.models import MODELS
@@ -95,7 +96,7 @@ class LocalEmbedder:
     def _windows(self, texts: list[str], role: TextRole, loaded: _Loaded) -> Iterator[_Window]:
         before = [self._model.first, *loaded.prefixes[role]]
         room = self.limit - len(before) - 1
-        for number, ids in enumerate(loaded.tokenize(texts)):
+        for number, ids in enumerate(loaded.tokenize(list(map(well_formed, texts)))):
             for part in _cut(ids, room):
                 yield _Window(number, [*before, *part, self._model.last])
 

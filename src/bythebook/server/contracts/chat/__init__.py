@@ -81,7 +81,7 @@ def add_routes(router: APIRouter, services: Services) -> None:
         call = replace(call_of(request), query=asker.query)
         return services.streams.begin(
             stream_events(
-                question, services.book.ask(question, asker=asker), call, next_questions.after
+                question, services.ask(question, asker, request), call, next_questions.after
             ),
             fail=partial(stream_failure, call=call),
             owner=client.owner,

@@ -21,7 +21,7 @@ from bythebook.documents.fit import citations_of, sources_of
 from bythebook.errors import BookError
 from bythebook.server.contracts.base import citation_fields, example
 from bythebook.server.contracts.envelope import LEAST_SCORE
-from bythebook.server.contracts.errors import action_of, message_of, status_of
+from bythebook.server.contracts.errors import action_of, is_ours, message_of, status_of
 from bythebook.server.contracts.plain import LEAST_SCORE as BOOK_THRESHOLD
 from bythebook.server.routes import Call
 from bythebook.types import Answer, Citation, Level, Question, Reply
@@ -65,9 +65,10 @@ class ChatSource(BaseModel):
 
 
 class ChatMessageCitation(BaseModel):
-    """Citation of a marker in a message, as it was when the message was sent."""
+    """Quote in a message, as it was when the message was sent."""
 
     number: int = Field(ge=1)
+    source: int = Field(ge=1)  # of the marker: ``sources[source - 1]``
     quote: str
     chapter: str
     section: str
@@ -86,7 +87,7 @@ class ChatResponse(Writing):
     should_answer: bool
     # Extension to chat, present only if false: the thread could not be stored.
     persisted: bool = Field(True, exclude_if=lambda persisted: persisted)
-    # Extension to chat: the citation of each marker in the response; absent on a refusal.
+    # Extension to chat: the quotes behind the markers of the response; absent on a refusal.
     citations: list[ChatMessageCitation] = Field([], exclude_if=lambda citations: not citations)
     # Extension to chat, present only if not 0: generated sentences removed because the book does
     # not support them.
@@ -115,6 +116,7 @@ class ChatError(BaseModel):
 _ERROR_CODES = {
     400: "INVALID_REQUEST",
     401: "UNAUTHORIZED",
+    403: "FORBIDDEN",
     404: "NOT_FOUND",
     413: "PAYLOAD_TOO_LARGE",
     429: "RATE_LIMIT_EXCEEDED",
@@ -149,7 +151,7 @@ def read(body: ChatRequest, *, request: str | None = None) -> Question:
 def show(reply: Reply, call: Call | None = None) -> ChatResponse:
     outcome, confidence = reply.outcome, reply.evidence.confidence
     return ChatResponse(
-        response=outcome.full_text if isinstance(outcome, Answer) else outcome.text,
+        response=outcome.by_source.full_text if isinstance(outcome, Answer) else outcome.text,
         confidence=confidence.average if isinstance(outcome, Answer) else 0.0,
         sources=[show_source(citation) for citation in sources_of(reply)],
         session_id=uuid.UUID(reply.question.thread) if reply.question.thread else uuid.uuid4(),
@@ -176,13 +178,16 @@ def show_source(citation: Citation) -> ChatSource:
 
 
 def show_citation(citation: Citation) -> ChatMessageCitation:
-    return ChatMessageCitation(**citation_fields(citation), score=citation.score)
+    return ChatMessageCitation(
+        **citation_fields(citation), source=citation.source, score=citation.score
+    )
 
 
 def fail(error: BookError, call: Call | None = None) -> tuple[int, ChatError]:
     status = status_of(error)
+    usual = _ERROR_CODES[503 if is_ours(error) else 400]
     return status, ChatError(
-        error_code=_ERROR_CODES[status],
+        error_code=_ERROR_CODES.get(status, usual),
         message=message_of(error),
         suggested_action=action_of(error),
         request_id=(call or Call()).request_id,

@@ -9,6 +9,7 @@ from typing import Self
 
 from pydantic import UUID4, BaseModel, Field, model_validator
 
+from bythebook.answering.extractive import ExtractiveWriter
 from bythebook.answering.pipeline import Event
 from bythebook.documents.fields import (
     NearbyTopic,
@@ -58,7 +59,8 @@ class ChatConfidenceMetrics(BaseModel):
 
 
 class ChatCitationEvent(ChatSource):
-    number: int = Field(ge=1)  # same number as the marker in the response
+    number: int = Field(ge=1)  # same number as in the HTML
+    source: int = Field(ge=1)  # same number as the marker in the response
     link: str  # the url, with a text fragment if a browser can find the quote by one
 
 
@@ -84,6 +86,8 @@ class ChatDoneEvent(ChatResponse):
     # Questions about other sections of the cited pages, which the book answers; after an answer.
     next_questions: list[str] = Field(default_factory=list)
     answered_offline: bool = False  # the language model failed, and the fallback writer was used
+    # Set if the sentences are a language model's, checked against the book; else quoted from it.
+    written_by_model: bool = Field(False, exclude_if=lambda value: not value)
     query_id: UUID4 | None = None  # id to send feedback about
 
 
@@ -128,7 +132,8 @@ async def stream_events(
                     confidence = None
                 new = [_citation(citation) for citation in citations[sent_citations:]]
                 sent_citations = len(citations)
-                yield "delta", deltas.of_sentence(event, new)
+                sources = {each.number: each.source for each in citations}
+                yield "delta", deltas.of_sentence(event, event.by_source(sources).cited, new)
             elif isinstance(event, Citation):
                 citations.append(event)
             elif isinstance(event, Reply):
@@ -154,14 +159,16 @@ class _Deltas:
         self._paragraph: list[Sentence] = []
         self._number = 0
 
-    def of_sentence(self, sentence: Sentence, new: list[ChatCitationEvent]) -> ChatDeltaEvent:
+    def of_sentence(
+        self, sentence: Sentence, text: str, new: list[ChatCitationEvent]
+    ) -> ChatDeltaEvent:
         lead = sentence.lead if self._paragraph else ""
         if lead == "\n\n":
             self._paragraph.clear()
             self._number += 1
         self._paragraph.append(sentence)
         return ChatDeltaEvent(
-            text=lead + sentence.cited,
+            text=lead + text,
             paragraph=self._number,
             html=said_html(self._paragraph),
             citations=new,
@@ -191,7 +198,8 @@ def show_confidence(confidence: Confidence) -> ChatConfidenceMetrics:
 
 def _citation(citation: Citation) -> ChatCitationEvent:
     source = show_source(citation)
-    return ChatCitationEvent(**dict(source), number=citation.number, link=citation.link)
+    numbers = {"number": citation.number, "source": citation.source}
+    return ChatCitationEvent(**dict(source), **numbers, link=citation.link)
 
 
 def _done(reply: Reply, call: Call, next_questions: list[str]) -> ChatDoneEvent:
@@ -212,5 +220,6 @@ def _done(reply: Reply, call: Call, next_questions: list[str]) -> ChatDoneEvent:
         remark=outcome.remark if isinstance(outcome, Refusal) else None,
         next_questions=next_questions,
         answered_offline=reply.fallback is not None,
+        written_by_model=isinstance(outcome, Answer) and outcome.writer != ExtractiveWriter.name,
         query_id=uuid.UUID(call.query) if call.query else None,
     )

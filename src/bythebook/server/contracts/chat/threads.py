@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import UUID4, BaseModel, Field, field_validator
 
-from bythebook.documents.fields import Moment, Share
+from bythebook.documents.fields import Moment, Share, with_web_address
 from bythebook.interfaces.conversations import ThreadSummary
 from bythebook.interfaces.thread_rules import no_such_thread
 from bythebook.server.api_docs import examples
-from bythebook.server.contracts.base import Services
+from bythebook.server.contracts.base import Services, reader_of
 from bythebook.server.contracts.chat.answers import (
     ChatError,
     ChatMessageCitation,
@@ -76,7 +76,7 @@ class ChatThreadList(BaseModel):
     next_offset: int | None  # start of the next page; null on the last page
 
 
-def show_thread(thread: Thread) -> ChatConversationThread:
+def show_thread(thread: Thread, reader: str = "") -> ChatConversationThread:
     return ChatConversationThread(
         thread_id=uuid.UUID(thread.id),
         messages=[
@@ -85,7 +85,10 @@ def show_thread(thread: Thread) -> ChatConversationThread:
                 content=message.content,
                 timestamp=message.timestamp,
                 confidence=message.confidence if message.role is Role.ASSISTANT else None,
-                citations=[show_citation(citation) for citation in message.citations],
+                citations=[
+                    show_citation(with_web_address(citation, reader))
+                    for citation in message.citations
+                ],
             )
             for message in thread.messages
         ],
@@ -148,12 +151,14 @@ def add_thread_routes(router: APIRouter, services: Services) -> None:
         listed = await threads.list(owner=client.owner, limit=limit + 1, offset=offset)
         return show_threads(listed, limit=limit, offset=offset)
 
-    async def read_thread(thread_id: UUID4, client: Client) -> ChatConversationThread:
+    async def read_thread(
+        thread_id: UUID4, client: Client, request: Request
+    ) -> ChatConversationThread:
         """Return a conversation with its last 50 messages."""
         thread = await threads.read(str(thread_id), owner=client.owner)
         if thread is None:
             raise no_such_thread()
-        return show_thread(thread)
+        return show_thread(thread, reader_of(request))
 
     async def delete_thread(thread_id: UUID4, client: Client) -> None:
         """Delete a conversation permanently."""

@@ -76,7 +76,7 @@ def _add_completion_route(router: APIRouter, services: Services) -> None:
         call, question = call_of(request), read(body)
         history = read_history(body, call)
         if body.stream:
-            events = services.book.ask(question, asker=client, history=history)
+            events = services.ask(question, client, request, history)
             return services.streams.begin(
                 stream_events(body, events, call),
                 fail=stream_failure,

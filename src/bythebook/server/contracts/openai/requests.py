@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
+from bythebook.documents.fields import AnyText
 from bythebook.errors import NotFound
 from bythebook.language.tokens import estimate_tokens
 from bythebook.server.contracts.base import example
@@ -23,7 +24,7 @@ _LONGEST_QUESTION = 5000
 
 class OpenAITextPart(BaseModel):
     type: Literal["text"]
-    text: str
+    text: AnyText
 
 
 def _text_only(content: object) -> object:
@@ -35,7 +36,7 @@ def _text_only(content: object) -> object:
     return content
 
 
-Content = Annotated[str | list[OpenAITextPart] | None, BeforeValidator(_text_only)]
+Content = Annotated[AnyText | list[OpenAITextPart] | None, BeforeValidator(_text_only)]
 
 
 class OpenAIChatMessage(BaseModel):
@@ -63,7 +64,7 @@ class OpenAICompletionRequest(BaseModel):
         ],
     )
 
-    model: str = MODEL
+    model: AnyText = MODEL
     messages: list[OpenAIChatMessage] = Field(min_length=1)
     stream: bool | None = False
     stream_options: OpenAIStreamOptions | None = None
@@ -79,8 +80,6 @@ class OpenAICompletionRequest(BaseModel):
                 f"The question has {len(question)} characters; "
                 f"at most {_LONGEST_QUESTION} are allowed"
             )
-        if "\0" in question:
-            raise ValueError("The question holds a NUL character (U+0000)")
         return self
 
     @property

@@ -7,9 +7,11 @@ import re
 from markdown_it.rules_block import StateBlock
 
 from bythebook.language.text import word_set
+from bythebook.sources.markdown.myst.directive import push_paragraph
 from bythebook.sources.markdown.parser_state import budget_of, line_text
 
 _LABEL = re.compile(r"[ \t]*+(?:\([^()]*+\)[ \t]*+)?+\Z")  # after the closing dollars
+_NOT_MATHS = re.compile(r"#{1,6} |```|~~~|:::")
 _AMSMATH = re.compile(r"\\begin\{(\w{1,20}\*?)\}")
 _AMSMATH_NAMES = word_set(
     "equation equation* multline multline* gather gather* align align* alignat alignat* flalign "
@@ -27,13 +29,21 @@ def maths_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         return False
     if silent:
         return True
-    content, state.line = found
+    content, rest, line = found
     token = state.push("maths_block", "", 0)
-    token.content, token.map = content, [start, state.line]
+    token.content, token.map = content, [start, line]
+    if rest:
+        push_paragraph(state, rest, line - 1)
+    state.line = line
     return True
 
 
-def _maths_end(state: StateBlock, start: int, end: int, rest: str) -> tuple[str, int] | None:
+def _maths_end(state: StateBlock, start: int, end: int, rest: str) -> tuple[str, str, int] | None:
+    """Return the formula, the text after it and the next line; None if it is no formula.
+
+    A heading or a fence before the closing dollars means that the opening ones are a slip: they
+    must not pair with those of the next formula.
+    """
     budget = budget_of(state.env, len(state.src))
     lines: list[str] = []
     for line in range(start, end):
@@ -43,8 +53,13 @@ def _maths_end(state: StateBlock, start: int, end: int, rest: str) -> tuple[str,
         budget.left -= len(text) + 1
         before, dollars, after = text.partition("$$")
         if dollars:
-            content = "\n".join([*lines, before]).strip("\n ")
-            return (content, line + 1) if content and _LABEL.match(after) else None
+            content = "\n".join(filter(str.strip, (*lines, before))).strip()
+            is_apart = bool(_LABEL.match(after))
+            if not content or not (is_apart or "" in map(str.strip, lines[1:])):
+                return None  # part of a paragraph
+            return content, "" if is_apart else after.strip(), line + 1
+        if _NOT_MATHS.match(text):
+            return None
         lines.append(text)
     return None
 

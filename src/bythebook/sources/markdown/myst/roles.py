@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from markdown_it.rules_core import StateCore
@@ -17,26 +18,29 @@ _ROLE = re.compile(r"\{([\w:.+-]{1,64}+)\}(`++)")
 
 
 def definitions(state: StateCore) -> None:
-    """Turn definition lists into boxes with the term as title."""
+    """Turn definition lists into lists of "term: definition"."""
     if any(token.type == "dl_open" for token in state.tokens):
-        state.tokens = list(_as_boxes(state.tokens))
+        state.tokens = list(_as_items(state.tokens))
 
 
-def _as_boxes(tokens: Sequence[Token]) -> Iterator[Token]:
-    is_open: list[bool] = []  # for each open definition list: whether a box is open
-    for token in tokens:
-        if token.type == "dl_open":
-            is_open.append(False)
-        elif token.type in ("dt_open", "dl_close"):
-            if is_open[-1]:
-                yield Token("directive_close", "", -1)
-            if token.type == "dl_close":
-                is_open.pop()
-            else:
-                is_open[-1] = True
-                meta = {"closed": True}
-                yield Token("directive_open", "", 1, info="myst", map=token.map, meta=meta)
-        elif token.type not in ("dt_close", "dd_open", "dd_close"):
+def _as_items(tokens: Sequence[Token]) -> Iterator[Token]:
+    terms, term = list[str](), ""  # the term that the next text begins with
+    for before, token in pairwise((Token("", "", 0), *tokens)):
+        kind = token.type
+        if kind == "dt_open":
+            terms = terms if before.type == "dt_close" else []
+        elif before.type == "dt_open":
+            terms.append(token.content)
+        elif kind in ("dl_open", "dl_close", "dd_open", "dd_close"):
+            kind = kind.replace("dl", "bullet_list").replace("dd", "list_item")
+            yield replace(token, type=kind)
+            term = ", ".join(terms) if kind == "list_item_open" else ""
+        elif kind != "dt_close":
+            if term and kind == "inline":
+                token.content = f"{term}: {token.content}"
+            elif term and kind != "paragraph_open":
+                yield Token("inline", "", 0, content=term, children=[], map=token.map)
+            term = term if kind == "paragraph_open" else ""
             yield token
 
 

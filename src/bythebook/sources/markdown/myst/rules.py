@@ -23,12 +23,20 @@ def add_myst(
     """Add the syntax of MyST to a parser."""
     block, inline = parser.block.ruler, parser.inline.ruler
     block.before("fence", "myst_line", _line, {"alt": _INTERRUPTS})
-    deflist_plugin(parser)
-    block.at("deflist", limit_depth(_rule_of(parser, "deflist")), {"alt": _INTERRUPTS[:2]})
+    add_definitions(parser, limit_depth)
     block.before("directive", "myst_directive", limit_depth(directive), {"alt": _INTERRUPTS})
     inline.before("backticks", "myst_role", role)
-    parser.core.ruler.after("block", "definitions", definitions)
     parser.core.ruler.after("inline", "link_texts", link_texts)
+
+
+def add_definitions(
+    parser: MarkdownIt, limit_depth: Callable[[RuleFuncBlockType], RuleFuncBlockType]
+) -> None:
+    """Add definition lists."""
+    deflist_plugin(parser)
+    rule = limit_depth(_rule_of(parser, "deflist"))
+    parser.block.ruler.at("deflist", rule, {"alt": _INTERRUPTS[:2]})
+    parser.core.ruler.after("block", "definitions", definitions)
 
 
 def add_notebook_maths(parser: MarkdownIt) -> None:

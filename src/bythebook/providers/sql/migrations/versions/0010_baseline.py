@@ -1,10 +1,17 @@
-"""Rename the thread table and add the chat contract's view ``conversation_threads``."""
+"""Create the tables of ``schema.py`` and the chat contract's view ``conversation_threads``.
 
-import sqlalchemy as sa
+The first revision of a released version; databases of earlier revisions are not upgraded. Later
+revisions find their columns in a new database, and add them to an existing one.
+"""
+
+import uuid
+
 from alembic import op
 
-revision = "0008"
-down_revision = "0007"
+from bythebook.providers.sql import schema
+
+revision = "0010"
+down_revision = None
 
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 # The last 50 messages in order, with the chat contract's fields; only answers have confidence.
@@ -45,17 +52,13 @@ FROM threads t
 
 
 def upgrade() -> None:
-    op.rename_table("conversation_threads", "threads")
-    sqlite = op.get_bind().dialect.name == "sqlite"
-    op.get_bind().exec_driver_sql(_SQLITE if sqlite else _POSTGRESQL)
-    if not sqlite:
-        for column in ("created_at", "updated_at"):
-            op.alter_column("threads", column, server_default=sa.func.now())
+    connection = op.get_bind()
+    schema.metadata.create_all(connection)
+    is_sqlite = connection.dialect.name == "sqlite"
+    connection.exec_driver_sql(_SQLITE if is_sqlite else _POSTGRESQL)
+    op.bulk_insert(schema.identity, [{"id": 1, "name": uuid.uuid4().hex}])
 
 
 def downgrade() -> None:
     op.execute("DROP VIEW conversation_threads")
-    op.rename_table("threads", "conversation_threads")
-    if op.get_bind().dialect.name != "sqlite":
-        for column in ("created_at", "updated_at"):
-            op.alter_column("conversation_threads", column, server_default=None)
+    schema.metadata.drop_all(op.get_bind())

@@ -1,0 +1,193 @@
+"""Decide the kind of each passage and unit, such as exercise, mistake or bibliography.
+
+Headings, box titles and the structure of units decide; the words are in ``text_kinds.toml``. Text
+that orders an assistant about is a kind of its own, and is also looked for when a question is
+asked: other indexes and selections have no kinds.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from bythebook.language.text import word_set, words
+from bythebook.types import Passage, Place, Question, TextKind, Unit, UnitKind
+
+_WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+HIDDEN = frozenset(map(TextKind, _WORDS["hidden"].split()))
+ASIDE = frozenset(map(TextKind, _WORDS["aside"].split()))
+_CONFIRMED = frozenset(map(TextKind, _WORDS["confirmed"].split()))
+_QUALIFIERS = word_set(_WORDS["qualifiers"])
+_HINTS = tuple(_WORDS["instruction_hints"]["lines"].strip("\n").split("\n"))
+_PHRASES = {
+    phrase: TextKind(kind)
+    for kind, lines in _WORDS["headings"].items()
+    for phrase in lines.strip().split("\n")
+}
+
+
+def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:
+    longest_first = sorted(phrases, key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\b")
+
+
+def _patterns(table: str, frame: str = "{}") -> dict[str, re.Pattern[str]]:
+    return {name: re.compile(frame.format(text), re.I) for name, text in _WORDS[table].items()}
+
+
+_PHRASE, _ANYWHERE = _any_of(list(_PHRASES)), _any_of(_WORDS["anywhere"].strip().split("\n"))
+_LABELS = _patterns("labels", r"(?:{})\s\d[\d.]*+\s?(?:[:.(—–-]|\Z)")
+_STRUCTURES, _ORDERS = _patterns("structures"), _patterns("instructions")
+_EXTRAS = re.compile(r"\{[^{}]*\}|\A\W*\d[\d.]*+(?=\D)")  # "{#anchor}", "2.1 "
+_SEPARATORS = re.compile(r"(?<!\s)\s*+:\s++|(?<!\s)\s++[-–—|]\s++|(?<!\s)\s*+[—(]\s*+|:\Z")
+_NUMBER = re.compile(r"\d+|[ivx]+|[a-z]")
+_SENTENCE = re.compile(r"[.!?。！？؟۔।][\"'”’)\]*_]*\Z")
+_OPTION = re.compile(r"\(?[A-Ha-h][.)]\s|\[[ xX]\]\s|[☐☑□○◯]")
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
+_SPACED = re.compile(r"(?<!\w)\w(?: \w){5,}(?!\w)")  # "i g n o r e"
+
+
+@lru_cache(maxsize=4096)
+def kind_of_heading(heading: str) -> TextKind:
+    """Return the kind that a heading or the title of a box names."""
+    text = _EXTRAS.sub(" ", heading.casefold().replace("’", "'")).strip()
+    parts = [part for part in _SEPARATORS.split(text) if words(part)] or [""]
+    for found in (_PHRASE.search(parts[0]), _PHRASE.fullmatch(parts[-1].rstrip(" .0123456789"))):
+        rest = words(_PHRASE.sub(" ", found.string)) if found else ()
+        if found and all(word in _QUALIFIERS or _NUMBER.fullmatch(word) for word in rest):
+            return _PHRASES[found[0]]
+    found = _ANYWHERE.search(text)
+    return _PHRASES[found[0]] if found else TextKind.TEXT
+
+
+def kind_of_place(place: Place) -> tuple[TextKind, str]:
+    """Return the kind of the nearest heading that names one, and that heading."""
+    headings = (*reversed(place.section), place.title)
+    kinds = ((kind_of_heading(heading), heading) for heading in headings)
+    return next((each for each in kinds if each[0] is not TextKind.TEXT), (TextKind.TEXT, ""))
+
+
+def mistakes_label(passage: Passage, units: Sequence[int]) -> str:
+    """Return "Common mistakes:" for units of such a section: else they would read as advice."""
+    mistakes = [n for n, unit in enumerate(passage.units) if unit.text_kind is TextKind.MISTAKE]
+    if not set(mistakes).intersection(units):
+        return ""
+    kind, label = kind_of_place(passage.place)
+    if kind is not TextKind.MISTAKE:  # the title of their box
+        label = "" if mistakes[0] in units else passage.unit_text(passage.units[mistakes[0]])
+    return f"{label.rstrip(':')}:" if label else ""
+
+
+def asked_kinds(question: str) -> Set[TextKind]:
+    return {_PHRASES[phrase] for phrase in _PHRASE.findall(question.casefold())}
+
+
+def hidden_kinds(question: Question) -> Set[TextKind]:
+    """Return the kinds that are not shown to whoever asks this question."""
+    asked = {*asked_kinds(question.text), *question.filters.values()}
+    options = {TextKind.OPTION} if TextKind.EXERCISE in asked else set()
+    return HIDDEN - asked - options | {TextKind.INSTRUCTION}
+
+
+def shown_part(passage: Passage, hidden: Set[TextKind]) -> Passage:
+    """Return the passage with spaces in place of the units of hidden kinds."""
+    ordered, text = set(instruction_units(passage)), passage.text
+    for at, unit in enumerate(passage.units):
+        if unit.text_kind in hidden or at in ordered:
+            blank = re.sub(r"[^\n]", " ", passage.unit_text(unit))
+            text = text[: unit.start] + blank + text[unit.end :]
+    return passage if text == passage.text else replace(passage, text=text)
+
+
+def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]] = ()) -> Passage:
+    """Return the passage with the kinds of it and of its units; ``boxes`` are kinds of ranges."""
+    units, texts = passage.units, [passage.unit_text(unit) for unit in passage.units]
+    kind = kind_of_place(passage.place)[0]
+    entries = [text for text in texts if not _SENTENCE.search(text) or _is("bibliography", text)]
+    if kind in _CONFIRMED and 2 * len(entries) <= len(texts):
+        kind = TextKind.TEXT
+    kind = _of_structure(texts) or kind
+    kinds = [next((k for k in ("title_block", "credit") if _is(k, t)), kind) for t in texts]
+    for start, end, boxed in boxes:
+        kinds = [boxed if start <= u.start < end else k for u, k in zip(units, kinds, strict=True)]
+    label: str | None = None
+    question: int | None = None
+    for at, (unit, text) in enumerate(zip(units, texts, strict=True)):
+        is_start = at == 0 or "\n" in passage.text[units[at - 1].end : unit.start]
+        if is_start and unit.kind is UnitKind.SENTENCE:
+            goes_on = label if at and texts[at - 1].endswith(":") else None
+            label = next((k for k, words in _LABELS.items() if words.match(text)), goes_on)
+        kinds[at] = label or kinds[at]
+        if text.rstrip(' )”"*_').endswith("?"):
+            question = at
+        elif question is not None and _is_option(units[at], text, units[question], kinds[question]):
+            kinds[question], kinds[at] = TextKind.EXERCISE, TextKind.OPTION
+        else:
+            question = None
+    for at in instruction_units(passage):
+        kinds[at] = TextKind.INSTRUCTION
+    marked = (replace(u, text_kind=TextKind(k)) for u, k in zip(units, kinds, strict=True))
+    return replace(passage, text_kind=kind, units=tuple(marked))
+
+
+def _is(kind: str, text: str) -> bool:
+    return _STRUCTURES[kind].search(text) is not None
+
+
+def _of_structure(texts: Sequence[str]) -> TextKind | None:
+    """Return the kind of most units; of fewer than three, a similar form says nothing."""
+    counts = {kind: sum(_is(kind, text) for text in texts) for kind in _STRUCTURES}
+    found = (k for k, count in counts.items() if len(texts) > 2 and 2 * count > len(texts))
+    return next(map(TextKind, found), None)
+
+
+def _is_option(unit: Unit, text: str, question: Unit, kind: str) -> bool:
+    """Return whether a unit below a question is lettered or ticked, or a list in an exercise."""
+    is_listed = unit.kind is UnitKind.ITEM and question.kind is UnitKind.SENTENCE
+    return bool(_OPTION.match(text)) or (is_listed and kind == TextKind.EXERCISE)
+
+
+def instruction_units(passage: Passage) -> Iterator[int]:
+    """Yield the units that order an assistant about, with what follows in their paragraph."""
+    units, ordered = passage.units, False
+    for at, unit in enumerate(units) if _has_hint(_plain(passage.text)) else ():
+        between = passage.text[units[at - 1].end : unit.start] if at else ""
+        follows = "\n\n" not in between and unit.kind is UnitKind.SENTENCE
+        own = passage.unit_text(unit)
+        is_cut = at + 1 < len(units) and not _SENTENCE.search(own)
+        more = f"{own} {passage.unit_text(units[at + 1])}" if is_cut else own
+        ordered = bool(ordered and follows) or addresses_assistant(own) or addresses_assistant(more)
+        if ordered and unit.kind is not UnitKind.CODE:
+            yield at
+
+
+def addresses_assistant(text: str) -> bool:
+    """Return whether a text orders a language model about, outside quotation marks."""
+    plain = _plain(text)
+    if not _has_hint(plain):
+        return False
+    if _ORDERS["tags"].search(plain):
+        return True
+    plain = _ORDERS["quoted"].sub(" … ", plain)
+    found = {name for name, pattern in _ORDERS.items() if pattern.search(plain)}
+    override = _ORDERS["override"].search(plain)
+    if (override and ("order" in found or not override["weak"])) or "others" in found:
+        return "condition" not in found
+    return "secret" in found or found >= {"address", "order"}
+
+
+def _has_hint(text: str) -> bool:
+    lowered = f" {text.lower()}"
+    return any(hint in lowered for hint in _HINTS)
+
+
+def _plain(text: str) -> str:
+    """Return the text without invisible characters, special letters and spaced-out words."""
+    text = text if text.isascii() else _UNSEEN.sub("", unicodedata.normalize("NFKC", text))
+    return " ".join(_SPACED.sub(lambda run: run[0].replace(" ", ""), text).split())

@@ -1,0 +1,117 @@
+"""Marks in the Markdown of Jekyll, Hugo and GitBook that a reader does not see.
+
+Liquid tags and Hugo shortcodes disappear, and the text between a pair of them stays; hints and tabs
+become boxes. kramdown's attribute lists, comments and ends of blocks disappear; ids of headings
+stay. MathML becomes TeX.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from bythebook.interfaces.source import UnreadableFile
+from bythebook.sources.html.maths import maths_of
+from bythebook.sources.html.tree import parse_html
+from bythebook.sources.markdown.elements import ADMONITIONS
+
+GONE = "\v"  # a line end of the source that the result does not have
+
+_SIGNS = ("{%", "{{", "{:", "{.", "{#", "<table", "<math", "\n^", "\n*[", "size 1")
+_TAG = r"\{(?:%|\{[<%])[^{}]{1,2000}?[>%]\}\}?"
+_LIST = r"\{:(?:[^{}\"'\n]|\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'){0,400}+\}"
+_BRACES = r"\{[^{}\n]*+\}"
+for _ in range(6):  # deeper formulas of StarMath are rare
+    _BRACES = rf"\{{(?:[^{{}}\n]|{_BRACES})*+\}}"
+# No alternative but the first runs past the next mark of its kind: the scan takes linear time.
+_MARK = re.compile(
+    r"(?=[`~{<^*#>\s+\ds-])(?:"  # the first characters of all marks: rejects most others at once
+    r"(?P<code>^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})[^\n]*(?:\n.*?(?:^[ \t>]*\2"
+    r"[`~]*[ \t]*$|\Z)|\Z)|(`+)(?!`)[^\n]{1,400}?(?<!`)\3(?!`))"
+    r"|\{%-?\s*raw\s*-?%\}(?P<raw>(?:(?!\{%-?\s*(?:end)?raw).)*+)\{%-?\s*endraw\s*-?%\}"
+    rf"|(?P<starmath> ?size \d+{_BRACES} ?\{{\}})"  # the source of a formula, beside MathML
+    r"|(?P<gone>\{%-?\s*comment\s*-?%\}(?:(?!\{%-?\s*(?:end)?comment).)*+\{%-?\s*endcomment\s*-?%\}"
+    r"|\{::comment\}(?:(?!\{:[:/]).)*+\{:/(?:comment)?\}|\{:[:/]\w{0,20}[^}\n]{0,200}\}|^\^[ \t]*$"
+    r"|(?:^[ \t]*(?:[-*+]|\d\.)[ \t][^\n]{0,80}\n)?^[ \t]*\{:[ \t]*toc\b[^}\n]{0,200}\}"
+    r"|^\*\[[^\]\n]{1,100}\]:[^\n]*$|^[ \t]*\{[.#][\w:.-]+[^{}\n]{0,200}\}[ \t]*$)"
+    rf"|(?P<heading>^\#{{1,6}}[ \t][^\n{{]*(?:\{{\#[^{{}}\n]*\}}|\n?{_LIST})[ \t]*$)|"
+    rf"(?P<list>{_LIST})|^(?P<block>[ \t]*{_TAG})[ \t]*$|(?P<tag>{_TAG})"
+    r"|\{\{-?\s*(?P<value>[^{}]{1,300}?)\s*-?\}\}|(?P<table><table\b(?:(?!</?table\b).)*+</table)"
+    r"|(?P<maths><math\b(?:(?!</?math\b).)*+</math>(?:\n\n(?=[ \t]*[a-z,.;:)]))?))",
+    re.M | re.S,
+)
+_NAME = re.compile(r"([ \t]*)\{[{<%\s-]*+(/|end(?=\w))?\s*+([\w-]++)(.*)[>%]\}", re.S)
+_PARAMETER = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*(?:\"([^\"]*)\"|'([^']*)'|(\S+))|\"([^\"]*)\"")
+_ID = re.compile(r"\{(?::[^{}\n]*?[\s:])?#([\w:.-]+)|\{:#([\w:.-]+)")
+_INDENT = re.compile(r"\n[ \t]{4,}")
+_BOXES = {
+    **dict.fromkeys((*ADMONITIONS, "hint", "notice", "alert", "callout"), ":::"),
+    "tab": "::::::",
+}
+
+
+def without_templates(text: str, values: Mapping[str, object] | None) -> str:
+    """Return a text as its site shows it. ``values`` are those of ``{{ … }}``; None: it stays."""
+
+    def shown(mark: re.Match[str]) -> str:
+        kind = mark.lastgroup or ""
+        if kind == "value":
+            result = mark.group() if values is None else str(values.get(mark["value"], ""))
+        else:
+            result = _SHOWN[kind](mark) if kind in _SHOWN else ""
+        kept = result.count("\n") + result.count(GONE)
+        return result + GONE * (mark.group().count("\n") - kept)
+
+    return (
+        _MARK.sub(shown, text.replace(GONE, " ")) if any(map(text.__contains__, _SIGNS)) else text
+    )
+
+
+def _heading(mark: re.Match[str]) -> str:
+    """Write the id of a heading, from its own line or the next, as ``{#id}``."""
+    name = _ID.search(mark.group())
+    return mark.group().partition("{")[0].rstrip() + (f" {{#{name[1] or name[2]}}}" if name else "")
+
+
+def _block(mark: re.Match[str]) -> str:
+    """Write a tag that stands alone: the edge of a box, of code, or the caption of a figure."""
+    found = _NAME.match(mark["block"])
+    if found is None:
+        return ""
+    indent, closing, name, rest = found.groups()
+    given = {key or "title": a or b or c or d for key, a, b, c, d in _PARAMETER.findall(rest)}
+    words = (name, *given.values(), *rest.split())
+    kind = next((word for word in map(str.lower, words) if word in ADMONITIONS), name)
+    title = given.get("title") or given.get("name") or ""
+    is_paired = any(f"{end}{name}" in mark.string for end in ("end", "/", "/ ", "end "))
+    if name == "highlight":
+        return f"{indent}~~~~~~" + ("" if closing else rest.split()[0] if rest.split() else "")
+    if name in _BOXES and is_paired:
+        title = "" if closing or title.lower() == kind else f"[{title}]"
+        return indent + _BOXES[name] + ("" if closing else kind + title)
+    return indent + (given.get("caption") or given.get("content") or given.get("text") or "")
+
+
+def _table(mark: re.Match[str]) -> str:
+    """Remove the indentation, which would turn cells after a blank line into code."""
+    return "<" + _INDENT.sub("\n", without_templates(mark.group()[1:], None))
+
+
+def _maths(mark: re.Match[str]) -> str:
+    try:
+        tree = parse_html(mark.group().encode()).find(".//math")
+        found = maths_of(tree) if tree is not None else None
+    except UnreadableFile:
+        found = None
+    tex = " ".join(found[0].replace("$", r"\$").split()) if found else ""
+    return f"${tex}$" * bool(tex) + " " * mark.group().endswith("\n")
+
+
+_SHOWN: Mapping[str, Callable[[re.Match[str]], str]] = {
+    "code": lambda mark: mark.group(),
+    "raw": lambda mark: mark["raw"],
+    "heading": _heading,
+    "block": _block,
+    "table": _table,
+    "maths": _maths,
+}
