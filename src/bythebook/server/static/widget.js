@@ -930,7 +930,7 @@
 
     async #sendVote(body) {
       try {
-        await this.#post("feedback", body);
+        await (await this.#post("feedback", body)).text(); // read to its end, it frees the connection
       } catch {
         // feedback is optional: ignore the failure
       }
