@@ -22,7 +22,6 @@ from bythebook.config.settings import Settings
 from bythebook.errors import ConfigurationError
 from bythebook.server.access import open_access
 from bythebook.server.app import create_app
-from bythebook.server.memory import trim_heap_regularly
 from bythebook.server.observability.logging_config import configuration
 from bythebook.wiring import build_book
 
@@ -72,15 +71,11 @@ def worker(settings: Settings, open_book: OpenBook) -> ASGIApp:
         if scope["type"] == "lifespan":
             stop = _Stop(app.state.lifecycle.drain)
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.begin)
-            background = [
-                asyncio.create_task(_stop_with_parent(os.getppid(), stop)),
-                asyncio.create_task(trim_heap_regularly()),
-            ]
+            watch = asyncio.create_task(_stop_with_parent(os.getppid(), stop))
             try:
                 await app(scope, receive, send)
             finally:
-                for task in background:
-                    task.cancel()
+                watch.cancel()
         else:
             await app(scope, receive, send)
 
