@@ -275,19 +275,6 @@ def test_a_dry_run_writes_nothing(book_folder: Path, tmp_path: Path) -> None:
     assert "intro.md: 3 passages" in plain.stdout
 
 
-def test_every_way_to_ingest_warns_of_spam_pages(book_folder: Path, tmp_path: Path) -> None:
-    denials = (f"## Part {at}\n\nThe book says nothing about part {at}." for at in range(20))
-    (book_folder / "planted.md").write_text("# Notes\n\n" + "\n\n".join(denials))
-    command = ("ingest", str(book_folder), "--home", str(tmp_path / "home"))
-    command += ("--site-url", "https://book.example")
-    for way in (("--dry-run",), (), ()):  # the last from the receipt
-        assert "warning: planted.md: 20 of its 20 sentences" in run(*command, *way).stderr
-        [told] = json.loads(run(*command, *way, "--json").stdout)["warnings"]
-        assert "--exclude 'planted.md'" in told
-    cured = run(*command, "--exclude", "planted.md")
-    assert "warning" not in cured.stderr and cured.returncode == 0
-
-
 def test_an_ingest_that_lost_everything_keeps_the_book(book_folder: Path, tmp_path: Path) -> None:
     home = ("--home", str(tmp_path / "home"))
     assert run("ingest", str(book_folder), *home).returncode == 0

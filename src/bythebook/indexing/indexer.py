@@ -22,7 +22,6 @@ from bythebook.indexing.calibration import MEASURED
 from bythebook.indexing.calibration_transfer import fitted, marks_of, sample_of
 from bythebook.indexing.embeddings import embed
 from bythebook.indexing.passage_records import batches, diff, fingerprint, vector_key
-from bythebook.indexing.spam_detection import find_spam
 from bythebook.interfaces.embedding import Embedder
 from bythebook.interfaces.store import (
     Catalog,
@@ -63,7 +62,7 @@ class IngestResult:
     coverage: float | None  # None: the book has no words
     seconds: float
     notes: tuple[str, ...] = ()  # remarks for authors
-    warnings: tuple[str, ...] = ()  # files that look like spam, and a missing site URL
+    warnings: tuple[str, ...] = ()  # what needs a decision of the author
     generation: str = ""  # name of the generation served afterwards
     not_read: tuple[UnreadFile, ...] = ()  # the first files of the folder that are in no page
     not_read_total: int = 0
@@ -76,9 +75,9 @@ class IngestResult:
 
 
 def warnings_on(passages: Sequence[Passage]) -> tuple[str, ...]:
-    """Return warnings that need a decision: files that look like spam, and relative URLs."""
+    """Return warnings that need a decision of the author: relative URLs."""
     relative = any(not passage.place.is_on_the_web for passage in passages)
-    return (*find_spam(passages), *((_NO_SITE_URL,) if relative else ()))
+    return (_NO_SITE_URL,) if relative else ()
 
 
 def notes_on(book: ParsedBook) -> tuple[str, ...]:
@@ -192,7 +191,7 @@ class Indexer:
             coverage=book.coverage,
             seconds=time.perf_counter() - started,
             notes=notes_on(book),
-            warnings=await offload(lambda: warnings_on(passages)),
+            warnings=warnings_on(passages),
             generation=served or "",
             not_read=book.unread.files[:MOST_LISTED],
             not_read_total=len(book.unread.files),
