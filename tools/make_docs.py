@@ -1,4 +1,4 @@
-"""Write the generated pages of docs/reference: api.md, cli.md, settings.md, errors.md.
+"""Write the generated pages of docs/reference: cli.md, settings.md, errors.md.
 
 Also the examples and error tables in contracts.md, after their markers.
 
@@ -12,7 +12,6 @@ import inspect
 import json
 import re
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +29,11 @@ from bythebook.providers.testing import (
     MemoryGenerationStore,
     MemoryThreads,
 )
-from bythebook.server.api_docs import fields, headers
 from bythebook.server.app import create_app
 from bythebook.server.contracts.registry import CONTRACTS
 
 DOCS = Path(__file__).parents[1] / "docs" / "reference"
 _WIDTH = 100
-_WHERE = {"Idempotency-Key": "every `POST`", "Last-Event-ID": "streams of chat"}
 
 
 def cli_page() -> str:
@@ -120,47 +117,6 @@ def errors_page() -> str:
     return "\n".join(["# Errors\n", inspect.cleandoc(body) + "\n", *rows, ""])
 
 
-# --- the contracts, from their OpenAPI ------------------------------------------------------------
-
-
-def api_page() -> str:
-    described = describe()
-    parts = [
-        "# HTTP API\n",
-        "Every route with its fields, limits, examples and errors. [Contracts](contracts.md) "
-        "explains them and how to migrate a client. A running server has the OpenAPI document, "
-        "from which this page is generated, at `/openapi.json`, and a page with forms to try each "
-        "route at `/docs`.\n",
-        "`POST /api/query` is served by `envelope`, or by `plain` if `server.api_query` is `plain` "
-        '(`preset = "plain"` or `BYTHEBOOK_API_QUERY=plain`).\n',
-        "## Keys and headers\n",
-        *(f"- {scheme['description']}" for scheme in _part(described, "securitySchemes")),
-        "\nA server that listens only on this machine requires no key by default.\n",
-        "| header of a request | where | meaning |",
-        "|---|---|---|",
-        *(
-            f"| `{name}` | {_WHERE[name]} | {header['description']} |"
-            for name, header in headers.REQUEST_HEADERS.items()
-        ),
-        "",
-        "| header of a response | meaning |",
-        "|---|---|",
-        *(
-            f"| `{name}` | {header['description']} |"
-            for name, header in headers.RESPONSE_HEADERS.items()
-        ),
-        "",
-    ]
-    for name, contract in CONTRACTS.items():
-        parts += [f"## {name}\n", contract.about + "\n"]
-        parts += _contract(described, name)
-    return "\n".join(parts)
-
-
-def _part(described: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    return list(described["components"][name].values())
-
-
 def describe() -> dict[str, Any]:
     """The OpenAPI description, which needs no book."""
     library = Book(
@@ -174,102 +130,8 @@ def describe() -> dict[str, Any]:
     return create_app(library).openapi()
 
 
-def _contract(described: dict[str, Any], tag: str) -> list[str]:
-    module = import_module(f"bythebook.server.contracts.{tag}")
-    parts = [(inspect.getdoc(module) or "").partition("\n\n")[2].replace("``", "`") + "\n"]
-    failures: dict[str, Any] = {}
-    shown: dict[str, str] = {}
-    for path, operations in described["paths"].items():
-        for method, operation in operations.items():
-            if tag not in operation.get("tags", ()):
-                continue
-            title = f"{method.upper()} {path}"
-            parts += [f"### {title}\n", operation.get("description", "").strip() + "\n"]
-            body = _operation(described, operation)
-            first = shown.setdefault(body, title)
-            parts += [body] if first == title else [f"The same as `{first}`.\n"]
-            failures |= {
-                status: response
-                for status, response in operation["responses"].items()
-                if status >= "400"
-            }
-    return [*parts, *_failures(failures)]
-
-
-def _operation(described: dict[str, Any], operation: dict[str, Any]) -> str:
-    parts = []
-    parameters = [each for each in operation.get("parameters", ()) if each["in"] != "header"]
-    if parameters:
-        parts += ["| parameter | type | default |", "|---|---|---|"]
-        parts += [
-            f"| `{each['name']}` | {fields.type_of(described, each['schema'])} "
-            f"| {_default(each['schema'])} |"
-            for each in parameters
-        ]
-        parts.append("")
-    if "requestBody" in operation:
-        schema = fields.resolve(
-            described, operation["requestBody"]["content"]["application/json"]["schema"]
-        )
-        parts += ["| field | type | default |", "|---|---|---|"]
-        parts += [
-            f"| `{name}`{'' if name in schema.get('required', ()) else ' (optional)'} "
-            f"| {fields.type_of(described, field)} | {_default(field)} |"
-            for name, field in schema["properties"].items()
-        ]
-        parts += ["", *(_json(example) for example in schema["examples"])]
-    for status, response in operation["responses"].items():
-        if status < "400":
-            examples = response.get("content", {}).get("application/json", {}).get("examples", {})
-            parts += [
-                f"{status}, {name.replace('_', ' ')}:\n\n{_json(example['value'])}"
-                for name, example in examples.items()
-            ]
-            streamed = response.get("content", {}).get("text/event-stream", {})
-            if streamed and examples and "x-events" in streamed:
-                parts.append("With `stream: true`: the events of `POST /chat/stream`, below.\n")
-            elif streamed:
-                parts += _stream(described, streamed)
-            parts += [] if "content" in response else [f"{status}, without a body.\n"]
-    return "\n".join(parts)
-
-
-def _stream(described: dict[str, Any], content: dict[str, Any]) -> list[str]:
-    """The events of a stream with their fields, and an example of each ending."""
-    parts = []
-    if "x-events" in content:
-        parts += ["The events of a stream:\n", "| event | occurs | data |", "|---|---|---|"]
-        for each in content["x-events"]:
-            schema = fields.resolve(described, each["data"])
-            required = schema.get("required", ())
-            field_names = [
-                f"`{name}`{'' if name in required else ' (optional)'}"
-                for name in schema["properties"]
-            ]
-            parts.append(f"| `{each['event']}` | {each['occurs']} | {', '.join(field_names)} |")
-        parts.append("")
-    return parts + [
-        f"200, {name} as a stream:\n\n```text\n{example['value'].rstrip()}\n```\n"
-        for name, example in content["examples"].items()
-    ]
-
-
-def _failures(failures: dict[str, Any]) -> list[str]:
-    parts = ["### Errors\n", "| status | when | for example |", "|---|---|---|"]
-    for status, response in sorted(failures.items()):
-        [example] = response["content"]["application/json"]["examples"].values()
-        body = json.dumps(example["value"], ensure_ascii=False)
-        parts.append(f"| {status} | {response['description']} | `{body}` |")
-    return [*parts, ""]
-
-
 def _json(value: object) -> str:
     return f"```json\n{json.dumps(value, indent=2, ensure_ascii=False)}\n```\n"
-
-
-def _default(schema: dict[str, Any]) -> str:
-    default = fields.default_of(schema)
-    return f"`{default}`" if default else ""
 
 
 # --- the page on contracts: written by hand, with examples from the code --------------------------
@@ -330,7 +192,6 @@ def _error_table(name: str) -> str:
 
 
 PAGES = {
-    "api.md": api_page,
     "contracts.md": contracts_page,
     "cli.md": cli_page,
     "settings.md": settings_page,

@@ -23,7 +23,7 @@ LOCK = ROOT / "requirements" / "run.txt"
 DOCS = ROOT / "docs" / "reference"
 
 _REQUIREMENT = re.compile(r"([a-z0-9._-]+)(?:\[\S+\])?==([^ ;]+)(?: ; (.*?))? *(?: --hash|$)")
-# What packages write instead of an SPDX expression, and those that this platform cannot install.
+# What packages write instead of an SPDX expression.
 _SPDX = {
     "MIT License": "MIT",
     "Apache 2.0": "Apache-2.0",
@@ -34,7 +34,8 @@ _SPDX = {
     # pypdfium2: PDFium's own parts (FreeType, ICU, libjpeg-turbo, zlib …) are permissive as well.
     "BSD-3-Clause, Apache-2.0, dependency licenses": "BSD-3-Clause AND Apache-2.0",
 }
-_ELSEWHERE = {"colorama": "BSD-3-Clause"}
+# Not installed on this platform, or without a clear expression in the metadata.
+_BY_NAME = {"colorama": "BSD-3-Clause", "jinja2": "BSD-3-Clause"}
 NOT_KNOWN = "NOASSERTION"
 _FREE = {"MIT", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "Apache-2.0", "ISC", "PSF-2.0", "Zlib"} | {
     "CC0-1.0",
@@ -68,10 +69,12 @@ def components(lock: str) -> Iterator[Component]:
 
 
 def licence_of(name: str) -> str:
+    if name in _BY_NAME:
+        return _BY_NAME[name]
     try:
         fields = metadata.metadata(name)
     except metadata.PackageNotFoundError:
-        return _ELSEWHERE.get(name, NOT_KNOWN)
+        return NOT_KNOWN
     classifiers = [c for c in fields.get_all("Classifier") or [] if c.startswith("License")]
     named = [c.rpartition(":: ")[2] for c in classifiers]
     licence = fields.get("License-Expression") or (fields.get("License") or "").partition("\n")[0]

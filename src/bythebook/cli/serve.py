@@ -21,7 +21,7 @@ def serve(
     embedder: options.Embedder = None,
     writer: options.Writer = None,
 ) -> None:
-    """Serve a web page at / and the HTTP API (docs/reference/api.md lists the routes)."""
+    """Serve a web page at / and the HTTP API (its routes are at /docs)."""
     from bythebook.api import use_book
     from bythebook.server.access import is_reachable, needs_keys
     from bythebook.server.runner import check_free, run

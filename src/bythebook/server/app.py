@@ -93,7 +93,7 @@ def create_app(
     if tools:
         app.router.routes.append(tools.contract.route)
     app.openapi = lambda: describe(app, routers, needs_key=required)  # type: ignore[method-assign]
-    pages = page_routes(settings, needs_key=required, describe=app.openapi)
+    pages = page_routes(settings, needs_key=required)
     names.others = [*routers, reader, admin, *operations, pages]
     app.include_router(pages)
     app.include_router(markdown)

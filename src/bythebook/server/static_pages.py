@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from html import escape
-from typing import Any
+from importlib.metadata import distribution
+from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
 from bythebook.config.settings import Settings
-from bythebook.server.api_docs.page import contents, reference
 from bythebook.server.static_file import StaticFile, read_static
 
 # Pages load everything from this server; nothing else may run on them.
@@ -24,33 +24,30 @@ PAGE_HEADERS = {
     "Cache-Control": "no-cache",
 }
 _SCRIPTS = ("page.js", "reader.js", "search.js", "copy.js", "dom.js", "admin.js", "docs.js")
-_STYLES = ("palette.css", "page.css", "base.css", "admin.css", "docs.css")
+_STYLES = ("palette.css", "page.css", "base.css", "admin.css")
+_SWAGGER_UI = {"swagger-ui-bundle.js": "text/javascript", "swagger-ui.css": "text/css"}
 
 Page = Callable[[Request], Awaitable[Response]]
 
 
-def page_routes(
-    settings: Settings, *, needs_key: bool, describe: Callable[[], dict[str, Any]]
-) -> APIRouter:
-    """Return the routes of all pages; ``describe`` returns the OpenAPI document."""
+def page_routes(settings: Settings, *, needs_key: bool) -> APIRouter:
     router = APIRouter(include_in_schema=False)
     for name in (*_SCRIPTS, *_STYLES):
         media_type = "text/css" if name.endswith(".css") else "text/javascript"
         router.add_api_route(
             f"/{name}", StaticFile(read_static(name), media_type, PAGE_HEADERS).respond
         )
+    # Files of the wheel, located without importing its code.
+    swagger_ui = Path(str(distribution("fastapi-swagger").locate_file("fastapi_swagger/resources")))
+    for name, media_type in _SWAGGER_UI.items():
+        file = StaticFile((swagger_ui / name).read_text("utf-8"), media_type, PAGE_HEADERS)
+        router.add_api_route(f"/{name}", file.respond)
     key = settings.server.page_key or ""
     book = _page(lambda: read_static("index.html"), needs_key=needs_key, key=key)
     for path in ("/", "/read", "/read/{path:path}"):
         router.add_api_route(path, book)
-
-    def api_reference() -> str:
-        described = describe()
-        html = read_static("docs.html").replace("{{contents}}", contents(described))
-        return html.replace("{{reference}}", reference(described))
-
     admin = _page(lambda: read_static("admin.html"), needs_key=needs_key)
-    docs = _page(cache(api_reference), needs_key=needs_key)
+    docs = _page(lambda: read_static("docs.html"), needs_key=needs_key)
     for path, page in {"/admin": admin, "/docs": docs}.items():
         router.add_api_route(path, page)
         router.add_api_route(f"{path}/", page)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from importlib.resources import files
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -10,7 +12,6 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
-from bythebook.server.api_docs import headers
 from bythebook.server.contracts.base import Contract
 from bythebook.server.contracts.registry import CONTRACTS
 from bythebook.server.sse import MEDIA_TYPE
@@ -21,6 +22,23 @@ _ABOUT = (
     "`X-API-Key: btk_…`. Every response has an `X-Request-Id`."
 )
 _REF = "#/components/schemas/{model}"
+
+# Declarations of API keys and headers.
+_HEADERS: dict[str, Any] = json.loads(
+    files(__package__).joinpath("headers.json").read_text("utf-8")
+)
+
+_ALWAYS = (
+    "X-Request-Id",
+    *(name for name in _HEADERS["response"] if name.startswith("RateLimit-")),
+)
+_OF_STATUS = {
+    401: ("WWW-Authenticate",),
+    429: ("Retry-After",),
+    503: ("Retry-After", "X-Should-Retry"),
+    504: ("Retry-After", "X-Should-Retry"),
+}
+_OF_POST = ("Idempotent-Replayed", "X-Degraded")
 
 
 def describe(
@@ -49,7 +67,7 @@ def _describe(app: FastAPI, routers: Sequence[APIRouter], *, needs_key: bool) ->
         _restore_nulls(operation, route)
         stream = operation["responses"].get("200", {}).get("content", {}).get(MEDIA_TYPE)
         is_resumable = stream is not None and bool(contract.events)
-        headers.declare(operation, route, needs_key=needs_key, is_resumable=is_resumable)
+        _declare_headers(operation, route, needs_key=needs_key, is_resumable=is_resumable)
         if stream is not None and contract.events:
             stream["x-events"] = _events(contract)
         operation["operationId"] = _operation_id(route, ids)
@@ -58,10 +76,31 @@ def _describe(app: FastAPI, routers: Sequence[APIRouter], *, needs_key: bool) ->
             operations["get"]["operationId"] = f"operations_{path.strip('/')}"
     described["components"] |= {
         "schemas": dict(sorted(schemas.items())),
-        "headers": headers.RESPONSE_HEADERS,
-        "securitySchemes": headers.SECURITY_SCHEMES,
+        "headers": _HEADERS["response"],
+        "securitySchemes": _HEADERS["securitySchemes"],
     }
     return described
+
+
+def _declare_headers(
+    operation: dict[str, Any], route: APIRoute, *, needs_key: bool, is_resumable: bool
+) -> None:
+    """Add security requirements and request and response headers to an operation."""
+    optional: list[dict[str, Any]] = [] if needs_key else [{}]
+    operation["security"] = optional + [{name: []} for name in _HEADERS["securitySchemes"]]
+    is_post = "POST" in (route.methods or ())
+    if not is_post:
+        operation["responses"].pop("422", None)  # only POST accepts an Idempotency-Key
+    else:
+        names = ["Idempotency-Key", *(["Last-Event-ID"] if is_resumable else [])]
+        operation.setdefault("parameters", []).extend(
+            {"name": name, "in": "header", "required": False} | _HEADERS["request"][name]
+            for name in names
+        )
+    for status, response in operation["responses"].items():
+        of_post = _OF_POST if is_post and int(status) < 400 else ()
+        names = [*_ALWAYS, *_OF_STATUS.get(int(status), of_post)]
+        response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
 def _event_schemas(contract: Contract) -> dict[str, Any]:
