@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from bythebook.evaluation.card import BookFacts
 from bythebook.evaluation.grade import Case
 from bythebook.evaluation.nuggets import NuggetScore
+from bythebook.evaluation.pages import BookFacts
 from bythebook.evaluation.questions import Row
 from bythebook.types import Timings
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from bythebook.book import Book
     from bythebook.config.settings import Settings
-    from bythebook.evaluation.card import BookFacts
     from bythebook.evaluation.metrics import Evaluation
+    from bythebook.evaluation.pages import BookFacts
     from bythebook.evaluation.questions import Row
     from bythebook.evaluation.targets import TargetResult
     from bythebook.types import Question
@@ -96,7 +96,7 @@ def evaluate(
     evaluation, facts = _run(rows, settings, quiet=as_json)
     results = check_targets(bars, evaluation)
     if card is not None:
-        from bythebook.evaluation.card import trust_card
+        from bythebook.evaluation.pages import trust_card
 
         _write(card, trust_card(evaluation, facts, _setup(settings)))
     _show(evaluation, facts, results, settings, as_json=as_json, html=html)
@@ -127,8 +127,8 @@ def _read(files: Sequence[Path], limit: int | None) -> list[Row]:
 
 def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> tuple[Evaluation, BookFacts]:
     from bythebook.api import use_book
-    from bythebook.evaluation.card import book_facts
     from bythebook.evaluation.metrics import measure
+    from bythebook.evaluation.pages import book_facts
     from bythebook.evaluation.run import ask_all, judge_support
     from bythebook.offload import offload
     from bythebook.wiring import open_catalog
@@ -176,7 +176,7 @@ def _show(
     failures = worst(evaluation.cases, _WORST)
     setup = _setup(settings)
     if html is not None:
-        from bythebook.evaluation.report import report
+        from bythebook.evaluation.pages import report
 
         _write(html, report(evaluation, setup, results, failures))
     if as_json:
@@ -186,7 +186,7 @@ def _show(
         return
     from rich.console import Console
 
-    from bythebook.evaluation.terminal_table import print_evaluation
+    from bythebook.evaluation.tables import print_evaluation
 
     print_evaluation(evaluation, setup, results, Console(highlight=False))
 

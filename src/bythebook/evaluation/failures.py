@@ -22,6 +22,19 @@ class Failure:
     fault: Fault
     why: str
 
+    @property
+    def facts(self) -> dict[str, str]:
+        case = self.case
+        expected = (case.row.heading or "") if case.row.answerable else "a refusal"
+        return {
+            "why": self.why,
+            "expected": " / ".join(case.row.answers[:3]) or expected,
+            "shown" if case.answered else "withheld": case.text,
+            "cited": "\n".join(dict.fromkeys(case.cited)),
+            "best passage": "" if case.cited else case.best or "",
+            "question": f"{case.row.id} ({case.row.kind})",
+        }
+
 
 def worst(cases: Sequence[Case], count: int) -> tuple[Failure, ...]:
     """Return the most confident mistakes, alternating between the kinds of fault."""

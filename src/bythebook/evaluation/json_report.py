@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple
 from typing import Any
 
-from bythebook.evaluation.card import BookFacts
 from bythebook.evaluation.failures import Failure
 from bythebook.evaluation.grade import Case
 from bythebook.evaluation.metrics import Evaluation
+from bythebook.evaluation.pages import BookFacts
 from bythebook.evaluation.stats import Bin
 from bythebook.evaluation.targets import TargetResult
 

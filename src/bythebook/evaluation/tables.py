@@ -1,12 +1,18 @@
-"""Tables of an evaluation as plain cells, for both the terminal and the HTML report."""
+"""Tables of an evaluation as plain cells, for the HTML report, and printed to the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from bythebook.evaluation.metrics import STAGES, Evaluation
 from bythebook.evaluation.targets import TargetResult
+from bythebook.language.text import one_line
 
 _ANSWERS = ("answered", "right", "gold", "f1", "page", "section")
 _NUGGETS = ("useful", "vital_recall", "words")
@@ -15,6 +21,9 @@ _REFUSING = ("refused", "auroc")
 _CITING = ("sentences", "quoted", "linked", "self_cited", "supported")
 _CHECKING = ("verbatim", "withheld", "support_ece")
 _KNOWING = ("coverage", "risk", "refusal_precision", "aurc", "ece")
+
+_NAMES_WIDTH = 24  # length of the longest kind of question: all columns fit into 80
+_STYLES = {"met": "green", "missed": "bold red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +108,32 @@ def _by_kind(
 
 def _cells(names: Sequence[str], evaluation: Evaluation) -> list[str]:
     return [_shown(evaluation.value(name)) for name in names]
+
+
+# --- on the terminal -----------------------------------------------------------------------------
+
+
+def print_evaluation(
+    evaluation: Evaluation,
+    setup: Mapping[str, object],
+    results: Sequence[TargetResult],
+    console: Console,
+) -> None:
+    console.print(headline(evaluation, setup), style="dim", markup=False)
+    for grid in grids(evaluation):
+        console.print(_table(grid))
+    if results:
+        console.print(_table(targets_grid(results)))
+
+
+def _table(grid: Grid) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    title = Text(grid.title, style="bold not dim")
+    table.add_column(title, min_width=_NAMES_WIDTH, overflow="fold")
+    for name in grid.columns:
+        table.add_column(name.replace("_", " "), justify="right", min_width=4)
+    for name, *cells in grid.rows:
+        is_total = name == "all" and len(grid.rows) > 1
+        styled = [Text(cell, _STYLES.get(cell, "")) for cell in cells]
+        table.add_row(Text(one_line(name)), *styled, style="bold" if is_total else "")
+    return table
