@@ -98,6 +98,18 @@ def test_long_quote_of_several_sentences_is_cited_in_parts() -> None:
     assert [citation.quote for citation in whole] == [found.passage.text]
 
 
+def test_long_listing_is_cited_in_parts_that_together_have_all_its_lines() -> None:
+    lines = [f"    step_{number}(kite, wind)" for number in range(60)]
+    found = hit("\n".join(["```py", *lines, "```"]), section="A")
+    sentence, new = Citations().cite(Supported(found.passage.text, found, found.passage.text))
+    assert len(new) > 2
+    assert sentence.citations == tuple(range(1, len(new) + 1))
+    assert all(len(citation.quote) <= 500 for citation in new)
+    assert all(citation.quote in found.passage.text for citation in new)
+    together = " ".join(citation.quote for citation in new)
+    assert together.split() == found.passage.text.split()
+
+
 _WORDS = st.lists(st.sampled_from(("kite", "wind", "line", "reel", "now", "the")), min_size=1)
 _PIECES = st.one_of(
     _WORDS.map(lambda words: f"{' '.join(words).capitalize()}."),

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from bythebook.answering.runs import quotations
+from textwrap import TextWrapper
+
+from bythebook.answering.runs import LONGEST_QUOTE, quotations
 from bythebook.chunking.text_fragments import fragment_of
 from bythebook.grounding.verifier import Supported
 from bythebook.types import Citation, Evidence, Hit, Passage, Sentence
+
+_LINES = TextWrapper(
+    LONGEST_QUOTE,
+    expand_tabs=False,
+    replace_whitespace=False,
+    drop_whitespace=False,
+    break_on_hyphens=False,
+)
 
 
 class Citations:
@@ -29,7 +39,8 @@ class Citations:
         """Return the sentence with its numbers, and the citations that are new."""
         known = len(self._citations)
         numbers = [self._number(supported.hit, quote) for quote in _quotes(supported)]
-        sentence = Sentence(supported.text, tuple(numbers), supported.lead, supported.closes)
+        unique = tuple(dict.fromkeys(numbers))
+        sentence = Sentence(supported.text, unique, supported.lead, supported.closes)
         return sentence, list(self._citations.values())[known:]
 
     def _number(self, hit: Hit, quote: str) -> int:
@@ -56,13 +67,17 @@ class Citations:
 
 
 def _quotes(supported: Supported) -> list[str]:
-    """Return the quote; if it is long and has several units, its parts, unless it is everything."""
+    """Return the quote in parts of at most ``LONGEST_QUOTE`` characters, unless it is everything.
+
+    Several units are parted between them, a long one (most likely a listing) between its words.
+    """
     passage, quote = supported.hit.passage, supported.quote
     groups = list(quotations(passage, _units(passage, quote)))
-    if len(groups) < 2 or quote == passage.text:
+    if len(groups) > 1 and quote == passage.text:
         return [quote]
     ends = [(passage.units[group[0]].start, passage.units[group[-1]].end) for group in groups]
-    return [passage.text[start:end] for start, end in ends]
+    parts = [passage.text[start:end] for start, end in ends] if len(groups) > 1 else [quote]
+    return [line.strip() for part in parts for line in _LINES.wrap(part)]
 
 
 def _units(passage: Passage, quote: str) -> list[int]:

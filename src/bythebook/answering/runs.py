@@ -19,7 +19,7 @@ from bythebook.language.english.lexicon import LEANS_BACK
 from bythebook.language.terms import language_of_passage, term_ids
 from bythebook.types import Hit, Passage, UnitKind
 
-_LONGEST_QUOTE = 500  # characters of several units; envelope: Citation.referenced_text
+LONGEST_QUOTE = 500  # characters; envelope: Citation.referenced_text
 _LONGEST_LABEL = 4  # words: the title of a tab, a listing or a note
 _LONGEST_LEAD_IN = 60  # words of a paragraph that a list or table below it belongs to
 _SENTENCE_END = re.compile(r"[.!?…:。！？؟۔।][\"'”’)\]*_`]*\Z")
@@ -188,9 +188,9 @@ def quotations(passage: Passage, units: Sequence[int]) -> Iterator[Sequence[int]
 
 def _is_quotable(passage: Passage, units: Sequence[int]) -> bool:
     first, last = passage.units[units[0]], passage.units[units[-1]]
-    if last.end - first.start <= _LONGEST_QUOTE:
+    if last.end - first.start <= LONGEST_QUOTE:
         return True
-    is_long = last.end - last.start > _LONGEST_QUOTE
+    is_long = last.end - last.start > LONGEST_QUOTE
     return len(units) == 1 or (is_long and all(announces(passage, unit) for unit in units[:-1]))
 
 

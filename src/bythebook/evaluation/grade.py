@@ -167,12 +167,12 @@ def _self_cited(answer: Answer, row: Row, book: Places) -> tuple[bool, ...]:
     sources = [book.source(citation, row) for citation in answer.citations]
     texts = [folded(source.text) for source in sources if source is not None]
     quotes = {citation.number: folded(citation.quote) for citation in answer.citations}
-    marked: list[str] = []  # what the next marker quotes, from the end of the answer
+    marked = ""  # what the next markers quote, from the end of the answer
     found: list[bool] = []
     for sentence in reversed(answer.sentences):
-        marked = [quotes[number] for number in sentence.markers if number in quotes] or marked
+        marked = " ".join(quotes.get(number, "") for number in sentence.markers) or marked
         for unit in _units(sentence.text):
-            is_quoted = any(unit in quote for quote in marked)
+            is_quoted = unit in marked
             is_own = answer.writer != "extractive" and not any(unit in text for text in texts)
             found += [] if is_own and not is_quoted else [is_quoted]
     return tuple(reversed(found))
