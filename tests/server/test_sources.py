@@ -85,19 +85,7 @@ def test_every_marker_of_a_chat_answer_has_a_citation() -> None:
     shown = chat.show(_reply([(0, 0), (0, 1), (3, 0), (1, 0)]))
     assert [citation.number for citation in shown.citations] == [1, 2, 3, 4]
     assert [source.chunk_index for source in shown.sources] == [0, 2]
-    quotes = [citation.quote for citation in shown.citations if citation.source == 1]
-    assert shown.sources[0].chunk_text == " … ".join(quotes)
-
-
-def test_quotes_of_a_source_are_joined_while_they_fit() -> None:
-    reply = _reply([(0, 0), (0, 1), (2, 0)])
-    assert isinstance(reply.outcome, Answer)
-    citations = [replace(each, quote="x" * 260) for each in reply.outcome.citations]
-    outcome = replace(reply.outcome, citations=tuple(citations))
-    assert [source.chunk_text for source in chat.show(replace(reply, outcome=outcome)).sources] == [
-        "x" * 260,
-        "x" * 260,
-    ]
+    assert shown.sources[0].chunk_text == "Sentence one of 0."
 
 
 @given(

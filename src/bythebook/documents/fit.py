@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bythebook.answering.citations import listed_hit
-from bythebook.answering.runs import LONGEST_QUOTE
 from bythebook.types import Answer, Citation, Place, Reply, Sentence
 
 _CUT = " …"
@@ -16,16 +15,10 @@ def citations_of(reply: Reply) -> tuple[Citation, ...]:
 
 
 def sources_of(reply: Reply) -> tuple[Citation, ...]:
-    """List each retrieved passage that supports the answer once; markers by source number them.
-
-    Its quotes are joined, as many as a citation may have characters.
-    """
+    """List each retrieved passage that supports the answer once; markers by source number them."""
     sources: dict[int, Citation] = {}
     for citation in citations_of(_as_listed(reply)):
-        known = sources.setdefault(citation.source, citation)
-        quotes = f"{known.quote}{_CUT} {citation.quote}"
-        if known is not citation and len(quotes) <= LONGEST_QUOTE:
-            sources[citation.source] = replace(known, quote=quotes)
+        sources.setdefault(citation.source, citation)
     return tuple(sources.values())
 
 

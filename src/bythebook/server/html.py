@@ -1,8 +1,8 @@
 """Convert the Markdown of answers and passages to HTML that is safe on any page.
 
 Lists, tables, fenced code and maths are parsed as Markdown, but ``__init__``, ``2*3*4``, ``&lt;``
-and a backslash in prose are literal text. Code is highlighted by classes, maths becomes MathML, a
-link outside of the book's own origins is reduced to its text, and images are dropped. Finally
+and a backslash in prose are literal text; so are links and images, because visible text has none:
+``handlers[0](event)`` is code. Code is highlighted by classes, maths becomes MathML. Finally
 ``nh3`` removes everything that is not on its allow lists. No input raises an exception.
 """
 
@@ -51,20 +51,17 @@ _MATHS_ATTRIBUTES = word_set(
     "rowlines rowspacing rspace scriptlevel separator stretchy symmetric voffset width"
 )
 ALLOWED_TAGS = _MATHS_TAGS | word_set(
-    "a blockquote br code em h3 h4 h5 h6 hr li mark ol p pre s span strong sup table tbody td th "
+    "blockquote br code em h3 h4 h5 h6 hr li mark ol p pre s span strong sup table tbody td th "
     "thead tr ul"
 )
 _TOP_HEADING, _LAST_HEADING = 3, 6  # the page itself uses the first two levels
 
 
-def to_html(markdown: str, *, origins: Sequence[str] = ()) -> str:
-    """Render Markdown; links may lead to ``origins`` and to the page's own origin."""
-    return _render(_without_markers(markdown), origins)
+def to_html(markdown: str) -> str:
+    return _render(_without_markers(markdown))
 
 
-def said_html(
-    sentences: Sequence[Sentence], *, mark: AnswerSpan | None = None, origins: Sequence[str] = ()
-) -> str:
+def said_html(sentences: Sequence[Sentence], *, mark: AnswerSpan | None = None) -> str:
     """Render the sentences of an answer with citation markers, ``<sup data-cite="1">``.
 
     The span ``mark``, the short answer, is wrapped in ``<mark>``.
@@ -76,7 +73,7 @@ def said_html(
         if starts_run or not texts:  # apart: two lists in a row are not one
             texts.append("")
         texts[-1] += sentence.lead + text + _markers(sentence)
-    return "".join(_render(text.strip(), origins) for text in texts)
+    return "".join(_render(text.strip()) for text in texts)
 
 
 def _without_markers(text: str) -> str:
@@ -98,11 +95,11 @@ def _markers(sentence: Sentence) -> str:
     return sentence.gap.replace(" ", "\xa0") + markers if markers else ""
 
 
-def _render(markdown: str, origins: Sequence[str]) -> str:
+def _render(markdown: str) -> str:
     text = clean(markdown.encode("utf-8", "replace").decode())
     text = "\n".join(_whole_tables(text.splitlines()))
     try:
-        made = _grammar().render(text, {"origins": tuple(origins)})
+        made = _grammar().render(text)
     except (RecursionError, ValueError, IndexError, KeyError, TypeError):
         made = f"<p>{escape(_MARKER.sub('', text))}</p>"  # fallback: the source text
     made = made.replace(_MARK, "<mark>").replace(_UNMARK, "</mark>")
@@ -117,7 +114,7 @@ def _grammar() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer)
     parser.enable(["table", "strikethrough"])
     parser.disable(["code", "lheading", "reference", "html_block"])
-    parser.disable(["escape", "entity", "autolink", "html_inline"])
+    parser.disable(["escape", "entity", "autolink", "html_inline", "link", "image"])
     parser.block.ruler.before(
         "fence", "maths_block", maths_block, {"alt": ["paragraph", "blockquote", "list"]}
     )
@@ -198,15 +195,6 @@ class _Renderer(RendererHTML):
 
     heading_close = heading_open
 
-    def link_open(self, tokens: Sequence[Token], at: int, _: OptionsDict, env: EnvType) -> str:
-        href = str(tokens[at].attrGet("href") or "")
-        allowed = _leads_home(href, env["origins"])
-        env.setdefault("links", []).append(allowed)
-        return f'<a href="{escape(href)}">' if allowed else ""
-
-    def link_close(self, _: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
-        return "</a>" if env["links"].pop() else ""
-
     def fence(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[at]
         language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
@@ -218,21 +206,9 @@ class _Renderer(RendererHTML):
     def maths_block(self, tokens: Sequence[Token], at: int, *_: object) -> str:
         return f"<p>{_maths(tokens[at].content, display=True)}</p>\n"
 
-    def image(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
-        return escape(tokens[at].content)  # the alternative text
-
     def marker(self, tokens: Sequence[Token], at: int, *_: object) -> str:
         number = tokens[at].content
         return f'<sup data-cite="{number}">{number}</sup>'
-
-
-def _leads_home(href: str, origins: Sequence[str]) -> bool:
-    """Compare a link with the origins exactly; reject what browsers would parse differently."""
-    if "\\" in href or not href.isprintable():
-        return False
-    if href.startswith(("#", "/")):
-        return not href.startswith("//")
-    return any(href == origin or href.startswith(f"{origin}/") for origin in origins if origin)
 
 
 def _highlight(code: str, language: str) -> str:
@@ -286,9 +262,7 @@ def _cleaner() -> nh3.Cleaner:
     return nh3.Cleaner(
         tags=set(ALLOWED_TAGS),
         clean_content_tags={"script", "style"},
-        attributes={**attributes, "a": {"href"}, "ol": {"start"}, "sup": {"data-cite"}},
+        attributes={**attributes, "ol": {"start"}, "sup": {"data-cite"}},
         allowed_classes={"span": set(filter(None, STANDARD_TYPES.values()))},
-        url_schemes={"http", "https"},
-        link_rel="noopener",
         strip_comments=True,
     )
