@@ -50,6 +50,11 @@ def _fallback(_: dict[str, Any]) -> Iterator[Event]:
     yield done("<p>Offline.</p>", answered_offline=True, disclaimer="Little.")
 
 
+def _by_model(_: dict[str, Any]) -> Iterator[Event]:
+    yield SESSION
+    yield done("<p>In other words.</p>", written_by_model=True)
+
+
 def source(number: int, section: str) -> dict[str, Any]:
     url = f"/docs/page#{section.lower()}"
     told = {"chunk_text": "Quoted words.", "similarity_score": 0.9, "chapter": "Chapter"}
@@ -96,6 +101,7 @@ REPLIES: dict[str, FakeReply] = {
     "hang": _hang,
     "broken": _broken,
     "fallback": _fallback,
+    "model": _by_model,
     "table": _table,
     "listed": _listed,
     "unknown": _unknown,

@@ -401,6 +401,24 @@ def test_unanswered_part_is_a_quiet_note(page: Page, stage: Stage) -> None:
     assert turn.locator(".warn, .refusal").count() == 0
 
 
+def test_the_footer_is_true_of_all_answers_that_are_shown(page: Page, stage: Stage) -> None:
+    _open(page, stage.url(server=stage.hostile))
+    promise = page.locator("by-the-book .promise")
+    either = "Every sentence is quoted from the book or checked against it."
+    expect(promise).to_have_text(either)
+    _ask(page, "model, say it in your words")
+    expect(promise).to_have_text("Every sentence is checked against the book.")
+    _ask(page, "fallback to quotations")
+    expect(promise).to_have_text(either)
+    page.reload()
+    expect(promise).to_have_text(either)
+    page.locator("by-the-book").evaluate("(widget) => widget.clear()")
+    _ask(page, "fallback to quotations")
+    expect(promise).to_have_text("Every sentence is quoted from the book.")
+    _ask(page, "hang", state="writing")
+    expect(promise).to_have_text(either)
+
+
 def test_small_talk_gets_a_friendly_line_and_the_suggestions(page: Page, stage: Stage) -> None:
     _open(page, stage.url(suggestions=f"{_ASKS}|Two?"))
     turn = _ask(page, "Hello!")

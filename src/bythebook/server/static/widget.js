@@ -269,7 +269,7 @@
       parts.input = make("textarea", { rows: "1", maxlength: "1000", dir: "auto", "aria-label": words.question, placeholder: words.placeholder });
       parts.send = make("button.send", { type: "submit" }, icon("send"));
       parts.form = make("form.composer", parts.quote, make("div.line", parts.input, parts.send));
-      parts.promise = make("p.promise", words.promises.any);
+      parts.promise = make("p.promise");
       parts.panel = make(
         "div.panel",
         this.#isPage ? {} : { role: "dialog", "aria-label": this.#heading, hidden: "" },
@@ -572,8 +572,8 @@
           offlineWriter: data.answered_offline,
           degraded: data.degraded,
           query: data.query_id,
+          writer: data.written_by_model ? "model" : "book",
         });
-        if (!answer.refused) this.#parts.promise.textContent = this.#words.promises[data.written_by_model ? "model" : "book"];
         if (answer.refused) this.#say(this.#refusal(answer));
       } else if (name === "error") {
         throw failure("broken", `${data.message} ${data.suggested_action}`);
@@ -622,7 +622,15 @@
       const { log } = this.#parts;
       const shown = this.#turns.map((turn) => (turn.by === "reader" ? this.#asked(turn) : this.#answered(turn)));
       log.replaceChildren(...(shown.length ? shown : [this.#welcome()]));
+      this.#showPromise();
       this.#follow();
+    }
+
+    /** Say how the sentences of all answers that are shown were made; any, while one is written. */
+    #showPromise() {
+      const answers = this.#turns.filter(({ by, refused }) => by === "book" && !refused);
+      const writers = new Set(answers.map(({ writer }) => writer ?? "any"));
+      this.#parts.promise.textContent = this.#words.promises[writers.size === 1 ? [...writers][0] : "any"];
     }
 
     #show(answer) {
@@ -632,6 +640,7 @@
       if (at < 0 || !old) return;
       const inside = old.contains(this.#root.activeElement);
       old.replaceWith(this.#answered(answer));
+      this.#showPromise();
       this.#follow();
       if (inside) this.#parts.input.focus({ preventScroll: true });
     }
