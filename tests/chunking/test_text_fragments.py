@@ -53,6 +53,11 @@ def test_code_maths_rows_and_labels_get_no_fragment() -> None:
     assert _fragments("Here $q$ holds the joint positions of it.") == [""]
 
 
+def test_sentence_with_a_note_in_brackets_after_it_has_a_fragment() -> None:
+    text = "In this picture a child holds the line of a kite. (credit: Ann Flyer, Hills)"
+    assert _fragments(text) == ["text=In%20this%20picture,Ann%20Flyer%2C%20Hills"]
+
+
 def test_overlapping_sentence_counts_once() -> None:
     first = passage("Kites need wind. A long tail helps in gusts.", section="S")
     second = passage("A long tail helps in gusts. Paper tears.", section="S")

@@ -26,7 +26,8 @@ _LETTERS = re.compile(r"[^\W_]+")
 _FOLDED = bytes(ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(128)) * 2
 # Browsers render these differently from the source: maths, line ends, zero-width spaces.
 _UNSEEN = re.compile(r"[$\\\n\u200b\u00ad]")
-_STOP_FROM_END = re.compile(r"[^\w\s]*?[.!?:;…。！？؟۔।]")
+# Read backwards; a note in brackets, such as the credit of a picture, may follow the stop.
+_STOP_FROM_END = re.compile(r"(?:\)[^()]*\(\s)?[^\w\s]*?[.!?:;…。！？؟۔।]")
 _INNER = re.compile(r"\w(?:.*\w)?", re.DOTALL)
 
 
