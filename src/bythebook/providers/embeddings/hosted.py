@@ -30,6 +30,7 @@ _QUESTION_TRIES = 2
 _PASSAGE_TRIES = 8
 _STRIDE = 0.8  # of a window: neighbours overlap by a fifth
 _LEAST_WINDOW = 16  # tokens; if even this is "too long", length is not the cause
+_VECTOR_BYTES = 1 << 18  # of a response, per text: 4096 numbers of 64 characters
 _BLANK = "."  # replaces empty text, which most embedders reject
 
 _Post = Callable[[Sequence[str]], Awaitable[Any]]
@@ -119,7 +120,8 @@ class HostedEmbedder:
 
         async def post(texts: Sequence[str]) -> Any:
             body = self._api.body(self._model, self._spec, texts, role)
-            return await endpoint.post(path, body, timeouts=timeouts)
+            most = (1 + len(texts)) * _VECTOR_BYTES
+            return await endpoint.post(path, body, timeouts=timeouts, most=most)
 
         return post
 

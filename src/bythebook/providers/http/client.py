@@ -22,7 +22,7 @@ import httpx
 from bythebook.providers.http.circuit_breaker import CircuitBreaker
 from bythebook.providers.http.error_responses import refusal
 from bythebook.providers.http.errors import ErrorCode, ProviderError
-from bythebook.providers.http.transport import MOST_BYTES, Transport
+from bythebook.providers.http.transport import Transport
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ _HEADERS = {
     "Accept-Encoding": "identity",
     "Content-Type": "application/json",
 }
-_LINE_BYTES = 1 << 20
+_LINE_BYTES = 1 << 20  # also of a whole JSON answer; parsed JSON takes up to 50 times as much
 _ERROR_BYTES = 1 << 16
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 20.0
@@ -144,8 +144,9 @@ class ResponseReader:
         """Return true unless the content type is JSON or HTML: some servers send none."""
         return not re.search(r"json|html", self._response.headers.get("content-type", ""))
 
-    async def json(self) -> Any:
-        content = await _read(self._response, MOST_BYTES)
+    async def json(self, most: int = _LINE_BYTES) -> Any:
+        """Return a whole JSON response of at most ``most`` bytes."""
+        content = await _read(self._response, most)
         if content.lstrip()[:1] == b"<":
             raise ProviderError(ErrorCode.WEB_PAGE)
         return parse_json(content)
@@ -153,23 +154,28 @@ class ResponseReader:
     async def data(self) -> AsyncGenerator[str, None]:
         """Yield the data of each server-sent event."""
         event: list[str] = []
+        size = 0  # with the names of the lines, as there may be many empty ones
         async with aclosing(self._lines()) as lines:
             async for line in lines:
                 if line.startswith("data:"):
                     event.append(line[5:].removeprefix(" "))
-                    if sum(map(len, event)) > _LINE_BYTES:
+                    size += len(line)
+                    if size > _LINE_BYTES:
                         raise ProviderError(ErrorCode.TOO_MUCH)
                 elif not line and event:
                     yield "\n".join(event)
-                    event = []
+                    event, size = [], 0
         if event:  # the final empty line is missing: the consumer decides if it is complete
             yield "\n".join(event)
 
     async def _lines(self) -> AsyncGenerator[str, None]:
-        rest = b""
+        rest = bytearray()  # to which a small chunk is added without a copy of the whole
         async with aclosing(_chunks(self._response)) as chunks:
             async for chunk in chunks:
-                *lines, rest = (rest + chunk).split(b"\n")
+                rest += chunk
+                lines: list[bytearray] = []
+                if b"\n" in chunk:
+                    *lines, rest = rest.split(b"\n")
                 if max(map(len, (rest, *lines))) > _LINE_BYTES:
                     raise ProviderError(ErrorCode.TOO_MUCH)
                 for line in lines:
@@ -197,11 +203,11 @@ class Endpoint:
         self._headers = dict(headers)
         self._breaker = breaker
 
-    async def post(self, path: str, body: object, *, timeouts: Timeouts) -> Any:
-        """Return the whole response, parsed as JSON."""
+    async def post(self, path: str, body: object, *, timeouts: Timeouts, most: int) -> Any:
+        """Return the whole response, of at most ``most`` bytes, parsed as JSON."""
 
         async def parse(response: ResponseReader) -> AsyncGenerator[Any, None]:
-            yield await response.json()
+            yield await response.json(most)
 
         async with aclosing(self.stream(path, body, parse, timeouts=timeouts)) as pieces:
             return await anext(pieces)
