@@ -184,6 +184,17 @@ def test_summary_orders_pages_and_names_chapters(tmp_path: Path) -> None:
     assert urls(book(tmp_path, {}))[:4] == ["/b.html", "/sub/c.html", "/a.html", "/"]
 
 
+@pytest.mark.parametrize("content", [None, b"\xff", b"\0", b"a" * (2 * 1024 * 1024 + 1)])
+def test_summary_that_cannot_be_read_is_a_problem(tmp_path: Path, content: bytes | None) -> None:
+    if content is None:
+        (tmp_path / "SUMMARY.md").symlink_to("a.md")
+    else:
+        (tmp_path / "SUMMARY.md").write_bytes(content)
+    found = book(tmp_path, {"a.md": "A."})
+    assert [page.file for page in found.pages] == ["a.md"]
+    assert [(problem.file, problem.fatal) for problem in found.problems] == [("SUMMARY.md", True)]
+
+
 def test_jekyll_has_its_own_urls_and_order(tmp_path: Path) -> None:
     config = "url: https://kites.example\nbaseurl: /book\nexclude: [old]\ncollections: [parts]\n"
     pages = {

@@ -116,3 +116,18 @@ def test_the_sources_of_a_book_are_in_its_folder(tmp_path: Path, src: str) -> No
     (book / "a.md").write_text("# A\n\nText.\n")
     with pytest.raises(SourceError):
         read_book(book)
+
+
+@pytest.mark.parametrize("root", ["", "src"])
+def test_summary_that_cannot_be_read_is_named(tmp_path: Path, root: str) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "book.toml").touch()
+    (tmp_path / "contents.md").write_text("# Summary\n")
+    summary = tmp_path / "src" / "SUMMARY.md"
+    summary.symlink_to(tmp_path / "contents.md")
+    with pytest.raises(SourceError, match=r"SUMMARY\.md .* symbolic link"):
+        read_book(tmp_path / root)
+    summary.unlink()
+    summary.write_bytes(b"\xff")
+    with pytest.raises(SourceError, match=r"SUMMARY\.md .* not valid UTF-8"):
+        read_book(tmp_path / root)

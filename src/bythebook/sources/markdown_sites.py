@@ -11,6 +11,7 @@ import posixpath
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
@@ -126,8 +127,9 @@ def find_site(files: SourceFiles, path: Path, options: SiteOptions) -> MarkdownS
     top = content if kind == "hugo" and content in (root, *root.parents) else home
     listed: dict[PurePosixPath, Labels] = {}
     if files.has_file(root / "SUMMARY.md"):
-        chapters = read_summary(files.read(root, PurePosixPath("SUMMARY.md")))
-        listed = {one.file: Labels(one.part or one.above, one.above) for one in chapters}
+        with suppress(UnreadableFile):  # reading it as a page reports it
+            chapters = read_summary(files.read(root, PurePosixPath("SUMMARY.md")))
+            listed = {one.file: Labels(one.part or one.above, one.above) for one in chapters}
     kind = kind or ("gitbook" if listed else "")
     address = str(config.get("url" if kind == "jekyll" else "baseURL", ""))
     found = SITE_URL.match(address)

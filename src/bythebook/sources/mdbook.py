@@ -65,7 +65,13 @@ class MdBookSource:
             except UnreadableFile:
                 return None
 
-        summary = files.read(book.folder, PurePosixPath("SUMMARY.md"))
+        try:
+            summary = files.read(book.folder, PurePosixPath("SUMMARY.md"))
+        except UnreadableFile as error:
+            raise SourceError(
+                f"SUMMARY.md of the mdBook is not read: {error.reason}.",
+                hint="Put a file there, in UTF-8: it lists the chapters.",
+            ) from None
         for chapter in read_summary(summary):
             name = str(chapter.file)
             if matches_glob(name, options.exclude):
