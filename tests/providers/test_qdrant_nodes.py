@@ -49,3 +49,13 @@ async def test_a_collection_is_missing_only_if_no_node_has_it(
     with pytest.raises(error):
         await nodes.call(Told(*statuses), seconds=60)
     await nodes.close()
+
+
+async def test_server_that_sends_no_result_is_not_taken_for_qdrant() -> None:
+    async def ask(_: AsyncQdrantClient) -> str:
+        raise AssertionError("Get collection aliases returned None")  # as the client does
+
+    nodes = Nodes(_THREE)
+    with pytest.raises(StoreFailed, match="not a Qdrant server"):
+        await nodes.call(ask, seconds=60)
+    await nodes.close()

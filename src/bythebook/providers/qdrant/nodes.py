@@ -35,6 +35,8 @@ _LONGEST_S = 120  # the client's own timeout, above every timeout given to call(
 # A server closes connections idle for 5 s: one that is nearly as old is not reused.
 _KEPT = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=3)
 _NOT_KEPT = httpx.Limits(max_connections=100, max_keepalive_connections=0)
+# The client asserts that a response has a result, and other servers send none.
+_FAILURES = (ApiException, QdrantException, OSError, ValueError, AssertionError)
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -78,7 +80,7 @@ class Nodes:
             try:
                 async with asyncio.timeout(share):
                     answer = await work(clients[node])
-            except (ApiException, QdrantException, OSError, ValueError) as error:
+            except _FAILURES as error:
                 failures.append(error)
                 if not _another_may_answer(error):
                     break
@@ -153,7 +155,7 @@ def _translate(error: Exception, seconds: float) -> BookError:
     if isinstance(error, UnexpectedResponse):
         return _translate_status(error.status_code or 0)
     source = error.source if isinstance(error, ResponseHandlingException) else error
-    if isinstance(source, ValueError):
+    if isinstance(source, ValueError | AssertionError):
         return StoreFailed(
             "This is not a Qdrant server, or not a supported version.",
             hint="Check QDRANT_URL and the server's version.",
