@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bythebook.errors import ConfigurationError, DatabaseFailed, UnknownProvider
 from bythebook.providers.sql import schema as tables
 from bythebook.providers.sql.catalog import SqlCatalog
-from bythebook.providers.sql.engine import open_database
+from bythebook.providers.sql.engine import open_access_database, open_database
 
 
 @pytest.mark.parametrize("url", ["postgres://book@host/name", "postgresql://book@host/name"])
@@ -88,12 +88,20 @@ def test_a_database_from_before_the_first_revision_is_refused(tmp_path: Path) ->
         open_database(None, tmp_path)
 
 
-def test_only_the_owner_can_enter_a_new_home(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_a_new_database_and_enter_a_new_home(tmp_path: Path) -> None:
     open_database(None, tmp_path / "home").dispose()
     assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
     (tmp_path / "shared").mkdir(mode=0o755)
-    open_database(None, tmp_path / "shared").dispose()
+    engines = [open_database(None, tmp_path / "shared")]
+    engines.append(open_access_database(None, tmp_path / "shared"))
     assert (tmp_path / "shared").stat().st_mode & 0o777 == 0o755  # the choice of its owner
+    for engine in engines:
+        with engine.begin() as connection:  # the files beside the database exist meanwhile
+            connection.execute(sa.text("CREATE TABLE another (number INTEGER)"))
+            modes = {file.name: file.stat().st_mode for file in (tmp_path / "shared").iterdir()}
+        engine.dispose()
+        assert len(modes) >= 3
+        assert {name: mode & 0o077 for name, mode in modes.items()} == dict.fromkeys(modes, 0)
 
 
 def test_a_database_on_a_full_disk_is_opened_for_reading(

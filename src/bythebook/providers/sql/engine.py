@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial, wraps
 from importlib import resources
@@ -78,6 +78,11 @@ def _failure(error: Exception) -> DatabaseFailed:
         return damaged()
     if "disk is full" in reason:
         return DatabaseFailed("The disk is full.", hint="Free space where the home folder is.")
+    if "readonly database" in reason:
+        return DatabaseFailed(
+            "The database cannot be written.",
+            hint="Check the space and rights of the home folder.",
+        )
     return DatabaseFailed(
         "The database did not answer.",
         hint="Check DATABASE_URL or the home folder.",
@@ -118,7 +123,7 @@ def open_access_database(url: str | None, home: Path) -> sa.Engine:
     """
     if url is not None:
         return open_database(url, home)
-    engine = sa.create_engine(f"sqlite:///{home / 'door.db'}")
+    engine = sa.create_engine(f"sqlite:///{_private(home / 'door.db')}")
     # NORMAL: consistent after a power cut; only the last counts may be lost, which is harmless.
     _prepare_sqlite(engine, "synchronous=NORMAL", "busy_timeout=2500")
     with engine.begin() as connection:
@@ -142,7 +147,14 @@ def _embedded(home: Path) -> sa.Engine:
         # A book on a read-only or full disk can still be queried; nothing there can change
         # meanwhile.
         return _engine(f"sqlite:///file:{quote(str(file.resolve()))}?immutable=1&uri=true")
-    return _engine(f"sqlite:///{file}")
+    return _engine(f"sqlite:///{_private(file)}")
+
+
+def _private(file: Path) -> Path:
+    """Let only its owner read a new database; SQLite gives its mode to the files beside it."""
+    with suppress(OSError):  # the database reports what is wrong
+        os.close(os.open(file, os.O_CREAT, 0o600))
+    return file
 
 
 def _is_full(file: Path) -> bool:
