@@ -68,6 +68,15 @@ def _here(library: Book, **access: object) -> TestClient:
     return TestClient(app, "http://localhost", client=_HERE)
 
 
+_FOREIGN = (
+    "evil.example",
+    "evil.example:8000",
+    "localhost.evil.example",
+    "127.0.0.1.x",
+    "127.0.0.1%evil.example",
+    "[::1].evil.example",
+    "localhost:80@evil.example",
+)
 _ROUTES = (*_READ.split(), "POST /query", "POST /chat/run", "POST /mcp", "POST /reader/search")
 
 
@@ -75,7 +84,7 @@ _ROUTES = (*_READ.split(), "POST /query", "POST /chat/run", "POST /mcp", "POST /
 def test_page_of_another_name_gets_nothing_from_a_private_server(library: Book, route: str) -> None:
     method, _, path = route.rpartition(" ")
     with _here(library) as client:
-        for host in ("evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.x"):
+        for host in _FOREIGN:
             answer = client.request(method or "GET", path, headers={"Host": host}, json={})
             assert answer.status_code == 421, host
             assert "access.origins" in answer.json()["message"]

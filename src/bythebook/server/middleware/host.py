@@ -6,6 +6,7 @@ server for the page's own, but still sends that name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -14,6 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bythebook.errors import WrongHost
 from bythebook.server.middleware.addresses import read_address
+
+_HOST = re.compile(r"([\w.-]+|\[[\da-f:.]+\])(?::\d+)?", re.IGNORECASE)  # name or address, port
 
 
 class HostMiddleware:
@@ -39,6 +42,7 @@ class HostMiddleware:
         await self._app(scope, receive, send)
 
     def _is_own(self, host: str) -> bool:
-        name = host.partition(":")[0].lower().removesuffix(".")
+        form = _HOST.fullmatch(host)
+        name = form[1].lower().removesuffix(".") if form else ""
         is_known = name in self._names or name.endswith(".localhost")
-        return is_known or read_address(host) is not None
+        return is_known or (form is not None and read_address(form[1]) is not None)
