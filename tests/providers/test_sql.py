@@ -5,10 +5,12 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
 from bythebook.errors import ConfigurationError, DatabaseFailed, UnknownProvider
+from bythebook.interfaces.store import StoredVectors
 from bythebook.providers.sql import schema as tables
 from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_access_database, open_database
@@ -113,5 +115,8 @@ def test_a_database_on_a_full_disk_is_opened_for_reading(
     engine = open_database(None, tmp_path)
     with engine.connect() as connection:
         assert connection.execute(sa.select(tables.passages)).all() == []
+    vectors = StoredVectors("key", np.zeros(1), np.zeros((1, 1)))
+    with pytest.raises(DatabaseFailed, match="cannot be written"):
+        SqlCatalog(engine, tmp_path).add_vectors("a model", [vectors])
     engine.dispose()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["bythebook.db"]

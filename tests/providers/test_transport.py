@@ -1,8 +1,9 @@
-"""Cancelled requests leave no open connection."""
+"""Cancelled requests leave no open connection; compressed responses are not unpacked."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import random
 from contextlib import suppress
 
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from bythebook.providers.http.transport import Transport
+from tests.providers.loopback import Loopback, head
 
 pytestmark = pytest.mark.loopback
 
@@ -68,3 +70,20 @@ async def test_a_request_cancelled_at_any_time_closes_its_connection() -> None:
             while handler.connected:  # noqa: ASYNC110 - nobody tells when a connection is gone
                 await asyncio.sleep(0.1)
         assert (await client.get("/")).text == "what\never"
+
+
+_CODINGS = ("gzip", "GZIP", "x-gzip", "deflate", "br", "zstd", "gzip, gzip", "identity, gzip")
+
+
+@pytest.mark.parametrize("coding", _CODINGS)
+@pytest.mark.parametrize("status", [200, 500])
+async def test_a_compressed_response_is_not_unpacked(coding: str, status: int) -> None:
+    content = [head(status, content_encoding=coding), gzip.compress(bytes(1 << 20))]
+    with Loopback(lambda _: content) as provider:
+        async with (
+            httpx.AsyncClient(transport=Transport(limits=_KEPT)) as client,
+            client.stream("POST", provider.url, json={}) as response,
+        ):
+            with pytest.raises(httpx.DecodingError, match="compressed"):
+                [chunk async for chunk in response.aiter_bytes()]
+    assert provider.requests[0].headers["accept-encoding"] == "identity"
