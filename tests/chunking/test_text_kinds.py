@@ -152,3 +152,8 @@ def test_orders_are_blanked_with_the_rest_of_their_paragraph() -> None:
     shown = shown_part(found, {TextKind.INSTRUCTION})
     assert shown.text.split() == ["Kites", "fly.", "Kites", "land."]
     assert len(shown.text) == len(found.text)
+
+
+def test_code_with_the_marks_of_a_chat_keeps_the_sentence_that_announces_it() -> None:
+    found = passage("Use this template:\n\n```\n[INST] Say hello. [/INST]\n```")
+    assert {kind for _, kind in _kinds(found)} == {"text"}

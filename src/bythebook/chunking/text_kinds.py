@@ -160,7 +160,8 @@ def instruction_units(passage: Passage) -> Iterator[int]:
         between = passage.text[units[at - 1].end : unit.start] if at else ""
         follows = "\n\n" not in between and unit.kind is UnitKind.SENTENCE
         own = passage.unit_text(unit)
-        is_cut = at + 1 < len(units) and not _SENTENCE.search(own)
+        goes_on = at + 1 < len(units) and units[at + 1].kind is not UnitKind.CODE
+        is_cut = goes_on and not _SENTENCE.search(own)
         more = f"{own} {passage.unit_text(units[at + 1])}" if is_cut else own
         ordered = bool(ordered and follows) or addresses_assistant(own) or addresses_assistant(more)
         if ordered and unit.kind is not UnitKind.CODE:
@@ -175,11 +176,12 @@ def addresses_assistant(text: str) -> bool:
     if _ORDERS["tags"].search(plain):
         return True
     plain = _ORDERS["quoted"].sub(" … ", plain)
-    found = {name for name, pattern in _ORDERS.items() if pattern.search(plain)}
     override = _ORDERS["override"].search(plain)
-    if (override and ("order" in found or not override["weak"])) or "others" in found:
+    rest = f"{plain[: override.start()]} … {plain[override.end() :]}" if override else plain
+    found = {name for name, pattern in _ORDERS.items() if pattern.search(rest)}
+    if (override and ("order" in found or not override.lastgroup)) or "others" in found:
         return "condition" not in found
-    return "secret" in found or found >= {"address", "order"}
+    return "secret" in found or ("address" in found and bool(found & {"duty", "order"}))
 
 
 def _has_hint(text: str) -> bool:
