@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import dropwhile, takewhile
 
+from bythebook.interfaces.blocks import LeftOut
 from bythebook.language.text import words as words_of
 from bythebook.sources.pdf.blocks import BlockBuilder
 from bythebook.sources.pdf.headings import headings_of
@@ -54,39 +55,39 @@ def _largest_text(page: PageText) -> str:
 def _count_words(
     pages: Sequence[PageText], chapters: Sequence[PdfChapter], vocabulary: SeenWords
 ) -> None:
-    """Count visible words in the order of the file, whether or not they are in a block."""
+    """Count the visible words of the file, whether or not they are in a block."""
     texts: list[list[str]] = [[] for _ in chapters]
     current = 0
-    for chapter, line in _lines(pages):
-        if chapter is not None:
-            current = chapter
-        texts[current].append(line)
-    for chapter_texts, found in zip(texts, chapters, strict=True):
-        found.words = words_of(_joined(chapter_texts, vocabulary))
+    lost: list[list[str]] = [[] for _ in chapters]
+    for page in pages:
+        for words in _lines(page):
+            current = current if words[-1].chapter is None else words[-1].chapter
+            text = " ".join(word.text for word in words)
+            if reason := words[-1].left_out:
+                chapters[current].left_out.append(LeftOut(reason, text))
+            else:
+                texts[current].append(text + "\n" * words[-1].style.mono)
+        lost[current] += page.lost
+    for chapter_texts, missing, found in zip(texts, lost, chapters, strict=True):
+        found.words = words_of(_joined(chapter_texts, vocabulary)) + words_of(" ".join(missing))
 
 
-def _lines(pages: Sequence[PageText]) -> Iterator[tuple[int | None, str]]:
-    """Yield the lines of PDFium without running heads, each with its chapter if known.
+def _lines(page: PageText) -> Iterator[list[Word]]:
+    """Yield the lines of PDFium, cut where another chapter or what is left out begins.
 
     A line of code ends with a line feed, as it is not joined with the next one.
     """
-    for page in pages:
-        line: list[Word] = []
-        for word in [word for word in page.words if not word.is_left_out]:
-            if line and word.chapter != line[-1].chapter:
-                yield _line(line)
-                line = []
-            line.append(word)
-            if word.ends_line:
-                yield _line(line)
-                line = []
-        if line:
-            yield _line(line)
-
-
-def _line(words: Sequence[Word]) -> tuple[int | None, str]:
-    end = "\n" if words[-1].style.mono else ""
-    return words[-1].chapter, " ".join(word.text for word in words) + end
+    line: list[Word] = []
+    for word in page.words:
+        if line and (word.chapter, word.left_out) != (line[-1].chapter, line[-1].left_out):
+            yield line
+            line = []
+        line.append(word)
+        if word.ends_line:
+            yield line
+            line = []
+    if line:
+        yield line
 
 
 def _joined(lines: Sequence[str], vocabulary: SeenWords) -> str:

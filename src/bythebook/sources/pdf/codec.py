@@ -11,6 +11,7 @@ from bythebook.interfaces.blocks import (
     Block,
     Code,
     Heading,
+    LeftOut,
     Listing,
     Paragraph,
     Span,
@@ -26,6 +27,7 @@ def encode_chapter(chapter: PdfChapter) -> str:
         "page": chapter.page,
         "blocks": [_encode(block) for block in chapter.blocks],
         "words": chapter.words,
+        "left_out": [[each.reason, each.text] for each in chapter.left_out],
     }
     return json.dumps({"chapter": value}, separators=(",", ":"))
 
@@ -57,6 +59,7 @@ def decode_chapter(value: Any) -> PdfChapter:
         page=_number(value["page"]),
         blocks=_blocks(value["blocks"]),
         words=[_text(word) for word in value["words"]],
+        left_out=[LeftOut(_text(why), _text(text)) for why, text in value["left_out"]],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,7 +59,8 @@ def _read(document: Any) -> PdfText:
             text.unreadable.append(number)
             continue
         try:
-            words = with_drawn_bullets(page, _page_words(page, at))
+            words, lost = _page_words(page, at)
+            words = with_drawn_bullets(page, words)
             if not words and _has_image(page):
                 text.scanned.append(number)
             _, bottom, _, top = _turned_box(page, _main_turn(words))
@@ -68,7 +70,7 @@ def _read(document: Any) -> PdfText:
         finally:
             page.close()
         at = words[-1].end + 1 if words else at
-        text.pages.append(PageText(number, words, bottom, top))
+        text.pages.append(PageText(number, words, bottom, top, lost))
     text.outline = list(_bookmarks(document, count))
     return text
 
@@ -147,13 +149,30 @@ class _Run:
         self.turn = turn
 
 
-def _page_words(page: Any, at: int) -> list[Word]:
+def _page_words(page: Any, at: int) -> tuple[list[Word], list[str]]:
+    """Return the words of a page, and what of PDFium's own text is in none of them."""
     text_page = page.get_textpage()
     try:
-        reader = _PageReader(text_page, page.get_bbox(), at)
-        return reader.words()
+        words = _PageReader(text_page, page.get_bbox(), at).words()
+        return words, _lost(text_page.get_text_bounded(), words)
     finally:
         text_page.close()
+
+
+def _lost(text: str, words: list[Word]) -> list[str]:
+    """Return the words, or else the letters, of a text that have no counterpart in ``words``."""
+    left = Counter(_letters(text)) - Counter(_letters("".join(word.text for word in words)))
+    lost = []
+    for part in text.split() if left else ():
+        letters = Counter(_letters(part))
+        found = letters & left
+        left -= found
+        lost += [part] if found == letters else found.elements()
+    return lost
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", text)))
 
 
 class _PageReader:

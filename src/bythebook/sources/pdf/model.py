@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bythebook.interfaces.blocks import Block
+from bythebook.interfaces.blocks import Block, LeftOut
 
 
 class PdfRefused(Exception):
@@ -31,7 +32,7 @@ class Word:
     turn: int = 0  # quarter turns of the text on the page
     ends_line: bool = False  # PDFium ends a line after it
     chapter: int | None = None  # set when a block is made of it
-    is_left_out: bool = False  # part of a running head, a running foot or a table of contents
+    left_out: str = ""  # why it is in no block: part of a running head or a table of contents
 
     @property
     def end(self) -> int:
@@ -46,6 +47,7 @@ class PageText:
     words: list[Word]
     bottom: float
     top: float
+    lost: Sequence[str] = ()  # text that PDFium has and the words do not
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +80,4 @@ class PdfChapter:
     page: int  # on which it starts, from 1
     blocks: list[Block]
     words: list[str]  # visible words, counted without the blocks
+    left_out: list[LeftOut] = field(default_factory=list)

@@ -84,6 +84,7 @@ def _pages(name: str, chapters: list[PdfChapter], options: SiteOptions) -> Itera
                 blocks=tuple(chapter.blocks),
                 headings=tuple(headings_of(chapter.blocks)),
                 words=tuple(chapter.words),
+                left_out=tuple(chapter.left_out),
             ),
             module=chapter.module,
             metadata=Metadata(language=options.locale or ""),

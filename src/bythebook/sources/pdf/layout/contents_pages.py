@@ -19,13 +19,13 @@ _SHARE = 0.5  # of the lines of a page
 
 
 def mark_contents(pages: Iterable[list[Segment]]) -> None:
-    """Set ``is_left_out`` of the words on pages whose lines mostly lead to page numbers."""
+    """Set ``left_out`` of the words on pages whose lines mostly lead to page numbers."""
     for segments in pages:
         lines: defaultdict[int, list[Word]] = defaultdict(list)
         for segment in segments:
-            if not segment.words[0].is_left_out:
+            if not segment.words[0].left_out:
                 lines[round(segment.base / _STEP)] += segment.words
         entries = [words for words in lines.values() if has_leader(words)]
         if len(entries) >= max(_FEWEST, _SHARE * len(lines)):
             for word in chain.from_iterable(lines.values()):
-                word.is_left_out = True
+                word.left_out = "tables of contents"

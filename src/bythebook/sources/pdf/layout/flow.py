@@ -56,7 +56,7 @@ def flow_of(text: PdfText) -> Flow:
     rows: list[TextRow] = []
     notes: dict[int, list[TextRow]] = {}
     for page, (main, others) in pages:
-        kept = [segment for segment in main if not segment.words[0].is_left_out]
+        kept = [segment for segment in main if not segment.words[0].left_out]
         found = _page_rows(page.number, kept)
         found, notes[page.number] = _without_notes(page, found, body)
         before = next((row for row in reversed(rows) if row.region < TURNED), None)

@@ -65,7 +65,7 @@ class _Candidate:
 
 
 def mark_running_heads(pages: Sequence[tuple[PageText, list[Segment]]], body: float) -> None:
-    """Set ``is_left_out`` of the words in running heads and feet."""
+    """Set ``left_out`` of the words in running heads and feet."""
     styles = Counter(word.style.mono for page, _ in pages for word in page.words)
     is_mono = styles[True] > _MOSTLY * styles.total()
     found = [
@@ -86,7 +86,7 @@ def mark_running_heads(pages: Sequence[tuple[PageText, list[Segment]]], body: fl
     for candidate in heads:
         if all((candidate.page, candidate.zone, row) in rows for row in range(candidate.row)):
             for word in candidate.segment.words:
-                word.is_left_out = True
+                word.left_out = "running heads, running feet and page numbers"
 
 
 def _candidates(page: PageText, segments: Sequence[Segment]) -> Iterator[_Candidate]:
