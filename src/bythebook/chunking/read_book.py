@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 
 from bythebook.chunking.pages import ParsedPage, split_page
 from bythebook.errors import SourceError
@@ -15,9 +17,20 @@ from bythebook.sources.mixed import ListedSources
 from bythebook.sources.registry import detect_format, find_source
 from bythebook.types import Passage
 
-__all__ = ["ParsedBook", "ParsedPage", "Problem", "SiteOptions", "read_book"]
+__all__ = ["LeftOutTotal", "ParsedBook", "ParsedPage", "Problem", "SiteOptions", "read_book"]
 
 _DEFAULTS = SiteOptions()
+_EXAMPLE = 80  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutTotal:
+    """What was left out of all pages for one reason."""
+
+    reason: str
+    words: int
+    pages: int
+    example: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +46,34 @@ class ParsedBook:
 
     @property
     def coverage(self) -> float | None:
-        """Return the share of visible words that are in some passage; None if there are none."""
+        """Return the share of visible words that are in some passage; None if there are none.
+
+        A file that could not be read counts as one with as many words as the pages have.
+        """
         visible = sum(page.visible_words for page in self.pages)
+        lost = {file.file for file in self.unread.files if file.lost}
+        lost |= {problem.file for problem in self.problems if problem.fatal}
+        visible += len(lost - {page.file for page in self.pages}) * max(
+            1, visible // max(1, len(self.pages))
+        )
         return sum(page.covered_words for page in self.pages) / visible if visible else None
+
+    @property
+    def left_out(self) -> tuple[LeftOutTotal, ...]:
+        """Return what was left out of the pages on purpose, by reason."""
+        texts: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for page in self.pages:
+            for each in page.left_out:
+                texts[each.reason].append((page.file, each.text))
+        return tuple(
+            LeftOutTotal(
+                reason,
+                words=sum(len(text.split()) for _, text in found),
+                pages=len({file for file, _ in found}),
+                example=shorten(found[0][1], _EXAMPLE, placeholder=" …"),
+            )
+            for reason, found in sorted(texts.items())
+        )
 
 
 def check_exists(docs: Path, files: Files | None = None) -> None:

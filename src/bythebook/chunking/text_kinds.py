@@ -46,6 +46,7 @@ _LABELS = _patterns("labels", r"(?:{})\s\d[\d.]*+\s?(?:[:.(—–-]|\Z)")
 _STRUCTURES, _ORDERS = _patterns("structures"), _patterns("instructions")
 _EXTRAS = re.compile(r"\{[^{}]*\}|\A\W*\d[\d.]*+(?=\D)")  # "{#anchor}", "2.1 "
 _SEPARATORS = re.compile(r"(?<!\s)\s*+:\s++|(?<!\s)\s++[-–—|]\s++|(?<!\s)\s*+[—(]\s*+|:\Z")
+_CITED = re.compile(_WORDS["cited"])
 _NUMBER = re.compile(r"\d+|[ivx]+|[a-z]")
 _SENTENCE = re.compile(r"[.!?。！？؟۔।][\"'”’)\]*_]*\Z")
 _OPTION = re.compile(r"\(?[A-Ha-h][.)]\s|\[[ xX]\]\s|[☐☑□○◯]")
@@ -109,8 +110,7 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
     """Return the passage with the kinds of it and of its units; ``boxes`` are kinds of ranges."""
     units, texts = passage.units, [passage.unit_text(unit) for unit in passage.units]
     kind = kind_of_place(passage.place)[0]
-    entries = [text for text in texts if not _SENTENCE.search(text) or _is("bibliography", text)]
-    if kind in _CONFIRMED and 2 * len(entries) <= len(texts):
+    if kind in _CONFIRMED and not _has_entries(passage.text, texts, kind):
         kind = TextKind.TEXT
     kind = _of_structure(texts) or kind
     kinds = [next((k for k in ("title_block", "credit") if _is(k, t)), kind) for t in texts]
@@ -138,6 +138,14 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
 
 def _is(kind: str, text: str) -> bool:
     return _STRUCTURES[kind].search(text) is not None
+
+
+def _has_entries(passage: str, texts: Sequence[str], kind: TextKind) -> bool:
+    """Return whether most units are no sentences, or most paragraphs cite something."""
+    entries = [text for text in texts if not _SENTENCE.search(text) or _is("bibliography", text)]
+    lines = [line for line in passage.split("\n") if line.strip()]
+    cited = [line for line in lines if kind is TextKind.BIBLIOGRAPHY and _CITED.search(line)]
+    return 2 * len(entries) > len(texts) or 2 * len(cited) > len(lines)
 
 
 def _of_structure(texts: Sequence[str]) -> TextKind | None:

@@ -19,7 +19,7 @@ from bythebook.errors import BookError, InvalidInput, NotIngested
 from bythebook.language.text import one_line
 
 if TYPE_CHECKING:
-    from bythebook.chunking.read_book import ParsedBook
+    from bythebook.chunking.read_book import LeftOutTotal, ParsedBook
     from bythebook.config.settings import Settings
     from bythebook.indexing.indexer import IngestProgress, IngestResult
     from bythebook.indexing.preview import IngestPreview
@@ -165,6 +165,7 @@ def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) ->
     _print_notes(plan.errors, plan.warnings, plan.notes, verbose=verbose)
     unread = book.unread
     _print_not_read(unread.files, len(unread.files), unread.images, verbose=verbose)
+    _print_left_out(book.left_out if verbose else ())
     echo(
         f"{len(book.pages)} pages, {len(book.passages)} passages. Would change "
         f"{plan.change.changed}, remove {plan.change.removed}, keep {plan.change.unchanged}."
@@ -218,6 +219,7 @@ def _dry_document(book: ParsedBook, plan: IngestPreview) -> dict[str, Any]:
         ],
         "warnings": plan.warnings,
         **_not_read(book.unread.files, len(book.unread.files), book.unread.images),
+        "left_out": [asdict(each) for each in book.left_out],
     }
     return document if plan.estimate is None else {**document, "to_embed": asdict(plan.estimate)}
 
@@ -236,6 +238,7 @@ def _document(result: IngestResult) -> dict[str, Any]:
         "coverage": _rounded(result.coverage),
         "seconds": round(result.seconds, 3),
         **_not_read(result.not_read, result.not_read_total, result.images),
+        "left_out": [asdict(each) for each in result.left_out],
     }
 
 
@@ -257,9 +260,16 @@ def _print_not_read(files: Sequence[UnreadFile], total: int, images: int, *, ver
         echo(f"not read: {' and '.join(filter(None, more))}", err=True)
 
 
+def _print_left_out(left_out: Sequence[LeftOutTotal]) -> None:
+    for each in left_out:
+        counts = f"{each.words} words on {each.pages} pages"
+        echo(f"left out: {each.reason}: {counts}, such as “{each.example}”", err=True)
+
+
 def _print(result: IngestResult, settings: Settings, *, verbose: bool) -> None:
     hidden = _print_notes(result.errors, result.warnings, result.notes, verbose=verbose)
     _print_not_read(result.not_read, result.not_read_total, result.images, verbose=verbose)
+    _print_left_out(result.left_out if verbose else ())
     if not result.published:
         return
     echo(

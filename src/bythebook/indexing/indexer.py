@@ -38,7 +38,7 @@ from bythebook.sources.inventory import UnreadFile
 from bythebook.types import Passage, VectorState
 
 if TYPE_CHECKING:
-    from bythebook.chunking.read_book import ParsedBook, Problem
+    from bythebook.chunking.read_book import LeftOutTotal, ParsedBook, Problem
 
 _BATCH = 32  # passages embedded between two commits
 _ENOUGH = 0.99  # of a page's visible words; pages with less are reported
@@ -67,6 +67,7 @@ class IngestResult:
     not_read: tuple[UnreadFile, ...] = ()  # the first files of the folder that are in no page
     not_read_total: int = 0
     images: int = 0  # in the folder; their text is not read
+    left_out: tuple[LeftOutTotal, ...] = ()  # of the pages, on purpose
     published: bool = True  # False: the book had lost its passages, and the old one is kept
 
     @property
@@ -84,7 +85,10 @@ def notes_on(book: ParsedBook) -> tuple[str, ...]:
     """Return remarks for authors: non-fatal problems, and pages with missing words."""
     remarks = [describe(problem) for problem in book.problems if not problem.fatal]
     thin = [page for page in book.pages if page.covered_words < _ENOUGH * page.visible_words]
-    lost = [f"{page.file}: visible words in no passage: {', '.join(page.missing)}" for page in thin]
+    lost = [
+        f"{page.file}: visible words in no passage: {', '.join(dict.fromkeys(page.missing))}"
+        for page in thin
+    ]
     return (*remarks, *lost)
 
 
@@ -196,6 +200,7 @@ class Indexer:
             not_read=book.unread.files[:MOST_LISTED],
             not_read_total=len(book.unread.files),
             images=book.unread.images,
+            left_out=book.left_out,
         )
 
     async def _keep(self, book: ParsedBook, known: int, loss: str) -> IngestResult:

@@ -20,7 +20,10 @@ UNBUILT = {
     ".adoc": "asciidoctor -D BUILD '**/*.adoc'",
     ".asciidoc": "asciidoctor -D BUILD '**/*.asciidoc'",
 }
-_BOOKS = (".epub", ".pdf", ".docx", ".odt", ".rtf", ".doc", ".pptx")
+_BOOKS = (
+    *(".epub", ".pdf", ".docx", ".odt", ".rtf", ".doc", ".pptx", ".odp", ".ppt"),
+    *(".mobi", ".azw3", ".fb2", ".djvu", ".ps", ".txt"),
+)
 _TEXTS = (*MARKDOWN, *HTML, *UNBUILT, ".ipynb", ".tex", ".org", ".textile", ".wiki", ".typ")
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".bmp", ".tif", ".tiff")
 # About a repository rather than in the book.
@@ -32,12 +35,16 @@ _ABOUT = (
     "changelog",
     "code_of_conduct",
     "security",
+    "requirements",
+    "robots",
+    "notice",
 )
 _FORMATS = {
     "markdown": MARKDOWN,
     "html": HTML,
     "mixed": (*MARKDOWN, *HTML, ".ipynb", ".epub", ".pdf"),
 }
+_READABLE = _FORMATS["mixed"]
 _OWN_FOLDERS = ("docusaurus",)  # the configuration names the folders: blogs and versions are others
 _FRONT_MATTER = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n")
 _BODY = re.compile(rb"<(?:body|h1|p|script|style)\b", re.IGNORECASE)
@@ -51,6 +58,7 @@ class UnreadFile:
     file: str
     kind: str  # the ending of its name
     reason: str
+    lost: bool = False  # its text should be in the book
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +101,20 @@ def find_unread(
         return Unread()
     reads = (ProbeKind.READ, ProbeKind.READ_BINARY)
     opened = {f"{look.root}/{look.path}" for look in seen if look.act in reads}
-    reasons = {each.file: each.reason for each in problems if each.file not in pages}
+    told = {each.file: each for each in problems if each.file not in pages}
+    read = {str(PurePosixPath(page).with_suffix("")) for page in pages}
     unread, images = [], 0
     for file in _walk(root, files, (*_TEXTS, *_BOOKS, *_IMAGES)):
         kind = file.suffix.lower()
         if kind in _IMAGES:
             images += 1
-        elif str(root / file) not in opened or str(file) in reasons:
-            reason = reasons.get(str(file)) or _reason(kind, name)
-            unread.append(UnreadFile(str(file), kind, reason))
+        elif str(root / file) not in opened or str(file) in told:
+            problem = told.get(str(file))
+            is_lost = problem.fatal if problem else kind not in _READABLE and kind != ".txt"
+            is_lost = is_lost and str(file.with_suffix("")) not in read
+            reason = problem.reason if problem else _reason(kind, name)
+            if kind != ".txt" or not _is_about(str(file)):
+                unread.append(UnreadFile(str(file), kind, reason, is_lost))
     return Unread(tuple(unread), images)
 
 
@@ -142,5 +155,6 @@ def _is_about(name: str) -> bool:
 def _reason(kind: str, name: str) -> str:
     if kind in UNBUILT:
         return f"has to be built first: {UNBUILT[kind]}"
-    is_known = kind in (*_FORMATS["mixed"], ".ipynb")
-    return f"not in the book, read as {name}" if is_known else f"{kind} files are not read"
+    if kind in _READABLE:
+        return f"not in the book, read as {name}"
+    return f"{kind} files are not read"

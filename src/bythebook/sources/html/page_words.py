@@ -33,7 +33,7 @@ _REASONS = (
     (re.compile(r"foot|fn-?(?:ref|back)|noteref|backlink|pagebreak"), "marks of notes and pages"),
     (re.compile(r"anchor|link|\Aa\b"), "links to headings"),
     (re.compile(r"toc|contents"), "tables of contents"),
-    (re.compile(r"secn|section-number"), "numbers of sections"),
+    (re.compile(r"secn|(?:section|chapter)-number"), "numbers of sections"),
     (re.compile(r"author|\bdate|meta|byline"), "authors and dates"),
     (re.compile(r"hidden|sr-only|screen-reader|boring"), "hidden text"),
 )

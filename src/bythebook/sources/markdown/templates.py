@@ -25,7 +25,7 @@ for _ in range(6):  # deeper formulas of StarMath are rare
     _BRACES = rf"\{{(?:[^{{}}\n]|{_BRACES})*+\}}"
 # No alternative but the first runs past the next mark of its kind: the scan takes linear time.
 _MARK = re.compile(
-    r"(?=[`~{<^*#>\s+\ds-])(?:"  # the first characters of all marks: rejects most others at once
+    r"(?=[`~{<^*#>\s+\ds!-])(?:"  # the first characters of all marks: rejects most others at once
     r"(?P<code>^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})[^\n]*(?:\n.*?(?:^[ \t>]*\2"
     r"[`~]*[ \t]*$|\Z)|\Z)|(`+)(?!`)[^\n]{1,400}?(?<!`)\3(?!`))"
     r"|\{%-?\s*raw\s*-?%\}(?P<raw>(?:(?!\{%-?\s*(?:end)?raw).)*+)\{%-?\s*endraw\s*-?%\}"
@@ -34,6 +34,7 @@ _MARK = re.compile(
     r"|\{::comment\}(?:(?!\{:[:/]).)*+\{:/(?:comment)?\}|\{:[:/]\w{0,20}[^}\n]{0,200}\}|^\^[ \t]*$"
     r"|(?:^[ \t]*(?:[-*+]|\d\.)[ \t][^\n]{0,80}\n)?^[ \t]*\{:[ \t]*toc\b[^}\n]{0,200}\}"
     r"|^\*\[[^\]\n]{1,100}\]:[^\n]*$|^[ \t]*\{[.#][\w:.-]+[^{}\n]{0,200}\}[ \t]*$)"
+    r"|(?P<image>!\[[^\[\]\n]*+\]\([^()<>\n\"]* [^()<>\n\"]*?(?=[ ]\"|\)))"
     rf"|(?P<heading>^\#{{1,6}}[ \t][^\n{{]*(?:\{{\#[^{{}}\n]*\}}|\n?{_LIST})[ \t]*$)|"
     rf"(?P<list>{_LIST})|^(?P<block>[ \t]*{_TAG})[ \t]*$|(?P<tag>{_TAG})"
     r"|\{\{-?\s*(?P<value>[^{}]{1,300}?)\s*-?\}\}|(?P<table><table\b(?:(?!</?table\b).)*+</table)"
@@ -107,9 +108,16 @@ def _maths(mark: re.Match[str]) -> str:
     return f"${tex}$" * bool(tex) + " " * mark.group().endswith("\n")
 
 
+def _image(mark: re.Match[str]) -> str:
+    """Put the name of a file into angle brackets: kramdown takes blanks in it."""
+    text, _, target = mark.group().rpartition("](")
+    return f"{text}](<{target.strip()}>"
+
+
 _SHOWN: Mapping[str, Callable[[re.Match[str]], str]] = {
     "code": lambda mark: mark.group(),
     "raw": lambda mark: mark["raw"],
+    "image": _image,
     "heading": _heading,
     "block": _block,
     "table": _table,

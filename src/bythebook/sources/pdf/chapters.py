@@ -29,7 +29,7 @@ def chapters_of(text: PdfText, name: str) -> list[PdfChapter]:
     headings = headings_of(flow.rows, text.outline, vocabulary, flow.body)
     title = _title(text, name)
     chapters = BlockBuilder(flow, headings, vocabulary, title).build()
-    _count_words(text.pages, chapters, vocabulary)
+    _count_words(text, chapters, vocabulary)
     return [chapter for chapter in chapters if chapter.words]
 
 
@@ -52,24 +52,29 @@ def _largest_text(page: PageText) -> str:
     return title if has_letters and not is_whole and len(title) <= _LONGEST_TITLE else ""
 
 
-def _count_words(
-    pages: Sequence[PageText], chapters: Sequence[PdfChapter], vocabulary: SeenWords
-) -> None:
-    """Count the visible words of the file, whether or not they are in a block."""
+def _count_words(text: PdfText, chapters: Sequence[PdfChapter], vocabulary: SeenWords) -> None:
+    """Count the visible words of the file, whether or not they are in a block.
+
+    A page that could not be read counts as one with as many words as the others have.
+    """
+    unread = {*text.scanned, *text.unreadable}
+    read = [len(page.words) for page in text.pages if page.words]
+    usual = sum(read) // len(read)
     texts: list[list[str]] = [[] for _ in chapters]
     current = 0
     lost: list[list[str]] = [[] for _ in chapters]
-    for page in pages:
+    for page in text.pages:
         for words in _lines(page):
             current = current if words[-1].chapter is None else words[-1].chapter
-            text = " ".join(word.text for word in words)
+            line = " ".join(word.text for word in words)
             if reason := words[-1].left_out:
-                chapters[current].left_out.append(LeftOut(reason, text))
+                chapters[current].left_out.append(LeftOut(reason, line))
             else:
-                texts[current].append(text + "\n" * words[-1].style.mono)
-        lost[current] += page.lost
+                texts[current].append(line + "\n" * words[-1].style.mono)
+        lost[current] += words_of(" ".join(page.lost))
+    lost[current] += [f"(page {number})" for number in sorted(unread) for _ in range(usual)]
     for chapter_texts, missing, found in zip(texts, lost, chapters, strict=True):
-        found.words = words_of(_joined(chapter_texts, vocabulary)) + words_of(" ".join(missing))
+        found.words = words_of(_joined(chapter_texts, vocabulary)) + missing
 
 
 def _lines(page: PageText) -> Iterator[list[Word]]:
