@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
@@ -47,6 +48,11 @@ _STRUCTURES, _ORDERS = _patterns("structures"), _patterns("instructions")
 _EXTRAS = re.compile(r"\{[^{}]*\}|\A\W*\d[\d.]*+(?=\D)")  # "{#anchor}", "2.1 "
 _SEPARATORS = re.compile(r"(?<!\s)\s*+:\s++|(?<!\s)\s++[-–—|]\s++|(?<!\s)\s*+[—(]\s*+|:\Z")
 _CITED = re.compile(_WORDS["cited"])
+_HAS_FORM = re.compile(
+    r"\d|©|\.\s?\.|,\s[^\W\d_]\.|doi|isbn|copyright|all rights|printed|credit|courtesy|photo|image"
+    r"|illustration",
+    re.I,
+)
 _NUMBER = re.compile(r"\d+|[ivx]+|[a-z]")
 _SENTENCE = re.compile(r"[.!?。！？؟۔।][\"'”’)\]*_]*\Z")
 _OPTION = re.compile(r"\(?[A-Ha-h][.)]\s|\[[ xX]\]\s|[☐☑□○◯]")
@@ -112,8 +118,9 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
     kind = kind_of_place(passage.place)[0]
     if kind in _CONFIRMED and not _has_entries(passage.text, texts, kind):
         kind = TextKind.TEXT
-    kind = _of_structure(texts) or kind
-    kinds = [next((k for k in ("title_block", "credit") if _is(k, t)), kind) for t in texts]
+    forms = [_forms(text) for text in texts]
+    kind = _of_structure(forms) or kind
+    kinds = [next((k for k in ("title_block", "credit") if k in form), kind) for form in forms]
     for start, end, boxed in boxes:
         kinds = [boxed if start <= u.start < end else k for u, k in zip(units, kinds, strict=True)]
     label: str | None = None
@@ -132,26 +139,34 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
             question = None
     for at in instruction_units(passage):
         kinds[at] = TextKind.INSTRUCTION
-    marked = (replace(u, text_kind=TextKind(k)) for u, k in zip(units, kinds, strict=True))
+    marked = (
+        unit if kind is TextKind.TEXT else replace(unit, text_kind=TextKind(kind))
+        for unit, kind in zip(units, kinds, strict=True)
+    )
     return replace(passage, text_kind=kind, units=tuple(marked))
 
 
-def _is(kind: str, text: str) -> bool:
-    return _STRUCTURES[kind].search(text) is not None
+def _forms(text: str) -> Set[str]:
+    """Return the kinds whose structure a unit has. All have a digit or one of a few words."""
+    if not _HAS_FORM.search(text):
+        return frozenset()
+    return {kind for kind, pattern in _STRUCTURES.items() if pattern.search(text)}
 
 
 def _has_entries(passage: str, texts: Sequence[str], kind: TextKind) -> bool:
     """Return whether most units are no sentences, or most paragraphs cite something."""
-    entries = [text for text in texts if not _SENTENCE.search(text) or _is("bibliography", text)]
+    entries = [
+        text for text in texts if not _SENTENCE.search(text) or "bibliography" in _forms(text)
+    ]
     lines = [line for line in passage.split("\n") if line.strip()]
     cited = [line for line in lines if kind is TextKind.BIBLIOGRAPHY and _CITED.search(line)]
     return 2 * len(entries) > len(texts) or 2 * len(cited) > len(lines)
 
 
-def _of_structure(texts: Sequence[str]) -> TextKind | None:
+def _of_structure(forms: Sequence[Set[str]]) -> TextKind | None:
     """Return the kind of most units; of fewer than three, a similar form says nothing."""
-    counts = {kind: sum(_is(kind, text) for text in texts) for kind in _STRUCTURES}
-    found = (k for k, count in counts.items() if len(texts) > 2 and 2 * count > len(texts))
+    counts = Counter(kind for form in forms for kind in form)
+    found = (k for k in _STRUCTURES if len(forms) > 2 and 2 * counts[k] > len(forms))
     return next(map(TextKind, found), None)
 
 

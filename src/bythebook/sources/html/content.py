@@ -31,8 +31,8 @@ _CHROME_NAMES = word_set(
     "lineno linenodiv gutter rouge-gutter line-numbers hljs-ln-numbers "
     "codeLineNumber fn-backref line-number line-no boring search-form toctree-wrapper "
     "tableofcontents-wrapper header-section-number section-number chapter-number secno secnum "
-    "quarto-title-meta quarto-title-meta-author post-meta entry-meta byline input_prompt output_prompt "
-    "jp-InputPrompt jp-OutputPrompt"
+    "quarto-title-meta quarto-title-meta-author post-meta entry-meta byline input_prompt "
+    "output_prompt jp-InputPrompt jp-OutputPrompt"
 )
 _PERMALINKS = word_set(
     "headerlink anchor-link hash-link header-anchor heading-anchor anchorjs-link permalink"

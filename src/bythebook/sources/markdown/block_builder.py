@@ -11,6 +11,7 @@ from bythebook.interfaces.blocks import Document, Heading, Listing, Paragraph, R
 from bythebook.sources.markdown.elements import (
     BLOCK_NAMES,
     HIDDEN_NAMES,
+    SHOWN_PROPERTIES,
     Frame,
     TabLabels,
     finish_container,
@@ -155,8 +156,9 @@ class Builder:
             self.top.blocks.extend(document.blocks)
             self.remarks.extend(document.remarks)
         else:
-            if tag.text_of("alt"):
-                self.top.blocks.append(Paragraph(tidy(tag.text_of("alt")), self.span))
+            for name in SHOWN_PROPERTIES if _is_component(tag) else ("alt",):
+                if text := tidy(tag.text_of(name)):
+                    self.top.blocks.append(Paragraph(text, self.span))
             if tag.paired or tag.alone:
                 title = self.tabs.label(tag) if tag.name == "TabItem" else ""
                 self.open(tag.name, tag).title = title
@@ -201,11 +203,12 @@ class Builder:
             kept = "; it stays in the text as it is" if tag.is_literal else ""
             self.remark(f"{' '.join(tag.raw.split())[:60]} {lacks}{kept}")
 
-    def report_properties(self, tag: Tag) -> None:
+    def report_properties(self, tag: Tag, shown: Sequence[str] = ("alt",)) -> None:
         """Report text in a component's properties, which the component may display."""
-        if tag.closing or tag.name in BLOCK_NAMES or not tag.name[:1].isupper():
+        if not _is_component(tag):
             return
-        held = {name: _count_words(tag.value_of(name)) for name in tag.attributes if name != "alt"}
+        hidden = [name for name in tag.attributes if name not in shown]
+        held = {name: _count_words(tag.value_of(name)) for name in hidden}
         named = [name for name, count in held.items() if count]
         if named and self._partial(tag) is None:
             count = sum(held.values())
@@ -256,6 +259,10 @@ class Builder:
             self.frames[0].blocks.append(heading)
         items = tuple(tuple(frame.blocks) for frame in shown)
         self.frames[0].blocks.append(Listing(True, 1, items, span))
+
+
+def _is_component(tag: Tag) -> bool:
+    return not tag.closing and tag.name not in BLOCK_NAMES and tag.name[:1].isupper()
 
 
 def _count_words(value: object, *, at_least: int = 3) -> int:

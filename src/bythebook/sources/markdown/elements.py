@@ -27,6 +27,11 @@ BLOCK_NAMES = word_set(
 )
 HIDDEN_NAMES = word_set("head Head style script template title noscript")
 ADMONITIONS = word_set("note tip info warning danger caution important success secondary")
+# Properties of components that hold text: shown in this order if the component stands alone.
+SHOWN_PROPERTIES = (
+    *("alt", "title", "heading", "subtitle", "question", "text", "description", "summary"),
+    *("caption", "content", "answer"),
+)
 _ROW_GROUPS = frozenset(("thead", "tbody", "tfoot"))
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
