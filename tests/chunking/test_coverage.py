@@ -13,6 +13,7 @@ from bythebook.sources.files import Files
 from bythebook.sources.html.content import body_of, find_content
 from bythebook.sources.html.source import PageContent
 from bythebook.sources.html.tree import parse_html
+from bythebook.sources.markdown.source_words import source_words
 from bythebook.sources.registry import find_source
 from tests.sources.book_files import write_files
 
@@ -74,3 +75,34 @@ def test_letters_of_a_passage_stand_for_one_word_only() -> None:
     assert compare_words(["exam", "ple"], ["example"]) == (2, ())
     assert compare_words(["exam", "ple", "ple"], ["example"]) == (2, ("ple",))
     assert compare_words(["banana"], ["a"]) == (0, ("banana",))
+
+
+def test_a_file_that_cannot_be_read_lowers_the_coverage(tmp_path: Path) -> None:
+    path = _markdown(tmp_path)
+    assert read_book(path).coverage == 1.0
+    write_files(path, {"b.docx": "kites", "notes.txt": "kites"})
+    book = read_book(path)
+    assert book.coverage == 0.5
+    assert {(file.file, file.lost) for file in book.unread.files} == {
+        ("b.docx", True),
+        ("notes.txt", False),
+    }
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "<table>\n<tr>\n<td>kestrel</td>\n</tr>\n</table>\n",
+        "```{note}\nkestrel\n```\n",
+        ":::{prf:theorem} Title\nkestrel\n:::\n",
+    ],
+)
+def test_words_in_html_and_in_directives_are_counted(source: str) -> None:
+    assert "kestrel" in source_words(source.split("\n"))
+
+
+def test_what_is_left_out_is_reported_by_reason(tmp_path: Path) -> None:
+    page = "<html><body><nav>Home Start</nav><main><h1>Wind</h1><p>Gusts.</p></main></body></html>"
+    write_files(tmp_path, {"index.html": page, "b.html": page.replace("Gusts", "Storms")})
+    [total] = read_book(tmp_path).left_out
+    assert (total.words, total.pages, total.example) == (4, 2, "Home Start")

@@ -24,7 +24,7 @@ from bythebook.interfaces.source import Problem, SiteOptions, SourcePage
 from bythebook.sources.documents import headings_of, plain_text
 from bythebook.sources.files import Files
 from bythebook.sources.pdf.chapters import chapters_of
-from bythebook.sources.pdf.extraction import extract
+from bythebook.sources.pdf.extraction import extract, lost_words
 from bythebook.sources.pdf.model import PdfChapter, PdfRefused
 from bythebook.sources.pdf.process import WorkerLimits
 from bythebook.sources.pdf.source import PdfSource
@@ -266,7 +266,11 @@ def test_running_heads_and_page_numbers_are_left_out() -> None:
     text = " ".join(_texts(_blocks(pdf)))
     assert "Chapter" not in text
     assert text.startswith("Sentence 1 is about kites. It is short. Sentence 2")
-    assert sum(len(chapter.words) for chapter in _chapters(pdf)) == 6 * 8
+    chapters = _chapters(pdf)
+    assert sum(len(chapter.words) for chapter in chapters) == 6 * 8
+    left_out = [each for chapter in chapters for each in chapter.left_out]
+    assert {each.reason for each in left_out} == {"running heads, running feet and page numbers"}
+    assert "- 3 -" in {each.text for each in left_out}
 
 
 def test_characters_beyond_the_first_plane_are_kept() -> None:
@@ -274,6 +278,16 @@ def test_characters_beyond_the_first_plane_are_kept() -> None:
     pdf.page().text(72, 700, "The density p(").text(132, 700, "q", font=MATHS)
     pdf.pages[0].text(140, 700, "| y) is known.")
     assert "\U0001d703" in " ".join(_texts(_blocks(pdf)))
+
+
+def test_text_that_extraction_loses_is_missing() -> None:
+    pdf = PdfWriter()
+    pdf.page().lines(72, 700, _LONG)
+    [page] = extract(pdf.bytes()).pages
+    whole = " ".join(_LONG)
+    assert list(page.lost) == lost_words(whole, page.words) == []
+    assert lost_words(f"{whole} 47 (β|θ)", page.words) == ["47", "(β|θ)"]
+    assert lost_words(whole.replace("sail", "sθil"), page.words) == ["θ"]
 
 
 def test_bullets_and_brackets_at_the_top_are_no_running_heads() -> None:
@@ -480,6 +494,8 @@ def test_scanned_pages_are_named(tmp_path: Path) -> None:
         pdf.page().image()
     pages, problems = _read(tmp_path, pdf.bytes())
     assert len(pages) == 1
+    part = split_page(pages[0])
+    assert part.visible_words == 3 * part.covered_words  # two pages as long as the first
     assert problems == [
         Problem(
             "book.pdf", None, "pages 2 to 3: scanned, no text layer; run OCR, e.g. ocrmypdf", False

@@ -201,10 +201,13 @@ def addresses_assistant(text: str) -> bool:
     plain = _ORDERS["quoted"].sub(" … ", plain)
     override = _ORDERS["override"].search(plain)
     rest = f"{plain[: override.start()]} … {plain[override.end() :]}" if override else plain
-    found = {name for name, pattern in _ORDERS.items() if pattern.search(rest)}
-    if (override and ("order" in found or not override.lastgroup)) or "others" in found:
-        return "condition" not in found
-    return "secret" in found or ("address" in found and bool(found & {"duty", "order"}))
+
+    def has(name: str) -> bool:
+        return _ORDERS[name].search(rest) is not None
+
+    if (override and (not override.lastgroup or has("order"))) or has("others"):
+        return not has("condition")
+    return has("secret") or (has("address") and (has("duty") or has("order")))
 
 
 def _has_hint(text: str) -> bool:

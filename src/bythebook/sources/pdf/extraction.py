@@ -154,15 +154,15 @@ def _page_words(page: Any, at: int) -> tuple[list[Word], list[str]]:
     text_page = page.get_textpage()
     try:
         words = _PageReader(text_page, page.get_bbox(), at).words()
-        return words, _lost(text_page.get_text_bounded(), words)
+        return words, lost_words(text_page.get_text_bounded(), words)
     finally:
         text_page.close()
 
 
-def _lost(text: str, words: list[Word]) -> list[str]:
+def lost_words(text: str, words: list[Word]) -> list[str]:
     """Return the words, or else the letters, of a text that have no counterpart in ``words``."""
     left = Counter(_letters(text)) - Counter(_letters("".join(word.text for word in words)))
-    lost = []
+    lost: list[str] = []
     for part in text.split() if left else ():
         letters = Counter(_letters(part))
         found = letters & left
