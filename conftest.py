@@ -108,8 +108,8 @@ def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample book, ingested once with the real model and the real engine."""
     import asyncio
 
-    from bythebook.chunking.read_book import read_book
     from bythebook.config.settings import load_settings
+    from bythebook.ingestion.read_book import read_book
     from bythebook.wiring import build_book
 
     home = tmp_path_factory.mktemp("sample") / "home"

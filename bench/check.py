@@ -36,8 +36,6 @@ from tests.grounding.claim_mutations import Case, cases
 from tests.grounding.handwritten import handwritten
 from training.metrics import auroc
 
-from bythebook.chunking.passages import passage_of_selection
-from bythebook.chunking.read_book import read_book
 from bythebook.grounding.claim_parser import TermKind, parse_claim
 from bythebook.grounding.claim_probability import (
     NAMES,
@@ -51,9 +49,11 @@ from bythebook.grounding.entailment import WordSimilarity, compare_claim
 from bythebook.grounding.framing import without_connective
 from bythebook.grounding.quotation import find_quotations
 from bythebook.grounding.sentence_judge import keys_of_evidence, missing_terms
+from bythebook.ingestion.read_book import read_book
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.reader import LocalReader
 from bythebook.retrieval.reranking import log_odds
+from bythebook.text.selections import passage_of_selection
 from bythebook.types import Hit, Passage
 
 UNSEEN = {"synonym, unseen", "by hand"}

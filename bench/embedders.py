@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from bythebook.chunking.read_book import read_book
 from bythebook.config.settings import load_settings
+from bythebook.ingestion.read_book import read_book
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.embeddings.local.files import folder_of
 from bythebook.providers.embeddings.local.minilm import read_tokenizer

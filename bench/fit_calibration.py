@@ -5,7 +5,7 @@
 Each question's candidates are weighed as a search would weigh them; a candidate is right when it
 stands in the question's own section. Every book counts the same, however many questions it has.
 The figures are cross-validated by page: of pages whose questions the weights never saw. The last
-line belongs into ``src/bythebook/indexing/calibration.py``.
+line belongs into ``src/bythebook/retrieval/calibration.py``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from bythebook.book import Book
-from bythebook.chunking.read_book import read_book
 from bythebook.config.settings import load_settings
-from bythebook.indexing.calibration import MOST_GAP, MOST_STRANGERS, Calibration, Reading
+from bythebook.ingestion.read_book import read_book
+from bythebook.retrieval.calibration import MOST_GAP, MOST_STRANGERS, Calibration, Reading
 from bythebook.retrieval.search import SearchContext, search
 from bythebook.types import Hit, Question, Signals, VectorState
 from bythebook.wiring import build_book

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from bythebook.book import Book
-from bythebook.chunking.read_book import read_book
 from bythebook.config.settings import load_settings
+from bythebook.ingestion.read_book import read_book
 from bythebook.types import Question
 from bythebook.wiring import build_book
 

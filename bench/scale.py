@@ -32,10 +32,8 @@ from typing import Any
 
 import numpy as np
 
-from bythebook.chunking.read_book import read_book
 from bythebook.config.settings import load_settings
-from bythebook.indexing.calibration import MEASURED
-from bythebook.indexing.passage_records import vector_key
+from bythebook.ingestion.read_book import read_book
 from bythebook.interfaces.store import Candidate, Generation, IndexedPassage, StoredVectors
 from bythebook.language.terms import Vocabulary, term_evidence, term_id, terms_of
 from bythebook.providers.embeddings.local import LocalEmbedder
@@ -43,7 +41,9 @@ from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 from bythebook.providers.qdrant.segment_files import EntryFiles
 from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_database
+from bythebook.retrieval.calibration import MEASURED
 from bythebook.retrieval.search import SearchContext, breadth, search
+from bythebook.text.passage_records import vector_key
 from bythebook.types import Passage, Question, Signals, Unit
 from bythebook.wiring import build_book, open_catalog
 

@@ -22,9 +22,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from bythebook.book import Book
-from bythebook.chunking.read_book import read_book
 from bythebook.components import Components
-from bythebook.indexing.source_manifest import SourceManifest
+from bythebook.ingestion.read_book import read_book
+from bythebook.ingestion.source_manifest import SourceManifest
 from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 from bythebook.providers.qdrant.nodes import Server
 from bythebook.providers.qdrant.server import ServerGenerationStore

@@ -9,8 +9,8 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from bythebook.chunking.read_book import read_book
-from bythebook.indexing.passage_records import to_json, vector_key
+from bythebook.ingestion.read_book import read_book
+from bythebook.text.passage_records import to_json, vector_key
 from bythebook.types import Passage, Question
 from reliability.crash import Bench
 
@@ -18,7 +18,7 @@ _EMBEDDER = "fake:bag"
 _QUESTION = Question("What does part 1 of a page say?")
 _AT_HOME = {
     *("bythebook.db", "bythebook.db-wal", "bythebook.db-shm"),
-    *("ingest.lock", "generations", "receipt.json"),
+    *("ingest.lock", "generations", "sources.json"),
 }
 
 

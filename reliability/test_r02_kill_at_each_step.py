@@ -16,7 +16,7 @@ import pytest
 from tests.support.servers import Node
 
 from bythebook.conversations.retention import BATCH, Archiver, Retention
-from bythebook.indexing.source_manifest import SourceManifest
+from bythebook.ingestion.source_manifest import SourceManifest
 from bythebook.providers.qdrant import checksums, segment_files, server
 from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 from bythebook.providers.qdrant.segment_files import EntryWriter

@@ -20,7 +20,7 @@ from tests.support.samples import read, small_book
 from bythebook.book import Book
 from bythebook.components import Components
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
-from bythebook.indexing.source_manifest import find_manifest
+from bythebook.ingestion.source_manifest import find_manifest
 from bythebook.interfaces.store import IndexedPassage
 from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads
@@ -153,10 +153,10 @@ async def _mends(bench: Bench, expected: Hits, turn: int) -> bool:
     """Return whether a repair or an ingest, in turn, repairs it without embedding anything."""
     library, before = bench.library(), bench.embedded.read()
     if turn % 2:
-        await library.repair_index()
+        await library.ingesting().repair_index()
     else:
         await library.ingest(read(bench.docs), origin=ORIGIN)
-    report = await library.check_index(read(bench.docs))
+    report = await library.ingesting().check_index(read(bench.docs))
     await library.close()
     return (
         report.index_is_right
@@ -171,7 +171,7 @@ async def _mends(bench: Bench, expected: Hits, turn: int) -> bool:
 
 def _damage_the_receipt(bench: Bench, count: Count) -> None:
     """The source manifest may be lost but must never be wrong."""
-    file = bench.home / "receipt.json"
+    file = bench.home / "sources.json"
     whole, intact = file.read_bytes(), find_manifest(bench.home, ORIGIN)
     assert intact is not None
     for way, damage in _DAMAGE.items():
@@ -210,7 +210,7 @@ def _damage_the_database(bench: Bench, expected: Hits, flips: int, count: Count)
         try:
             if asyncio.run(_hits(copy)) != expected:
                 count.silent.append(f"database: {way}")
-            asyncio.run(copy.library().check_index(None))
+            asyncio.run(copy.library().ingesting().check_index(None))
         except BookError:
             count.named += 1
         except Exception as error:
@@ -269,7 +269,7 @@ def _fail_while_writing(bench: Bench, times: int, count: Count) -> None:
         if asyncio.run(_hits(copy)) != before:
             count.silent.append(f"another book after entry {number} failed")
         copy.ingest()
-        report = asyncio.run(copy.library().check_index(read(copy.docs)))
+        report = asyncio.run(copy.library().ingesting().check_index(read(copy.docs)))
         left = list(copy.home.rglob("*.unfinished"))
         count.mend("failed disk", report.index_is_right and report.is_current and not left)
 

@@ -115,7 +115,7 @@ def _is_whole(bench: Bench) -> bool:
 
     async def look() -> bool:
         library, passages = bench.library(), bench.catalog().passages()
-        report = await library.check_index(read(bench.docs))
+        report = await library.ingesting().check_index(read(bench.docs))
         return bool(
             report.index_is_right
             and report.passages == len(passages) == len(read(bench.docs).passages)

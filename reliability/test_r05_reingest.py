@@ -15,15 +15,15 @@ from tests.support.samples import read
 
 from bythebook.book import Book
 from bythebook.components import Components
-from bythebook.indexing.indexer import IngestResult
-from bythebook.indexing.passage_records import vector_key
-from bythebook.indexing.source_manifest import SourceManifest, find_manifest
+from bythebook.ingestion.indexer import IngestResult
+from bythebook.ingestion.source_manifest import SourceManifest, find_manifest
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
     MemoryGenerationStore,
     MemoryThreads,
 )
+from bythebook.text.passage_records import vector_key
 from bythebook.types import Question
 from reliability.rows import FULL, Rows
 
@@ -107,7 +107,11 @@ class Author:
     async def ingest(self) -> tuple[IngestResult, bool]:
         """Ingest; also return whether pages were read."""
         receipt = find_manifest(self.home, "here")
-        if receipt and receipt.holds() and await self.library.serves(receipt.generation):
+        if (
+            receipt
+            and receipt.holds()
+            and await self.library.ingesting().serves(receipt.generation)
+        ):
             return receipt.again, False
         book = read(self.docs)
         result = await self.library.ingest(book, origin="here")

@@ -135,7 +135,7 @@ async def test_answers_without_an_index(rows: Rows, book_folder: Path, tmp_path:
                     count.falsely_ready += await is_ready(client)
                     if lose is not _halve:
                         await _ask(client, count, _is_damaged)
-                await by_words.repair_index()
+                await by_words.ingesting().repair_index()
                 for client in (words, nothing):
                     await _until_back(client)
     row.record(

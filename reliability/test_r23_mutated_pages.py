@@ -11,7 +11,7 @@ from tests.sources.test_hostile_input import FRAGMENTS, PLACE, READINGS, read
 from tests.support.clock import seconds_of
 from tests.support.samples import FEATURES
 
-from bythebook.chunking.passages import passages_of
+from bythebook.ingestion.passages import passages_of
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
 from bythebook.types import Metadata
 from reliability.rows import Rows

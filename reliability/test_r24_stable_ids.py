@@ -14,8 +14,8 @@ from reliability.rows import Rows
 _READ = """
 import json, sys
 from pathlib import Path
-from bythebook.chunking.read_book import read_book
-from bythebook.indexing.passage_records import to_record
+from bythebook.ingestion.read_book import read_book
+from bythebook.text.passage_records import to_record
 book = read_book(Path(sys.argv[1]))
 print(json.dumps([to_record(passage) for passage in book.passages], sort_keys=True))
 """

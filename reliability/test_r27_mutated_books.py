@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.support.epub_files import document, write_epub
 
-from bythebook.chunking.pages import split_page
+from bythebook.ingestion.pages import split_page
 from bythebook.interfaces.source import Problem, SiteOptions
 from bythebook.sources.epub.source import EpubSource
 from bythebook.sources.files import Files

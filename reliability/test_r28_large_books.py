@@ -16,7 +16,7 @@ _MOST_S, _MOST_MB = 10.0, 400
 _READ = """
 import json, re, sys, time
 from pathlib import Path
-from bythebook.chunking.read_book import read_book
+from bythebook.ingestion.read_book import read_book
 book = read_book(Path(sys.argv[1]))
 status = Path("/proc/self/status").read_text()  # rusage would count the parent's memory
 peak = int(re.search(r"VmHWM:\\s+(\\d+) kB", status)[1]) / 1024

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.sources.test_notebook import sample_notebook
 
-from bythebook.chunking.pages import split_page
+from bythebook.ingestion.pages import split_page
 from bythebook.interfaces.source import Problem, SiteOptions
 from bythebook.sources.files import Files
 from bythebook.sources.notebook.source import NotebookSource

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bythebook.chunking.read_book import read_book
+from bythebook.ingestion.read_book import read_book
 from reliability.pdf_mutations import mutated, seeds
 from reliability.rows import Rows
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.samples import small_book
 
-from bythebook.chunking.read_book import read_book
+from bythebook.ingestion.read_book import read_book
 from reliability.client import Reader, library_on, open_for_readers
 from reliability.rows import Rows
 

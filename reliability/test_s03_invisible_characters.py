@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import read_book
+from bythebook.ingestion.read_book import read_book
 from bythebook.language.text import clean
 from reliability.rows import Rows
 

@@ -15,11 +15,11 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from bythebook.chunking.read_book import read_book
 from bythebook.errors import SourceError
-from bythebook.indexing.passage_records import to_record
+from bythebook.ingestion.read_book import read_book
 from bythebook.interfaces.source import UnreadableFile
 from bythebook.sources.files import read_bytes
+from bythebook.text.passage_records import to_record
 from reliability.rows import Rows
 
 _CANARY = "heliotrope-canary"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.clock import seconds_of
 
-from bythebook.chunking.read_book import read_book
+from bythebook.ingestion.read_book import read_book
 from bythebook.sources.files import MAX_BYTES
 from reliability.rows import Rows
 

@@ -17,12 +17,12 @@ import pytest
 
 import bythebook
 from bythebook.answering import answer_span
-from bythebook.chunking import text_kinds
 from bythebook.evaluation import nuggets
 from bythebook.grounding import stream_splitter, verbatim
 from bythebook.language.english import overview_questions, question_types
 from bythebook.sources import files
 from bythebook.sources.markdown import mdx
+from bythebook.text import text_kinds
 from reliability.hard_texts import Attack, attacks, blind_attacks
 from reliability.regex_patterns import ANYWHERE, Expression, expressions
 from reliability.rows import Rows
@@ -152,11 +152,11 @@ def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
             "search",
             [nuggets._compiled(text, "any") for text in ("a b", r"a(?:b|c)? \d\b", "a.{0,9}b")],
         ),
-        "bythebook.chunking.text_kinds._any_of": (
+        "bythebook.text.text_kinds._any_of": (
             "search",
             [text_kinds._PHRASE, text_kinds._ANYWHERE],
         ),
-        "bythebook.chunking.text_kinds._patterns": (
+        "bythebook.text.text_kinds._patterns": (
             "search",
             [
                 pattern

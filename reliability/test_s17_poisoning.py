@@ -17,10 +17,10 @@ from pathlib import Path
 
 from tests.support.samples import SAMPLE_BOOK
 
-from bythebook.chunking.read_book import read_book
 from bythebook.config.settings import load_settings
 from bythebook.evaluation.questions import Row, read_row, sample
 from bythebook.evaluation.text_metrics import holds
+from bythebook.ingestion.read_book import read_book
 from bythebook.types import Answer, Question
 from bythebook.wiring import build_book
 from reliability.rows import Rows

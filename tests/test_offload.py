@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from bythebook.book import Book
-from bythebook.chunking.read_book import read_book
 from bythebook.components import Components
+from bythebook.ingestion.read_book import read_book
 from bythebook.offload import offload, offloaded
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -78,15 +78,15 @@ async def test_no_catalog_call_runs_on_the_thread_of_the_event_loop(tmp_path: Pa
         result = await book.ingest(docs)
         assert catalog.called == {"ingesting", *_CALLS}
         assert (await book.ingest(docs)).unchanged == result.chunks_created
-        assert await book.serves(result.generation)
+        assert await book.ingesting().serves(result.generation)
         assert (await book.ask("Why does a kite fly?")).evidence.hits
         assert (await book.search("kite")).hits
         contents = await book.contents()
         assert await book.section(contents.pages[0].url)
         assert set((await book.health()).values()) == {"ok"}
-        assert (await book.check_index(read_book(docs))).index_is_right
-        await book.repair_index()
-        assert str(docs) in await book.origin()
+        assert (await book.ingesting().check_index(read_book(docs))).index_is_right
+        await book.ingesting().repair_index()
+        assert str(docs) in await book.ingesting().origin()
 
 
 async def test_a_cancelled_caller_returns_after_the_work_has_ended() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bythebook.chunking.read_book import ParsedBook, read_book
+from bythebook.ingestion.read_book import ParsedBook, read_book
 from tests.support.samples import SAMPLE_BOOK
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from bythebook.book import Book
-from bythebook.chunking.read_book import read_book
 from bythebook.components import Components
 from bythebook.config.settings import load_settings
 from bythebook.errors import ConfigurationError, EmbedderMismatch, IndexDamaged, UnknownProvider
+from bythebook.ingestion.read_book import read_book
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,

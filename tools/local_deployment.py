@@ -121,9 +121,7 @@ def _quiet(environ: Mapping[str, str]) -> dict[str, str]:
 
 def _ingest(docs: Path, folder: Path, environment: Mapping[str, str]) -> None:
     command = [PROGRAM, "ingest", str(docs.resolve())]
-    subprocess.run(  # noqa: S603 - our own program
-        command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL
-    )
+    subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
 def _server(folder: Path, number: int, environment: Mapping[str, str]) -> Service:

@@ -40,7 +40,7 @@ Pairs of first and last code point, in hexadecimal."""
 
 
 def main(package: Path) -> None:
-    listed = subprocess.run(  # noqa: S603
+    listed = subprocess.run(
         [
             shutil.which("node") or "node",
             "--input-type=module",

@@ -23,8 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bythebook.chunking.passages import passage_of_selection
 from bythebook.providers.reader import local
+from bythebook.text.selections import passage_of_selection
 from bythebook.types import Passage
 from training.metrics import auroc
 

@@ -25,7 +25,7 @@ from typing import Any
 from lxml import etree
 from tests.grounding.claim_mutations import cases
 
-from bythebook.chunking.read_book import read_book
+from bythebook.ingestion.read_book import read_book
 from bythebook.providers.reader.local import read_tokenizer
 from bythebook.providers.reader.windows import (
     TermWeights,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bythebook.config.settings import Settings
     from bythebook.documents.query import Query, Response
     from bythebook.errors import BookError
-    from bythebook.indexing.indexer import IngestResult
+    from bythebook.ingestion.indexer import IngestResult
     from bythebook.refusals import Refusal
     from bythebook.types import Answer, Question, Reply
 
@@ -23,7 +23,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Answer": "bythebook.types",
     "BookError": "bythebook.errors",
-    "IngestResult": "bythebook.indexing.indexer",
+    "IngestResult": "bythebook.ingestion.indexer",
     "Book": "bythebook.book",
     "Query": "bythebook.documents.query",
     "Question": "bythebook.types",

@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from bythebook.chunking.read_book import check_exists
 from bythebook.config.settings import Settings, limits_of, load_settings
 from bythebook.documents.query import Query, Response, read, show
 from bythebook.documents.reply import ResultSet, show_results
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from bythebook.book import Book
-    from bythebook.chunking.read_book import ParsedBook
-    from bythebook.indexing.indexer import IngestProgress, IngestResult
+    from bythebook.ingestion.indexer import IngestProgress, IngestResult
+    from bythebook.ingestion.read_book import ParsedBook
     from bythebook.retrieval.search import Findings
 
 T = TypeVar("T")
@@ -181,6 +180,8 @@ def ingest(
     **options: Unpack[SettingOptions],
 ) -> IngestResult:
     """Read a book's sources and make them searchable in ``home``; only changes are embedded."""
+    from bythebook.ingestion.read_book import check_exists
+
     check_exists(Path(docs))  # before the home is created
     with open_book(home, settings=settings, new=True, **options) as book:
         return book.ingest(docs, progress=progress, allow_removal=allow_removal)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -21,27 +20,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bythebook.answering.pipeline import Event, respond
 from bythebook.answering.routing import mode_of
-from bythebook.chunking.outline import Contents, list_contents
-from bythebook.chunking.read_book import ParsedBook
 from bythebook.conversations.query_log import LoggedRequest
 from bythebook.conversations.session import open_conversation
 from bythebook.errors import BookError, NotFound, StoreFailed
 from bythebook.generations import Generations, index_differs
-from bythebook.indexing.indexer import IngestProgress, IngestResult
-from bythebook.indexing.integrity import IndexReport, compare
-from bythebook.indexing.source_manifest import (
-    SourceManifest,
-    find_manifest,
-    origin_of,
-    read_sources,
-)
-from bythebook.offload import offload, offloaded
+from bythebook.offload import offload
 from bythebook.retrieval.search import Findings, search
+from bythebook.text.outline import Contents, list_contents
 from bythebook.types import Asker, Message, Passage, Question, Reply, TextKind, VectorState
 
 if TYPE_CHECKING:
     from bythebook.answering.generation import AnswerContext
     from bythebook.components import Components
+    from bythebook.ingestion.indexer import IngestProgress, IngestResult
+    from bythebook.ingestion.ingest import Ingest
+    from bythebook.ingestion.read_book import ParsedBook
 
 Observer = Callable[[Reply, str], None]  # a reply, and the generation it came from
 
@@ -218,76 +211,15 @@ class Book:
         passages, or one with errors and less than half of the passages, does not replace the
         served one unless ``allow_removal`` is set: ``published`` of the result is False then.
         """
-        started = time.perf_counter()
-        progress = progress or IngestProgress()
-        if isinstance(docs, ParsedBook):
-            result = await self._publish(docs, origin or "", progress, allow_removal)
-        else:
-            result = await self._ingest_folder(Path(docs), origin, progress, allow_removal)
-        return replace(result, seconds=time.perf_counter() - started)
+        return await self.ingesting().ingest(
+            docs, progress=progress, origin=origin, allow_removal=allow_removal
+        )
 
-    async def _ingest_folder(
-        self, docs: Path, origin: str | None, progress: IngestProgress, allow_removal: bool
-    ) -> IngestResult:
-        home, site = self._components.home, self._components.site
-        origin = origin or origin_of(docs, site)
-        manifest = None if home is None else await offload(lambda: find_manifest(home, origin))
-        unchanged = manifest is not None and await offload(manifest.holds)
-        if manifest is not None and unchanged and await self.serves(manifest.generation):
-            return manifest.again
-        parsed = await read_sources(docs, site, progress)
-        result = await self._publish(parsed, origin, progress, allow_removal)
-        if home is not None and result.published:
-            manifest = SourceManifest(result.generation, origin, parsed.seen, result)
-            await offload(lambda: manifest.keep(home))
-        return result
+    def ingesting(self) -> Ingest:
+        """Return what reads sources into this book's stores; asking never loads it."""
+        from bythebook.ingestion.ingest import Ingest
 
-    async def _publish(
-        self, parsed: ParsedBook, origin: str, progress: IngestProgress, allow_removal: bool
-    ) -> IngestResult:
-        former = self._generations.embedder.name
-        if (choose := self._components.choose_embedder) is not None:
-            self._generations.use_embedder(await offload(lambda: choose(parsed.passages)))
-        async with offloaded(self._catalog.ingesting()):
-            indexer = self._generations.indexer()
-            price = self._components.price_in
-            result = await indexer.ingest(
-                parsed,
-                origin=origin,
-                progress=progress,
-                price_in=price,
-                allow_removal=allow_removal,
-            )
-        if not result.published:
-            self._generations.use_embedder(former)  # the one of the book that is kept
-        return result
-
-    async def serves(self, generation: str) -> bool:
-        """Return whether this generation is served whole and with vectors: no ingest needed."""
-        async with offloaded(self._catalog.ingesting()):
-            return await self._generations.indexer().serves(generation)
-
-    async def check_index(self, sources: ParsedBook | None) -> IndexReport:
-        """Report whether catalog, index and sources agree."""
-        passages = None if sources is None else sources.passages
-        current = await offload(self._generations.current)
-        return await compare(self._generations.indexer(), current, passages)
-
-    async def repair_index(self) -> None:
-        """Rebuild the index from the catalog, without parsing or embedding.
-
-        If vectors have been lost, the book is searched by keywords until the next ingest.
-        """
-        async with offloaded(self._catalog.ingesting()):
-            indexer, current = self._generations.indexer(), await offload(self._generations.current)
-            passages = list((await offload(self._catalog.passages)).values())
-            missing = await offload(lambda: indexer.missing(passages))
-            vectors = VectorState.PENDING if missing else VectorState.READY
-            await indexer.publish(passages, vectors, origin=current.origin, again=True)
-
-    async def origin(self) -> str:
-        """Return the source of the served book, as recorded by its ingest."""
-        return (await offload(self._generations.current)).origin
+        return Ingest(self._components, self._generations)
 
     # --- operation ------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bythebook.answering.extractive import ExtractiveWriter
-from bythebook.chunking.read_book import SiteOptions
+from bythebook.interfaces.source import SiteOptions
 from bythebook.retrieval.search import SearchContext
 
 if TYPE_CHECKING:

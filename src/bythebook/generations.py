@@ -23,11 +23,10 @@ from bythebook.errors import (
     damaged_catalog,
 )
 from bythebook.grounding.verifier import SentenceVerifier
-from bythebook.indexing.calibration import calibration_of
-from bythebook.indexing.embeddings import QuestionVectors
-from bythebook.indexing.indexer import Indexer
 from bythebook.language.terms import Vocabulary
 from bythebook.providers.sql.executor import DeadlineExecutor
+from bythebook.retrieval.calibration import calibration_of
+from bythebook.retrieval.embeddings import QuestionVectors
 from bythebook.retrieval.search import KEYWORDS_ONLY, SearchContext
 from bythebook.types import Passage, VectorState
 
@@ -62,7 +61,7 @@ class Generations:
         self._catalog = components.catalog
         self._executor = DeadlineExecutor(2, deadline_s=components.deadline_s)
         self.embedder = components.embedder
-        self._store = components.store
+        self.store = components.store
         self._former_stores: list[GenerationStore] = []  # of the embedders used before
         self._open: OpenGeneration | None = None
         self._outdated: list[OpenGeneration] = []  # used by requests that began before a swap
@@ -80,9 +79,6 @@ class Generations:
         finally:
             generation.readers -= 1
             await self._close_unused()
-
-    def indexer(self) -> Indexer:
-        return Indexer(self._catalog, self._store, self.embedder)
 
     def current(self) -> Generation:
         """Return the served generation as the catalog records it. Blocks."""
@@ -106,8 +102,8 @@ class Generations:
                 f"This book was ingested with {name}, but the settings say {self.embedder.name}.",
                 hint=f"Set embedder to {name}, or ingest the book again.",
             )
-        self._former_stores.append(self._store)
-        self.embedder, self._store = self._components.switch_embedder(name)
+        self._former_stores.append(self.store)
+        self.embedder, self.store = self._components.switch_embedder(name)
 
     async def close(self) -> None:
         """Close every open generation and the stores; the next request opens them again."""
@@ -116,7 +112,7 @@ class Generations:
         for generation in generations:
             await generation.context.index.store.close()
         former_stores, self._former_stores = self._former_stores, []
-        for store in (*former_stores, self._store):
+        for store in (*former_stores, self.store):
             await store.close()
         self._executor.close()
 
@@ -195,7 +191,7 @@ class Generations:
 
     async def _open_passages(self, generation: Generation) -> PassageStore:
         """Open the passage store; meanwhile load the model that questions will need."""
-        opening = asyncio.create_task(self._store.open(generation.name))
+        opening = asyncio.create_task(self.store.open(generation.name))
         reader = self._components.reader
         models = [reader.prepare()] if reader else []
         if generation.vectors is VectorState.READY:

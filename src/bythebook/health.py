@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from bythebook.config.settings import AUTO
-from bythebook.indexing.embeddings import embed
+from bythebook.retrieval.embeddings import embed
 from bythebook.wiring import (
     Hosted,
     build_book,

@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from bythebook.book import Book
-from bythebook.chunking.read_book import read_book
 from bythebook.components import Components
+from bythebook.ingestion.read_book import read_book
 from bythebook.providers.testing import (
     FakeEmbedder,
     FakeReader,
@@ -29,7 +29,7 @@ from bythebook.providers.testing import (
 )
 
 if TYPE_CHECKING:
-    from bythebook.chunking.read_book import ParsedBook
+    from bythebook.ingestion.read_book import ParsedBook
 
 __all__ = [
     "PAGES",

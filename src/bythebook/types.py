@@ -76,7 +76,7 @@ class Metadata:
 
 
 UnitKind = StrEnum("UnitKind", "SENTENCE ITEM ROW CODE MATHS")  # the form of a unit
-# What a text is for, decided at ingest (chunking/text_kinds.py). An "instruction" addresses an
+# What a text is for, decided at ingest (text/text_kinds.py). An "instruction" addresses an
 # assistant; it is never shown and never sent to a model.
 TextKind = StrEnum(
     "TextKind",

@@ -55,8 +55,8 @@ def build_book(settings: Settings | None = None, *, new: bool = False) -> Book:
 
     Blocks while it opens the database. Models are loaded on first use.
     """
-    from bythebook.chunking.read_book import SiteOptions
     from bythebook.config.settings import AUTO, load_settings
+    from bythebook.interfaces.source import SiteOptions
     from bythebook.providers.sql.catalog import SqlCatalog
     from bythebook.providers.stores.keyword_memory import KeywordStore
 

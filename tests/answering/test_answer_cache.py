@@ -11,9 +11,9 @@ import pytest
 from bythebook.answering.answer_cache import AnswerCache
 from bythebook.answering.pipeline import Event
 from bythebook.book import Book
-from bythebook.chunking.read_book import read_book
 from bythebook.components import Components, extractive
 from bythebook.errors import WriterFailed
+from bythebook.ingestion.read_book import read_book
 from bythebook.interfaces.writer import DraftPiece
 from bythebook.providers.testing import (
     FakeEmbedder,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from bythebook.answering.citations import Citations, deep_link
 from bythebook.answering.runs import quotations
-from bythebook.chunking.text_fragments import folded, with_fragments
 from bythebook.grounding.verifier import Supported
+from bythebook.text.text_fragments import folded, with_fragments
 from tests.support.samples import hit, passage
 
 

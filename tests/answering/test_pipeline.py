@@ -12,9 +12,9 @@ import pytest
 
 from bythebook.answering.pipeline import Event, State
 from bythebook.book import Book
-from bythebook.chunking.read_book import read_book
 from bythebook.components import Components
 from bythebook.conversations.session import exchange_of
+from bythebook.ingestion.read_book import read_book
 from bythebook.language.tokens import estimate_tokens
 from bythebook.providers.reader import LocalReader
 from bythebook.providers.testing import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bythebook.answering.extractive import ExtractiveWriter
 from bythebook.answering.prompts import compose
-from bythebook.chunking.text_kinds import hidden_kinds, shown_part
+from bythebook.text.text_kinds import hidden_kinds, shown_part
 from bythebook.types import Evidence, Question, TextKind
 from tests.answering.test_extractive import _part
 from tests.support.samples import hit, passage

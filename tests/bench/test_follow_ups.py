@@ -9,7 +9,7 @@ import pytest
 from bench.follow_ups import ask_all, development, figures, grade, held_out, read_rows, share
 
 from bythebook.api import open_book
-from bythebook.chunking.read_book import read_book
+from bythebook.ingestion.read_book import read_book
 from bythebook.testing import fake_book
 from bythebook.types import Question
 from tests.support.samples import SAMPLE_BOOK

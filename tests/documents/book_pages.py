@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
-from bythebook.chunking.outline import outline, page_key
-from bythebook.chunking.read_book import ParsedBook, read_book
-from bythebook.chunking.section_text import join
 from bythebook.documents.markdown.files import write_file
 from bythebook.documents.markdown.pages import MarkdownPage, file_names, markdown_page
+from bythebook.ingestion.read_book import ParsedBook, read_book
+from bythebook.text.outline import outline, page_key
+from bythebook.text.section_text import join
 from bythebook.types import Passage, UnitKind
 
 

@@ -7,11 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.chunking.outline import OutlineEntry
-from bythebook.chunking.pages import compare_words
-from bythebook.chunking.passages import passages_of
-from bythebook.chunking.read_book import ParsedBook, read_book
-from bythebook.chunking.section_text import Joined, join
 from bythebook.documents.markdown.files import broken_links, links_of, write_file
 from bythebook.documents.markdown.pages import (
     MarkdownPage,
@@ -23,10 +18,15 @@ from bythebook.documents.markdown.pages import (
 )
 from bythebook.documents.markdown.sections import escape_heading, escape_line, section_markdown
 from bythebook.errors import InvalidInput
+from bythebook.ingestion.pages import compare_words
+from bythebook.ingestion.passages import passages_of
+from bythebook.ingestion.read_book import ParsedBook, read_book
 from bythebook.interfaces.blocks import Code, Document, Listing, Paragraph, Table
 from bythebook.language.sentences import split_units
 from bythebook.language.text import words
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
+from bythebook.text.outline import OutlineEntry
+from bythebook.text.section_text import Joined, join
 from bythebook.types import Metadata, Place
 from tests.documents.book_pages import blocks_of, by_page, pages_of, read_again
 from tests.support.samples import FEATURES, SAMPLE_BOOK, WORKSHOP, read
@@ -46,7 +46,7 @@ def _read_text(text: str) -> list[str]:
 
 
 def _joined(text: str) -> Joined:
-    from bythebook.chunking.section_text import Marked
+    from bythebook.text.section_text import Marked
 
     units = [
         Marked(unit.start, unit.end, unit.kind, "id", number)

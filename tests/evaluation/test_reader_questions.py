@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import read_book
 from bythebook.evaluation.gold_locations import Places
 from bythebook.evaluation.nuggets import plain_text
 from bythebook.evaluation.questions import Row, read_row
+from bythebook.ingestion.read_book import read_book
 from bythebook.language.text import word_set
 from tests.cli.test_cli import run
 from tests.support.samples import SAMPLE_BOOK

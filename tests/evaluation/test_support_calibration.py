@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import read_book
 from bythebook.evaluation.run import judge_support
 from bythebook.evaluation.support_calibration import MOST_CLAIMS, make_claims, measure_support
+from bythebook.ingestion.read_book import read_book
 from bythebook.testing import fake_book
 from bythebook.types import Evidence, Passage
 from tests.support.samples import SAMPLE_BOOK

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bythebook.answering.citations import Citations
-from bythebook.chunking.read_book import read_book
 from bythebook.grounding.verifier import SentenceVerifier, Supported, Withheld, check
+from bythebook.ingestion.read_book import read_book
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.reader import LocalReader
 from bythebook.types import Evidence, Hit, Passage

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from bythebook.chunking.passages import passage_of_selection
-from bythebook.chunking.text_kinds import with_text_kinds
 from bythebook.grounding.entailment import WordSimilarity
 from bythebook.grounding.quotation import Quotation, find_quotations
 from bythebook.providers.testing import FakeReader
+from bythebook.text.selections import passage_of_selection
+from bythebook.text.text_kinds import with_text_kinds
 from bythebook.types import Hit
 from tests.support.samples import hit
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import read_book
 from bythebook.errors import SourceError
+from bythebook.ingestion.read_book import read_book
 from bythebook.interfaces.source import Problem, SiteOptions, Source, SourcePage
 from bythebook.sources.documents import headings_of, plain_text
 from bythebook.sources.files import Files

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.chunking.read_book import read_book
 from bythebook.config.settings import load_settings
 from bythebook.errors import EmbedderFailed, UnknownProvider
+from bythebook.ingestion.read_book import read_book
 from bythebook.language.tokens import estimate_tokens
 from bythebook.providers.embeddings.cohere import cohere_embedder
 from bythebook.providers.embeddings.gemini import gemini_embedder

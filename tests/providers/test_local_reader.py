@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bythebook.chunking.passages import passage_of_selection
 from bythebook.errors import ReaderFailed, UnknownProvider
 from bythebook.providers.reader.local import MODELS, WEIGHTS, LocalReader
 from bythebook.providers.reader.windows import (
@@ -21,6 +20,7 @@ from bythebook.providers.reader.windows import (
     join_units,
     windows_of,
 )
+from bythebook.text.selections import passage_of_selection
 from bythebook.types import Passage
 
 _QUESTION = "When was the bridge opened?"

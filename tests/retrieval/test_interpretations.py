@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bythebook.errors import EmbedderFailed
-from bythebook.indexing.calibration import WORDS_ALONE
 from bythebook.providers.testing import FakeEmbedder
+from bythebook.retrieval.calibration import WORDS_ALONE
 from bythebook.retrieval.interpretations import search_best
 from bythebook.retrieval.question_analysis import analyze
 from bythebook.retrieval.search import SearchContext, search

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.chunking.outline import list_contents
 from bythebook.interfaces.store import IndexedPassage
 from bythebook.language.english.overview_questions import overview_topic
 from bythebook.providers.testing import MemoryStore
 from bythebook.retrieval.overview import find_overview
+from bythebook.text.outline import list_contents
 from bythebook.types import Passage, Place
 
 

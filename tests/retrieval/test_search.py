@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.passages import passage_of_selection
 from bythebook.errors import IndexDamaged
-from bythebook.indexing.calibration import MEASURED, WORDS_ALONE
-from bythebook.indexing.indexer import Indexer, IngestProgress
+from bythebook.ingestion.indexer import Indexer, IngestProgress
 from bythebook.language.terms import Vocabulary
 from bythebook.language.tokens import estimate_tokens
 from bythebook.providers.testing import (
@@ -17,6 +15,7 @@ from bythebook.providers.testing import (
     MemoryGenerationStore,
     MemoryStore,
 )
+from bythebook.retrieval.calibration import MEASURED, WORDS_ALONE
 from bythebook.retrieval.question_analysis import QUESTION_TOKENS
 from bythebook.retrieval.search import (
     SELECTION_TOKENS,
@@ -24,6 +23,7 @@ from bythebook.retrieval.search import (
     score_selection,
     search,
 )
+from bythebook.text.selections import passage_of_selection
 from bythebook.types import Question, VectorState
 from tests.support.samples import read
 

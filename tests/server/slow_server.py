@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 
 from bythebook.book import Book
-from bythebook.chunking.read_book import read_book
 from bythebook.components import Components
 from bythebook.config.settings import Settings
+from bythebook.ingestion.read_book import read_book
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from bythebook.chunking.read_book import read_book
 from bythebook.config.settings import Settings, load_settings
 from bythebook.grounding.verifier import SentenceVerifier, Supported, check
+from bythebook.ingestion.read_book import read_book
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.reader import LocalReader
 from bythebook.server.app import create_app

@@ -21,10 +21,10 @@ from pydantic import BaseModel
 from bythebook.answering.generation import AnswerContext
 from bythebook.answering.pipeline import respond
 from bythebook.book import Book
-from bythebook.chunking.read_book import ParsedBook
 from bythebook.components import Components
 from bythebook.config.settings import Settings
 from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping, WriterFailed
+from bythebook.ingestion.read_book import ParsedBook
 from bythebook.interfaces.writer import Writer
 from bythebook.providers.testing import (
     FakeEmbedder,

@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from bythebook.chunking.read_book import ParsedBook, ParsedPage, read_book
+from bythebook.ingestion.read_book import ParsedBook, ParsedPage, read_book
 from bythebook.language.text import words
 from tests.sources import docusaurus
 from tests.sources.docusaurus import BuiltPage

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import SiteOptions, read_book
 from bythebook.errors import SourceError
+from bythebook.ingestion.read_book import SiteOptions, read_book
 from bythebook.sources.docusaurus.config import find_config, read_config
 from bythebook.sources.files import Files
 from tests.sources.book_files import CONFIG, write_files

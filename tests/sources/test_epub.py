@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from bythebook.chunking.read_book import ParsedBook, SiteOptions, read_book
+from bythebook.ingestion.read_book import ParsedBook, SiteOptions, read_book
 from bythebook.sources.html.tree import parse_xml
 from tests.support.epub_files import document, write_epub
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it.token import Token
 
-from bythebook.chunking.pages import compare_words
-from bythebook.chunking.passages import passages_of
+from bythebook.ingestion.pages import compare_words
+from bythebook.ingestion.passages import passages_of
 from bythebook.language.text import words
 from bythebook.sources.heading_ids import DocutilsIds, MystIds, NbconvertIds
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse

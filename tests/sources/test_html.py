@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import ParsedBook, SiteOptions, read_book
+from bythebook.ingestion.read_book import ParsedBook, SiteOptions, read_book
 from bythebook.interfaces.blocks import (
     Block,
     Box,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import SiteOptions, read_book
 from bythebook.errors import SourceError
+from bythebook.ingestion.read_book import SiteOptions, read_book
 from bythebook.interfaces.blocks import Code
 from bythebook.sources.inventory import is_template
 from bythebook.sources.markdown.mdx import MdxSource, parse

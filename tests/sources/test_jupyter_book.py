@@ -7,8 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from bythebook.chunking.read_book import ParsedBook, read_book
 from bythebook.errors import SourceError
+from bythebook.ingestion.read_book import ParsedBook, read_book
 from bythebook.interfaces.blocks import Block, Box, Code, Heading, Listing, Maths, Table
 from bythebook.interfaces.source import SiteOptions
 from bythebook.sources.documents import plain_text

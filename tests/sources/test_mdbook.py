@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import ParsedBook, SiteOptions, read_book
 from bythebook.errors import SourceError
+from bythebook.ingestion.read_book import ParsedBook, SiteOptions, read_book
 from bythebook.sources.mdbook import mdbook_slug
 
 _FILES = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from bythebook.chunking.render import render
+from bythebook.ingestion.render import render
 from bythebook.interfaces.blocks import (
     Box,
     Code,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import SiteOptions, read_book
 from bythebook.errors import SourceError
+from bythebook.ingestion.read_book import SiteOptions, read_book
 from bythebook.interfaces.source import SourceEntry
 from tests.support.epub_files import document, write_epub
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bythebook.chunking.read_book import ParsedBook, read_book
+from bythebook.ingestion.read_book import ParsedBook, read_book
 from bythebook.interfaces.blocks import Anchor, Block, Code, Heading, Maths, Paragraph, Table
 from bythebook.interfaces.source import Problem, SiteOptions, SourcePage
 from bythebook.sources.files import Files

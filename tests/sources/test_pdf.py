@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.pages import split_page
-from bythebook.chunking.read_book import ParsedBook, read_book
+from bythebook.ingestion.pages import split_page
+from bythebook.ingestion.read_book import ParsedBook, read_book
 from bythebook.interfaces.blocks import (
     Anchor,
     Block,

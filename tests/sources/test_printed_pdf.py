@@ -11,7 +11,7 @@ import pypdfium2 as pdfium
 import pytest
 from markdown_it import MarkdownIt
 
-from bythebook.chunking.read_book import ParsedBook, read_book
+from bythebook.ingestion.read_book import ParsedBook, read_book
 from bythebook.language.text import words
 from tests.support.samples import SAMPLE_BOOK
 from tests.web.browser_fixtures import open_browser

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import ParsedBook, ParsedPage, SiteOptions, read_book
 from bythebook.errors import SourceError
+from bythebook.ingestion.read_book import ParsedBook, ParsedPage, SiteOptions, read_book
 from tests.sources.book_files import CONFIG, write_files
 
 
@@ -334,7 +334,7 @@ def test_ids_are_independent_of_path_line_ends_bom_and_hash_seed(tmp_path: Path)
     assert [passage.id for passage in read_book(two).passages] == ids
     program = (
         "import json, sys; from pathlib import Path; "
-        "from bythebook.chunking.read_book import read_book; "
+        "from bythebook.ingestion.read_book import read_book; "
         "print(json.dumps([p.id for p in read_book(Path(sys.argv[1])).passages]))"
     )
     for seed in ("1", "2"):

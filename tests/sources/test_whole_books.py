@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.read_book import ParsedBook, ParsedPage, SiteOptions, read_book
+from bythebook.ingestion.read_book import ParsedBook, ParsedPage, SiteOptions, read_book
 from bythebook.language.text import words
 from tests.support.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
 
@@ -222,7 +222,7 @@ def test_partial_is_inlined_and_not_a_page() -> None:
 READ = """
 import sys
 from pathlib import Path
-from bythebook.chunking.read_book import read_book
+from bythebook.ingestion.read_book import read_book
 
 print(len(read_book(Path(sys.argv[1])).pages))
 # Not ru_maxrss: a child inherits its parent's.

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from bythebook.book import Book
-from bythebook.chunking.read_book import read_book
 from bythebook.components import Components, MakeWriter, extractive
 from bythebook.errors import WriterFailed
+from bythebook.ingestion.read_book import read_book
 from bythebook.interfaces.writer import DraftPiece
 from bythebook.providers.testing import (
     FakeEmbedder,

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from bythebook.chunking.read_book import read_book
+from bythebook.ingestion.read_book import read_book
 from tests.support.samples import SAMPLE_BOOK
 from tests.web.test_page import _FLAGS, _wait_for
 

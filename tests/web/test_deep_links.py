@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from bythebook.answering.citations import deep_link
-from bythebook.chunking.read_book import read_book
-from bythebook.chunking.text_fragments import folded
+from bythebook.ingestion.read_book import read_book
+from bythebook.text.text_fragments import folded
 from bythebook.types import Passage
 from tests.sources import docusaurus
 from tests.support.samples import SAMPLE_BOOK

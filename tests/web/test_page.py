@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from bythebook.chunking.read_book import read_book
-from bythebook.chunking.text_fragments import folded
+from bythebook.ingestion.read_book import read_book
+from bythebook.text.text_fragments import folded
 from bythebook.types import Passage, Unit, UnitKind
 from tests.support.samples import SAMPLE_BOOK
 

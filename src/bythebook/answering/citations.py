@@ -5,8 +5,8 @@ from __future__ import annotations
 from textwrap import TextWrapper
 
 from bythebook.answering.runs import LONGEST_QUOTE, quotations
-from bythebook.chunking.text_fragments import fragment_of
 from bythebook.grounding.verifier import Supported
+from bythebook.text.text_fragments import fragment_of
 from bythebook.types import Citation, Evidence, Hit, Passage, Sentence
 
 _LINES = TextWrapper(

@@ -20,11 +20,11 @@ from bythebook.answering.runs import (
     leans_back,
     quote_run,
 )
-from bythebook.chunking.text_kinds import ASIDE, HIDDEN, asked_kinds
 from bythebook.grounding.verifier import Supported
 from bythebook.language.markup import is_readable
 from bythebook.language.terms import covered, language_of_passage, term_ids
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
+from bythebook.text.text_kinds import ASIDE, HIDDEN, asked_kinds
 from bythebook.types import Hit, UnitKind
 
 _MOST_CHARACTERS = 1900  # of the text; envelope: GroundedAnswer.text has 2000 with its markers

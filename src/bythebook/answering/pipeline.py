@@ -17,7 +17,6 @@ from bythebook.answering.gate import gate, gather, settle
 from bythebook.answering.generation import AnswerContext, GenerationRun
 from bythebook.answering.outcome import outcome_of
 from bythebook.answering.routing import Mode, mode_of
-from bythebook.chunking.passages import passage_of_selection
 from bythebook.conversations.query_rewriting import interpret, parts_of, sides_of
 from bythebook.language.english.overview_questions import asks_about_all
 from bythebook.language.terms import term_ids
@@ -29,6 +28,7 @@ from bythebook.retrieval.search import (
     score_selection,
     search_contents,
 )
+from bythebook.text.selections import passage_of_selection
 from bythebook.types import (
     Citation,
     Evidence,

@@ -16,11 +16,11 @@ from functools import cache
 from importlib.resources import files
 from itertools import accumulate
 
-from bythebook.chunking.passages import passage_of_selection
-from bythebook.chunking.text_kinds import shown_part
 from bythebook.interfaces.writer import Prompt, SupportPrompt
 from bythebook.language.text import clean
 from bythebook.language.tokens import estimate_tokens
+from bythebook.text.selections import passage_of_selection
+from bythebook.text.text_kinds import shown_part
 from bythebook.types import Evidence, Hit, Message, Passage, Question, Role, TextKind
 
 NOT_SAID = "The book does not say."

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 
-from bythebook.chunking.text_kinds import mistakes_label
 from bythebook.grounding.stream_splitter import has_words, split_line
 from bythebook.grounding.verifier import Supported
 from bythebook.language.english.lexicon import LEANS_BACK
 from bythebook.language.terms import language_of_passage, term_ids
+from bythebook.text.text_kinds import mistakes_label
 from bythebook.types import Hit, Passage, UnitKind
 
 LONGEST_QUOTE = 500  # characters; envelope: Citation.referenced_text

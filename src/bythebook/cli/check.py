@@ -16,10 +16,10 @@ from bythebook.cli.output import echo, print_json
 from bythebook.errors import BookError, InvalidInput
 
 if TYPE_CHECKING:
-    from bythebook.chunking.read_book import ParsedBook
     from bythebook.config.settings import Settings
     from bythebook.health import HealthCheck
-    from bythebook.indexing.integrity import IndexReport
+    from bythebook.ingestion.integrity import IndexReport
+    from bythebook.ingestion.read_book import ParsedBook
 
 app = typer.Typer(
     help="Check the providers, the stored URLs and the index.",
@@ -115,8 +115,8 @@ def links(
     as_json: options.Json = False,
 ) -> None:
     """Check that every stored URL leads to a page and a heading. Exit code 1: some do not."""
-    from bythebook.chunking.link_check import lost_in_build, lost_in_sources
     from bythebook.generations import not_ingested
+    from bythebook.ingestion.link_check import lost_in_build, lost_in_sources
     from bythebook.wiring import open_catalog
 
     catalog = open_catalog(options.load(home=home))
@@ -162,12 +162,12 @@ async def _compare(
     from bythebook.wiring import build_book
 
     async with build_book(settings) as book:
-        sources = _sources_if_there(await book.origin())
-        report = await book.check_index(sources)
+        sources = _sources_if_there(await book.ingesting().origin())
+        report = await book.ingesting().check_index(sources)
         repaired = repair and not report.index_is_right
         if repaired:
-            await book.repair_index()
-            report = await book.check_index(sources)
+            await book.ingesting().repair_index()
+            report = await book.ingesting().check_index(sources)
         return report, repaired, sources
 
 
@@ -208,7 +208,7 @@ def _sources_if_there(origin: str) -> ParsedBook | None:
 
 
 def _sources(origin: str) -> ParsedBook:
-    from bythebook.chunking.read_book import SiteOptions, read_book
+    from bythebook.ingestion.read_book import SiteOptions, read_book
 
     stored = json.loads(origin)
     return read_book(Path(stored["docs"]), SiteOptions.of(stored["site"]))

@@ -19,10 +19,10 @@ from bythebook.errors import BookError, InvalidInput, NotIngested
 from bythebook.language.text import one_line
 
 if TYPE_CHECKING:
-    from bythebook.chunking.read_book import LeftOutTotal, ParsedBook
     from bythebook.config.settings import Settings
-    from bythebook.indexing.indexer import IngestProgress, IngestResult
-    from bythebook.indexing.preview import IngestPreview
+    from bythebook.ingestion.indexer import IngestProgress, IngestResult
+    from bythebook.ingestion.preview import IngestPreview
+    from bythebook.ingestion.read_book import LeftOutTotal, ParsedBook
     from bythebook.interfaces.store import Catalog
     from bythebook.sources.inventory import UnreadFile
 
@@ -98,7 +98,7 @@ def _ingest_once(
 
 
 def _display(progress: Progress) -> IngestProgress:
-    from bythebook.indexing.indexer import EmbeddingEstimate, IngestProgress
+    from bythebook.ingestion.indexer import EmbeddingEstimate, IngestProgress
 
     class Display(IngestProgress):
         def pages_read(self, count: int) -> None:
@@ -147,7 +147,7 @@ def _wait_for_change(docs: Path, seen: dict[Path, tuple[int, int]]) -> dict[Path
 
 
 def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) -> int:
-    from bythebook.indexing.preview import preview
+    from bythebook.ingestion.preview import preview
 
     book = _read(docs, settings, quiet=as_json)
     price = settings.embedding.price_in
@@ -176,8 +176,8 @@ def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) ->
 
 
 def _read(docs: Path, settings: Settings, *, quiet: bool) -> ParsedBook:
-    from bythebook.chunking.read_book import SiteOptions
-    from bythebook.indexing.source_manifest import read_sources
+    from bythebook.ingestion.read_book import SiteOptions
+    from bythebook.ingestion.source_manifest import read_sources
 
     with Progress(quiet=quiet) as progress:
         site = SiteOptions.of(settings.site.model_dump())
@@ -194,7 +194,7 @@ def _catalog(settings: Settings) -> Catalog | None:
 
 
 def _dry_document(book: ParsedBook, plan: IngestPreview) -> dict[str, Any]:
-    from bythebook.indexing.indexer import describe
+    from bythebook.ingestion.indexer import describe
 
     document = {
         "files_processed": len(book.pages),
@@ -243,7 +243,7 @@ def _document(result: IngestResult) -> dict[str, Any]:
 
 
 def _not_read(files: Sequence[UnreadFile], total: int, images: int) -> dict[str, Any]:
-    from bythebook.indexing.indexer import MOST_LISTED
+    from bythebook.ingestion.indexer import MOST_LISTED
 
     listed = [asdict(file) for file in files[:MOST_LISTED]]
     return {"not_read": listed, "not_read_total": total, "images": images}

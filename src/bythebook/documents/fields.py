@@ -18,9 +18,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from bythebook.chunking.passages import SELECTION
 from bythebook.language.text import well_formed
 from bythebook.refusals import Refusal
+from bythebook.text.selections import SELECTION
 from bythebook.types import Answer, Citation, Reply, VectorState
 
 

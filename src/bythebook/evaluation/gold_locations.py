@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bythebook.chunking.passages import passage_of_selection
 from bythebook.errors import InvalidInput
 from bythebook.evaluation.questions import GoldPlace, Row, Section
+from bythebook.text.selections import passage_of_selection
 from bythebook.types import Citation, Passage, Place
 
 

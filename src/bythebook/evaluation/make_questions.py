@@ -16,11 +16,11 @@ from itertools import chain, islice, takewhile, zip_longest
 from operator import itemgetter
 from typing import Any
 
-from bythebook.chunking.text_kinds import ASIDE, HIDDEN
 from bythebook.evaluation.nuggets import plain_text
 from bythebook.language.english.lexicon import LEANS_BACK
 from bythebook.language.terms import terms_of
 from bythebook.language.text import word_set
+from bythebook.text.text_kinds import ASIDE, HIDDEN
 from bythebook.types import Passage, UnitKind
 
 _HELD_OUT_SHARE = 3  # one row in three asks without the section of the answer

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from bythebook import __version__
-from bythebook.chunking.outline import outline
 from bythebook.drawing import Axes, render
 from bythebook.evaluation.failures import Failure
 from bythebook.evaluation.grade import Case
@@ -18,6 +17,7 @@ from bythebook.evaluation.stats import Bin, CurvePoint
 from bythebook.evaluation.tables import grids, headline, targets_grid
 from bythebook.evaluation.targets import TargetResult
 from bythebook.interfaces.store import Generation
+from bythebook.text.outline import outline
 from bythebook.types import Passage
 
 NOT_MEASURED = "not measured"

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bythebook.chunking.outline import Contents, OutlineEntry, path_of
-from bythebook.chunking.text_fragments import folded
 from bythebook.interfaces.store import PassageStore
 from bythebook.language.english.overview_questions import (
     is_whole_book,
@@ -22,6 +20,8 @@ from bythebook.language.english.overview_questions import (
     subject_of_book,
 )
 from bythebook.language.terms import term_ids
+from bythebook.text.outline import Contents, OutlineEntry, path_of
+from bythebook.text.text_fragments import folded
 from bythebook.types import Hit, Passage
 
 _SCORE = 0.9  # of a passage that introduces its page

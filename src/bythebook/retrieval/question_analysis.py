@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from bythebook.chunking.text_kinds import hidden_kinds
 from bythebook.language.english.follow_ups import GENERIC_WORDS
 from bythebook.language.english.lexicon import NEGATION_PATTERN
 from bythebook.language.english.question_types import QuestionType, question_type
 from bythebook.language.english.spelling import correct_spelling
 from bythebook.language.terms import Vocabulary, covered, term_ids
 from bythebook.language.tokens import shortened
+from bythebook.text.text_kinds import hidden_kinds
 from bythebook.types import Question, TextKind
 
 QUESTION_TOKENS = 600  # of a question that are searched for, from its beginning

@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.chunking.outline import Contents
-from bythebook.chunking.text_kinds import shown_part
 from bythebook.errors import EmbedderFailed, IndexDamaged, ServiceError, StoreFailed
-from bythebook.indexing.calibration import WORDS_ALONE, Calibration
-from bythebook.indexing.embeddings import QuestionVectors, embed
 from bythebook.interfaces.embedding import Embedder
 from bythebook.interfaces.reader import Reader
 from bythebook.interfaces.store import Candidate, IndexedPassage, PassageStore
 from bythebook.language.terms import Vocabulary, term_evidence
 from bythebook.language.tokens import estimate_most, shortened
+from bythebook.retrieval.calibration import WORDS_ALONE, Calibration
 from bythebook.retrieval.counter_evidence import add_counter_evidence
 from bythebook.retrieval.current_page import page_first
 from bythebook.retrieval.diversity import (
@@ -32,9 +29,12 @@ from bythebook.retrieval.diversity import (
     most_of_one_file,
 )
 from bythebook.retrieval.echo_filter import adds_information
+from bythebook.retrieval.embeddings import QuestionVectors, embed
 from bythebook.retrieval.overview import asks_overview, find_overview
 from bythebook.retrieval.question_analysis import QUESTION_TOKENS, AnalyzedQuestion, analyze
 from bythebook.retrieval.reranking import rerank
+from bythebook.text.outline import Contents
+from bythebook.text.text_kinds import shown_part
 from bythebook.types import Hit, Passage, Question, Signals, TextKind, VectorState
 
 if TYPE_CHECKING:

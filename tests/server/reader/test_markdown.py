@@ -7,9 +7,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.chunking.read_book import SiteOptions, read_book
 from bythebook.config.settings import AccessSettings, ServerSettings, Settings
 from bythebook.documents.markdown.files import links_of
+from bythebook.ingestion.read_book import SiteOptions, read_book
 from bythebook.server.app import create_app
 from tests.server.access_fixtures import access_of
 from tests.support.samples import read

@@ -4,9 +4,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.chunking.outline import OutlineEntry, OutlineSection
 from bythebook.errors import StoreFailed
 from bythebook.server.reader.suggest import candidates, next_candidates, unique_headings
+from bythebook.text.outline import OutlineEntry, OutlineSection
 from bythebook.types import Place
 from tests.server.asgi_client import events_of
 

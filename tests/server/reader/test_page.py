@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bythebook.chunking.outline import outline
-from bythebook.chunking.pages import ParsedPage
-from bythebook.chunking.read_book import read_book
-from bythebook.chunking.section_text import Joined, join
-from bythebook.chunking.text_fragments import folded
+from bythebook.ingestion.pages import ParsedPage
+from bythebook.ingestion.read_book import read_book
 from bythebook.server.reader.blocks import ListItem, nested, unit_id
 from bythebook.server.reader.page import page_view
+from bythebook.text.outline import outline
+from bythebook.text.section_text import Joined, join
+from bythebook.text.text_fragments import folded
 from bythebook.types import Metadata, Passage, UnitKind
 from tests.support.samples import PAGES, SAMPLE_BOOK, small_book
 
@@ -114,7 +114,7 @@ def test_page_shows_every_word_of_its_passages_once(page: ParsedPage) -> None:
 def test_split_section_is_shown_whole(limit: int, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    from bythebook.chunking.passages import passages_of
+    from bythebook.ingestion.passages import passages_of
     from bythebook.sources.markdown.mdx import MdxSource, parse
 
     sentences = " ".join(f"Sentence number {n} says that {n * 7} is a number." for n in range(60))
@@ -135,7 +135,7 @@ def test_split_section_is_shown_whole(limit: int, tmp_path: Path) -> None:
 
 
 def test_split_code_is_shown_whole_and_each_part_can_be_linked() -> None:
-    from bythebook.chunking.passages import passages_of
+    from bythebook.ingestion.passages import passages_of
     from bythebook.sources.markdown.mdx import MdxSource, parse
 
     code = "\n".join(f"value_{n} = 'text number {n}'" for n in range(300))

@@ -7,8 +7,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.chunking.read_book import SiteOptions, read_book
 from bythebook.components import Components
+from bythebook.ingestion.read_book import SiteOptions, read_book
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,

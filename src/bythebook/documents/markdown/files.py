@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from bythebook.chunking.outline import path_of
 from bythebook.documents.markdown.pages import (
     LIST,
     WHOLE,
@@ -27,6 +26,7 @@ from bythebook.documents.markdown.pages import (
 from bythebook.errors import InvalidInput
 from bythebook.language.text import clean
 from bythebook.offload import offload
+from bythebook.text.outline import path_of
 
 if TYPE_CHECKING:
     from bythebook.book import Book

@@ -13,11 +13,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from bythebook.chunking.outline import HeadingTrail, OutlineEntry, path_of
-from bythebook.chunking.section_text import join
-from bythebook.chunking.text_fragments import folded
 from bythebook.documents.markdown.sections import escape, escape_heading, section_markdown
 from bythebook.offload import offload
+from bythebook.text.outline import HeadingTrail, OutlineEntry, path_of
+from bythebook.text.section_text import join
+from bythebook.text.text_fragments import folded
 from bythebook.types import Passage, UnitKind
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Convert the text of a section to Markdown that is read back as the same text.
 
-A section contains only what ``chunking/render.py`` writes: paragraphs, lists, tables, fenced code,
+A section contains only what ``ingest/render.py`` writes: paragraphs, lists, tables, fenced code,
 maths between dollars, and lines that are the title of the block after them. Two lines without a
 blank line between them belong to one block, or to one item of a list.
 """
@@ -12,8 +12,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import takewhile
 
-from bythebook.chunking.section_text import Joined
 from bythebook.sources.markdown.elements import ADMONITIONS
+from bythebook.text.section_text import Joined
 from bythebook.types import UnitKind
 
 _ITEM = re.compile(r"( *)(-|[0-9]{1,9}\.)(?: +|$)")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bythebook.errors import IndexDamaged, StoreFailed
-from bythebook.indexing.passage_records import from_record, to_record
 from bythebook.interfaces.store import Candidate, Filters, IndexedPassage
+from bythebook.text.passage_records import from_record, to_record
 
 if TYPE_CHECKING:
     from bythebook.types import Passage, Vectors

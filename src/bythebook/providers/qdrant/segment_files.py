@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from bythebook.indexing.passage_records import from_record, to_json
 from bythebook.interfaces.store import Candidate, IndexedPassage
+from bythebook.text.passage_records import from_record, to_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

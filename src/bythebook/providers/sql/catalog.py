@@ -12,10 +12,10 @@ import numpy as np
 import sqlalchemy as sa
 
 from bythebook.errors import ConfigurationError, IngestRunning
-from bythebook.indexing.passage_records import from_record, to_record
 from bythebook.interfaces.store import Generation, StoredVectors
 from bythebook.providers.sql import schema as tables
 from bythebook.providers.sql.engine import aware, damaged, translated
+from bythebook.text.passage_records import from_record, to_record
 from bythebook.types import Passage, VectorState
 
 try:

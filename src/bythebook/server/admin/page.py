@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bythebook.chunking.outline import path_of
 from bythebook.drawing import Axes, render
 from bythebook.server.admin.report import OUTCOMES, UNSURE, Report, percentiles
+from bythebook.text.outline import path_of
 
 _REASONS = {
     "empty_retrieval": "no passage found",

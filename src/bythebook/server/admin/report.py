@@ -15,12 +15,12 @@ import numpy as np
 from cachetools import LRUCache, TTLCache
 
 from bythebook.book import Book
-from bythebook.chunking.outline import Contents, OutlineEntry
 from bythebook.errors import ServiceError
-from bythebook.indexing.embeddings import embed
 from bythebook.interfaces.conversations import DayTally, Feedback, Tally, Unanswered
 from bythebook.offload import offload
+from bythebook.retrieval.embeddings import embed
 from bythebook.server.admin.topics import TopicGroup, background, topics_of
+from bythebook.text.outline import Contents, OutlineEntry
 from bythebook.types import Question
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from bythebook.answering.gate import band
 from bythebook.book import Book
-from bythebook.chunking.text_kinds import shown_part
 from bythebook.documents.fields import Selection, Text
 from bythebook.server.contracts.openai.completions import ReplyDetails, details_of
+from bythebook.text.text_kinds import shown_part
 from bythebook.types import Answer, Asker, Level, Passage, Question, Reply, TextKind
 
 _Question = Annotated[Text, StringConstraints(max_length=5000)]

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from bythebook.indexing.embeddings import QuestionVectors
 from bythebook.refusals import Refusal
+from bythebook.retrieval.embeddings import QuestionVectors
 from bythebook.types import Reply
 
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

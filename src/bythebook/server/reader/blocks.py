@@ -1,6 +1,6 @@
 """Convert a section's text to HTML; each sentence, item, row and code block has an id.
 
-A passage contains only what ``chunking/render.py`` writes: paragraphs, lists, tables, fenced code,
+A passage contains only what ``ingest/render.py`` writes: paragraphs, lists, tables, fenced code,
 maths between dollars, and lines that are the title of the block after them.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 
-from bythebook.chunking.section_text import Joined, Marked
 from bythebook.server.html import to_html
 from bythebook.sources.markdown.elements import ADMONITIONS
+from bythebook.text.section_text import Joined, Marked
 from bythebook.types import UnitKind
 
 _ITEM = re.compile(r"( *)(?:([-*•])|([0-9]{1,9})[.)])[ \t]+")

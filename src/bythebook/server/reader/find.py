@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bythebook.chunking.outline import OutlineEntry
-from bythebook.chunking.text_fragments import folded
 from bythebook.server.reader.blocks import unit_id
+from bythebook.text.outline import OutlineEntry
+from bythebook.text.text_fragments import folded
 from bythebook.types import Hit
 
 _LONGEST_SNIPPET = 240  # characters

@@ -15,7 +15,6 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 from bythebook.book import Book
-from bythebook.chunking.outline import Contents, OutlineEntry
 from bythebook.documents.markdown.pages import (
     LIST,
     WHOLE,
@@ -33,6 +32,7 @@ from bythebook.server.middleware.rate_limit import READER
 from bythebook.server.reader.file_cache import READER_HEADERS, FileCache, render
 from bythebook.server.routes import contract_route
 from bythebook.server.static_file import StaticFile
+from bythebook.text.outline import Contents, OutlineEntry
 
 _HEADERS = {**READER_HEADERS, "X-Content-Type-Options": "nosniff"}
 _PLAIN, _MARKDOWN = "text/plain", "text/markdown"

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from html import escape
 from itertools import chain, count, groupby
 
-from bythebook.chunking.outline import HeadingTrail
-from bythebook.chunking.section_text import join
-from bythebook.chunking.text_fragments import folded
 from bythebook.language.text import word_set
 from bythebook.server.reader.blocks import section_html, words_html
 from bythebook.sources.slugs import slug
+from bythebook.text.outline import HeadingTrail
+from bythebook.text.section_text import join
+from bythebook.text.text_fragments import folded
 from bythebook.types import Passage, Place
 
 _RIGHT_TO_LEFT = word_set("ar arc ckb dv fa he ku ps sd ug ur yi")

@@ -17,7 +17,6 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, StringConstraints
 
 from bythebook.book import Book
-from bythebook.chunking.outline import Contents, OutlineEntry, path_of
 from bythebook.documents.fields import Text
 from bythebook.errors import NotFound, ServiceError
 from bythebook.server.middleware.errors import fail
@@ -29,6 +28,7 @@ from bythebook.server.reader.suggest import Suggestions
 from bythebook.server.routes import contract_route
 from bythebook.server.static_file import StaticFile, read_static
 from bythebook.server.widget import languages
+from bythebook.text.outline import Contents, OutlineEntry, path_of
 from bythebook.types import Passage, Question
 
 _TITLES, _TEXTS = 5, 7  # limits of search results

@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
 from itertools import chain, islice, zip_longest
 
 from bythebook.book import Book
-from bythebook.chunking.outline import Contents, OutlineEntry
-from bythebook.chunking.text_fragments import folded
-from bythebook.chunking.text_kinds import kind_of_heading
 from bythebook.errors import BookError
 from bythebook.language.text import word_set
+from bythebook.text.outline import Contents, OutlineEntry
+from bythebook.text.text_fragments import folded
+from bythebook.text.text_kinds import kind_of_heading
 from bythebook.types import Answer, Place, Question, Reply, TextKind
 
 _MOST_TRIED = 16

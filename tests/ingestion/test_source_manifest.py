@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bythebook.chunking.read_book import ParsedBook, read_book
-from bythebook.indexing.indexer import IngestResult
-from bythebook.indexing.source_manifest import SourceManifest, find_manifest
+from bythebook.ingestion.indexer import IngestResult
+from bythebook.ingestion.read_book import ParsedBook, read_book
+from bythebook.ingestion.source_manifest import SourceManifest, find_manifest
 from bythebook.sources import files
 
 SITE = {
@@ -127,14 +127,14 @@ def test_a_stored_manifest_is_read_back(tmp_path: Path) -> None:
     receipt.keep(tmp_path / "home")
     assert find_manifest(tmp_path / "home", "here") == receipt
     assert find_manifest(tmp_path / "home", "elsewhere") is None
-    assert [file.name for file in (tmp_path / "home").iterdir()] == ["receipt.json"]
+    assert [file.name for file in (tmp_path / "home").iterdir()] == ["sources.json"]
 
 
 def test_a_missing_or_damaged_manifest_is_none(tmp_path: Path) -> None:
     receipt, _ = receipt_of(write(tmp_path, SITE))
     assert find_manifest(tmp_path, "here") is None
     receipt.keep(tmp_path)
-    file = tmp_path / "receipt.json"
+    file = tmp_path / "sources.json"
     whole = json.loads(file.read_text())
     for damaged in (
         "",
@@ -202,7 +202,7 @@ def test_the_second_ingest_reports_what_reading_again_would(tmp_path: Path) -> N
     (author.docs / "broken.md").write_bytes(b"\xff")
     author.ingest()
     short = author.ingest()
-    (author.home / "receipt.json").unlink()
+    (author.home / "sources.json").unlink()
     assert short == author.ingest()
     assert (short["exit_code"], short["unchanged"]) == (1, short["chunks_created"])
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.indexing.calibration import MEASURED, Calibration, Reading
-from bythebook.indexing.embeddings import embed
-from bythebook.indexing.passage_records import vector_key
+from bythebook.retrieval.calibration import MEASURED, Calibration, Reading
+from bythebook.retrieval.embeddings import embed
+from bythebook.text.passage_records import vector_key
 from bythebook.types import Passage, UnitKind
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.passages import passage_of_selection
-from bythebook.chunking.text_kinds import (
+from bythebook.text.selections import passage_of_selection
+from bythebook.text.text_kinds import (
     HIDDEN,
     addresses_assistant,
     hidden_kinds,
@@ -16,8 +16,8 @@ from bythebook.chunking.text_kinds import (
     shown_part,
 )
 from bythebook.types import Passage, Question, TextKind
-from tests.chunking.instructions import ORDERS, ORDINARY
 from tests.support.samples import passage, read
+from tests.text.instructions import ORDERS, ORDINARY
 
 
 @pytest.mark.parametrize(

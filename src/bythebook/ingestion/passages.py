@@ -6,29 +6,22 @@ its heading.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bythebook.chunking.render import render
-from bythebook.chunking.section_packing import TextChunk, pack
-from bythebook.chunking.text_fragments import with_fragments
-from bythebook.chunking.text_kinds import with_text_kinds
+from bythebook.ingestion.render import render
+from bythebook.ingestion.section_packing import TextChunk, pack
 from bythebook.interfaces.blocks import Anchor, Block, Box, Document, Heading, Paragraph
 from bythebook.language.sentences import split_units
-from bythebook.language.text import clean
-from bythebook.language.tokens import estimate_tokens
 from bythebook.sources.documents import headings_of, plain_text
+from bythebook.text.selections import content_hash
+from bythebook.text.text_fragments import with_fragments
+from bythebook.text.text_kinds import with_text_kinds
 from bythebook.types import Metadata, Passage, Place
-
-__all__ = ["content_hash", "estimate_tokens", "passage_of_selection", "passages_of"]
 
 MAX_TOKENS = 500
 _SECTION_LEVELS = 4  # of those that a page uses; deeper headings are lines of text in their section
-_LONGEST_SELECTION = 10_000  # characters, the same limit as for other passages
-_BLANK_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,37 +102,6 @@ def _passage(
 def passage_id(file: str, section: Sequence[str], text: str, copy: int) -> str:
     """Return a machine-independent id: no absolute path, position or line ending affects it."""
     return content_hash(json.dumps([file, list(section), text, copy], ensure_ascii=False))
-
-
-def content_hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-SELECTION = "selected_text"  # id of the passage made of a selection, from envelope
-
-
-def passage_of_selection(text: str, *, url: str | None) -> Passage:
-    """Make a passage of the text a reader selected, truncated to the maximum length."""
-    text = text[:_LONGEST_SELECTION]
-    text = _BLANK_LINES.sub("\n\n", clean(text.replace("\r\n", "\n"))).strip()
-    place = Place(
-        file="",
-        title="Selected text",
-        url=url or "",
-        module="",
-        chapter="",
-        section=("Selected text",),
-    )
-    return Passage(
-        id=SELECTION,
-        text=text,
-        place=place,
-        position=0,
-        content_hash=content_hash(text),
-        units=split_units(text),
-        source=(0, len(text)),
-        tokens=estimate_tokens(text),
-    )
 
 
 # --- sections -------------------------------------------------------------------------------------

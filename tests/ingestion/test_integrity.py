@@ -8,7 +8,7 @@ import pytest
 
 from bythebook.book import Book
 from bythebook.components import Components
-from bythebook.indexing.integrity import IndexReport
+from bythebook.ingestion.integrity import IndexReport
 from bythebook.interfaces.store import IndexedPassage
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -49,7 +49,7 @@ class Parts:
         self.generations.generations[name] = MemoryStore(entries)
 
     async def check(self) -> IndexReport:
-        return await self.open_book.check_index(read(self.folder))
+        return await self.open_book.ingesting().check_index(read(self.folder))
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ async def test_a_lost_generation_is_rebuilt_without_embedding(parts: Parts) -> N
     parts.generations.generations.clear()
     assert (await parts.check()).unreadable
     calls = len(parts.embedder.calls)
-    await parts.open_book.repair_index()
+    await parts.open_book.ingesting().repair_index()
     assert len(parts.embedder.calls) == calls
     report = await parts.check()
     assert report.index_is_right
@@ -110,7 +110,7 @@ async def test_a_lost_generation_is_rebuilt_without_embedding(parts: Parts) -> N
 async def test_a_book_with_lost_vectors_is_repaired_for_keyword_search(parts: Parts) -> None:
     parts.generations.generations.clear()
     parts.catalog._vectors.popitem()
-    await parts.open_book.repair_index()
+    await parts.open_book.ingesting().repair_index()
     report = await parts.check()
     assert report.vectors is VectorState.PENDING
     assert report.index_is_right

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import quote, unquote
 
-from bythebook.chunking.section_text import fresh_part
+from bythebook.text.section_text import fresh_part
 from bythebook.types import Passage, Unit, UnitKind
 
 _SHORT = 8  # words: sentences up to this length are quoted in full

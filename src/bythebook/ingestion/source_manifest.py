@@ -19,15 +19,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from bythebook import chunking, language, sources, types
-from bythebook.chunking.read_book import ParsedBook, SiteOptions, read_book
-from bythebook.indexing.indexer import IngestProgress, IngestResult
+from bythebook import ingestion, language, sources, text, types
+from bythebook.ingestion.indexer import IngestProgress, IngestResult
+from bythebook.ingestion.read_book import ParsedBook, SiteOptions, read_book
 from bythebook.interfaces import blocks
 from bythebook.sources.files import FileProbe, ProbeKind
 from bythebook.sources.inventory import UnreadFile
 from bythebook.sources.registry import registered_sources
 
-_FILE = "receipt.json"
+_FILE = "sources.json"
 _UNSET = (("format", None), ("sources", ()))  # left out: older books have no such options
 
 
@@ -127,7 +127,9 @@ def _result(fields: dict[str, Any]) -> IngestResult:
 def _reader() -> str:
     """Return a digest of the parsing code: other code may read the same files differently."""
     digest = hashlib.sha256()
-    packages = (Path(str(package.__file__)).parent for package in (sources, chunking, language))
+    packages = (
+        Path(str(package.__file__)).parent for package in (sources, ingestion, text, language)
+    )
     files = [file for package in packages for file in sorted(package.rglob("*.*"))]
     for file in (*files, Path(str(types.__file__)), Path(str(blocks.__file__))):
         if file.suffix != ".pyc":

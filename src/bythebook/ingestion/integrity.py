@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bythebook.errors import IndexDamaged, StoreFailed
-from bythebook.indexing.passage_records import batches, vector_key
 from bythebook.offload import offload
+from bythebook.text.passage_records import batches, vector_key
 from bythebook.types import Passage, VectorState
 
 if TYPE_CHECKING:
-    from bythebook.indexing.indexer import Indexer
+    from bythebook.ingestion.indexer import Indexer
     from bythebook.interfaces.store import Generation, IndexedPassage, StoredVectors
 
 _BATCH = 256

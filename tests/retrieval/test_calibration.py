@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.errors import IndexDamaged
-from bythebook.indexing.calibration import (
+from bythebook.interfaces.store import Generation
+from bythebook.retrieval.calibration import (
     MEASURED,
     WORDS_ALONE,
     Calibration,
     Reading,
     calibration_of,
 )
-from bythebook.interfaces.store import Generation
 from bythebook.types import Signals, VectorState
 
 _cosine = st.floats(-1, 1)

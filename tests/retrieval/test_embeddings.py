@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from bythebook.errors import EmbedderFailed
-from bythebook.indexing.embeddings import QuestionVectors
 from bythebook.interfaces.embedding import TextRole
 from bythebook.providers.testing import FakeEmbedder
+from bythebook.retrieval.embeddings import QuestionVectors
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors

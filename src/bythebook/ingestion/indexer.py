@@ -18,10 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bythebook.errors import IndexDamaged, StoreFailed
-from bythebook.indexing.calibration import MEASURED
-from bythebook.indexing.calibration_transfer import fitted, marks_of, sample_of
-from bythebook.indexing.embeddings import embed
-from bythebook.indexing.passage_records import batches, diff, fingerprint, vector_key
+from bythebook.ingestion.calibration_transfer import fitted, marks_of, sample_of
 from bythebook.interfaces.embedding import Embedder
 from bythebook.interfaces.store import (
     Catalog,
@@ -34,11 +31,14 @@ from bythebook.language.terms import Vocabulary
 from bythebook.language.text import one_line
 from bythebook.language.tokens import estimate_tokens
 from bythebook.offload import offload
+from bythebook.retrieval.calibration import MEASURED
+from bythebook.retrieval.embeddings import embed
 from bythebook.sources.inventory import UnreadFile
+from bythebook.text.passage_records import batches, diff, fingerprint, vector_key
 from bythebook.types import Passage, VectorState
 
 if TYPE_CHECKING:
-    from bythebook.chunking.read_book import LeftOutTotal, ParsedBook, Problem
+    from bythebook.ingestion.read_book import LeftOutTotal, ParsedBook, Problem
 
 _BATCH = 32  # passages embedded between two commits
 _ENOUGH = 0.99  # of a page's visible words; pages with less are reported

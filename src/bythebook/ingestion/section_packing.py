@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bythebook.chunking.render import PieceKind, TextPiece
+from bythebook.ingestion.render import PieceKind, TextPiece
 from bythebook.interfaces.blocks import Span
 from bythebook.language.sentences import split_sentences
 from bythebook.language.tokens import estimate_tokens

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from bythebook.chunking.text_kinds import kind_of_heading
 from bythebook.interfaces.blocks import (
     Anchor,
     Block,
@@ -21,6 +20,7 @@ from bythebook.interfaces.blocks import (
     Span,
     Table,
 )
+from bythebook.text.text_kinds import kind_of_heading
 from bythebook.types import TextKind
 
 _BACKTICKS = re.compile(r"`{3,}")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.pages import compare_words, split_page
-from bythebook.chunking.read_book import read_book
+from bythebook.ingestion.pages import compare_words, split_page
+from bythebook.ingestion.read_book import read_book
 from bythebook.interfaces.source import SiteOptions, SourcePage
 from bythebook.sources.files import Files
 from bythebook.sources.html.content import body_of, find_content

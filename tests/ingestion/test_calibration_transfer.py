@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.indexing.calibration import MEASURED, Calibration
-from bythebook.indexing.calibration_transfer import (
+from bythebook.ingestion.calibration_transfer import (
     REFERENCE_MARKS,
     CosineMarks,
     fitted,
@@ -20,10 +19,11 @@ from bythebook.indexing.calibration_transfer import (
     own_questions,
     sample_of,
 )
-from bythebook.indexing.passage_records import vector_key
 from bythebook.interfaces.embedding import TextRole
 from bythebook.interfaces.store import StoredVectors
 from bythebook.providers.testing import FakeEmbedder
+from bythebook.retrieval.calibration import MEASURED, Calibration
+from bythebook.text.passage_records import vector_key
 from bythebook.types import Passage, Signals
 from tests.support.samples import passage
 

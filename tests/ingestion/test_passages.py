@@ -9,18 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.chunking.passages import (
-    MAX_TOKENS,
-    content_hash,
-    estimate_tokens,
-    passage_of_selection,
-    passages_of,
-)
-from bythebook.chunking.section_packing import longest
-from bythebook.chunking.section_text import join
+from bythebook.ingestion.passages import MAX_TOKENS, passages_of
+from bythebook.ingestion.section_packing import longest
 from bythebook.language.text import words
-from bythebook.language.tokens import estimate_lines, shortened
+from bythebook.language.tokens import estimate_lines, estimate_tokens, shortened
 from bythebook.sources.markdown.mdx import MdxSource, parse
+from bythebook.text.section_text import join
+from bythebook.text.selections import content_hash, passage_of_selection
 from bythebook.types import Metadata, Passage, Place, UnitKind
 
 PLACE = Place("a/b.md", "Title", "/docs/a/b", "Module", "Chapter", ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bythebook.indexing.indexer import (
+from bythebook.ingestion.indexer import (
     EmbeddingEstimate,
     errors_of,
     estimate,
@@ -13,10 +13,10 @@ from bythebook.indexing.indexer import (
     warnings_on,
     without_vectors,
 )
-from bythebook.indexing.passage_records import Change, diff
+from bythebook.text.passage_records import Change, diff
 
 if TYPE_CHECKING:
-    from bythebook.chunking.read_book import ParsedBook
+    from bythebook.ingestion.read_book import ParsedBook
     from bythebook.interfaces.store import Catalog
 
 

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bythebook.chunking.text_fragments import folded, with_fragments
+from bythebook.text.text_fragments import folded, with_fragments
 from bythebook.types import Passage
 from tests.support.samples import passage
 

@@ -11,8 +11,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from bythebook.chunking.pages import ParsedPage
 from bythebook.errors import SourceError
+from bythebook.ingestion.pages import ParsedPage
 
 
 def lost_in_sources(urls: Iterable[str], pages: Iterable[ParsedPage]) -> list[str]:

@@ -127,7 +127,7 @@ def _logistic(odds: float) -> float:
 
 
 def _shipped() -> dict[str, Calibration]:
-    text = resources.files("bythebook.indexing").joinpath("calibrations.json").read_text("utf-8")
+    text = resources.files("bythebook.retrieval").joinpath("calibrations.json").read_text("utf-8")
     return {name: _from_weights(weights) for name, weights in json.loads(text).items()}
 
 

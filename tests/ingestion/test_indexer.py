@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bythebook.chunking.read_book import SiteOptions, read_book
 from bythebook.errors import EmbedderFailed, IndexDamaged
-from bythebook.indexing.indexer import Indexer, IngestProgress, IngestResult
+from bythebook.ingestion.indexer import Indexer, IngestProgress, IngestResult
+from bythebook.ingestion.read_book import SiteOptions, read_book
 from bythebook.providers.testing import FakeEmbedder, MemoryCatalog, MemoryGenerationStore
 from bythebook.types import VectorState
 from tests.support.samples import read, small_book

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from bythebook.chunking.passages import passages_of
+from bythebook.ingestion.passages import passages_of
 from bythebook.interfaces.blocks import LeftOut
 from bythebook.interfaces.source import SourcePage
 from bythebook.language.detection import language_of

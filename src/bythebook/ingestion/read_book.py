@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import shorten
 
-from bythebook.chunking.pages import ParsedPage, split_page
 from bythebook.errors import SourceError
+from bythebook.ingestion.pages import ParsedPage, split_page
 from bythebook.interfaces.source import Problem, SiteOptions
 from bythebook.sources.files import FileProbe, Files
 from bythebook.sources.inventory import Unread, check_choice, find_unread

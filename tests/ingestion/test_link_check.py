@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.chunking.link_check import lost_in_build, lost_in_sources
 from bythebook.errors import SourceError
+from bythebook.ingestion.link_check import lost_in_build, lost_in_sources
 from tests.support.samples import read
 
 

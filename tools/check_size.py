@@ -1,0 +1,142 @@
+"""Measure how much there is to read, and fail where it is more than its limit.
+
+Usage: python -m tools.check_size
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "bythebook"
+SAMPLE_BOOK = ROOT / "examples" / "physical-ai-book"
+
+# Asks the sample book as the command does; prints the modules that it imports, and those that it
+# enters before the pipeline.
+_ASK = """
+import json, sys, threading
+from bythebook.cli.main import run
+
+entered, sys.argv = {}, ["bythebook", "ask", "What is a topic?", "--home", sys.argv[1], "--json"]
+
+def enter(frame, event, _):
+    name = frame.f_globals.get("__name__", "")
+    if name == "bythebook.answering.pipeline" and frame.f_code.co_name == "respond":
+        entered["end"] = True
+    if event == "call" and name.startswith("bythebook.") and "end" not in entered:
+        entered[name] = True
+
+def ask():
+    try:
+        run()
+    except SystemExit:
+        pass
+
+ask()  # imports everything
+threading.setprofile(enter)
+sys.setprofile(enter)
+ask()
+sys.setprofile(None)
+del entered["end"]
+print(json.dumps([sorted(entered), sorted(name for name in sys.modules if "bythebook" in name)]))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    what: str
+    found: int
+    limit: int
+    which: Iterable[str] = ()
+
+    @property
+    def holds(self) -> bool:
+        return self.found <= self.limit
+
+
+def measures() -> list[Measure]:
+    source = _modules(SOURCE)
+    formats = _modules(ROOT / "packages" / "bythebook-formats" / "src")
+    tests = [
+        module
+        for folder in (ROOT / "tests", ROOT / "reliability", *ROOT.glob("packages/*/tests"))
+        for module in _modules(folder)
+    ]
+    longest_module = max(source, key=_length)
+    functions = {
+        f"{module.relative_to(ROOT)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
+        for module in source
+        for node in ast.walk(ast.parse(module.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno
+    }
+    longest_function = max(functions, key=lambda name: functions[name])
+    twice = [name for name, times in Counter(_public_classes(source)).items() if times > 1]
+    entered, imported = _asked()
+    foreign = [name for name in imported if name.startswith(_INGEST)]
+    return [
+        Measure("lines in src/", sum(map(_length, source)), LINES),
+        Measure("modules in src/", len(source), MODULES),
+        Measure("lines in packages/bythebook-formats/src", sum(map(_length, formats)), 5_500),
+        Measure("lines of tests and reliability", sum(map(_length, tests)), TEST_LINES),
+        Measure("longest module", _length(longest_module), 450, [longest_module.name]),
+        Measure("longest function", functions[longest_function], 60, [longest_function]),
+        Measure("public class names used twice", len(twice), 0, twice),
+        Measure("modules of ingest or sources imported to ask", len(foreign), FOREIGN, foreign),
+        Measure("modules entered before pipeline.respond", len(entered), ENTERED, entered),
+    ]
+
+
+def _modules(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.py"))
+
+
+def _length(module: Path) -> int:
+    return module.read_bytes().count(b"\n")
+
+
+def _public_classes(modules: Iterable[Path]) -> Iterable[str]:
+    for module in modules:
+        for node in ast.parse(module.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name
+
+
+def _asked() -> tuple[list[str], list[str]]:
+    with tempfile.TemporaryDirectory() as home:
+        command = [
+            str(Path(sys.executable).with_name("bythebook")),
+            "ingest",
+            str(SAMPLE_BOOK),
+            "--home",
+            home,
+        ]
+        subprocess.run(command, check=True, capture_output=True)
+        asked = subprocess.run(
+            [sys.executable, "-c", _ASK, home], check=True, capture_output=True, text=True
+        )
+    entered, imported = json.loads(asked.stdout.splitlines()[-1])
+    return entered, imported
+
+
+def main() -> None:
+    found = measures()
+    for measure in found:
+        state = "" if measure.holds else "  <- too much"
+        print(f"{measure.what:<48}{measure.found:>8,} of {measure.limit:,}{state}")
+        if measure.which and ("-v" in sys.argv or not measure.holds):
+            print("    " + "\n    ".join(measure.which))
+    sys.exit(any(not measure.holds for measure in found))
+
+
+if __name__ == "__main__":
+    _INGEST = ("bythebook.ingestion", "bythebook.sources")
+    LINES, MODULES, TEST_LINES, FOREIGN, ENTERED = 30_000, 215, 34_000, 0, 12
+    main()
