@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bythebook.ingestion.indexer import IngestResult
-from bythebook.ingestion.read_book import ParsedBook, read_book
+from bythebook.ingestion.read_book import LeftOutTotal, ParsedBook, read_book
 from bythebook.ingestion.source_manifest import SourceManifest, find_manifest
 from bythebook.sources import files
 
@@ -30,7 +30,19 @@ SITE = {
     "site/docs/more/c.md": "# C\n\nSome more.\n",
     "site/docs/picture.txt": "not a page",
 }
-RESULT = IngestResult(3, 4, ("bad.md: why",), 4, 0, 4, 0, 1.0, 2.0, notes=("c.md: a note",))
+RESULT = IngestResult(
+    3,
+    4,
+    ("bad.md: why",),
+    4,
+    0,
+    4,
+    0,
+    1.0,
+    2.0,
+    notes=("c.md: a note",),
+    left_out=(LeftOutTotal("running head", 6, 3, "Chapter One"),),
+)
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:

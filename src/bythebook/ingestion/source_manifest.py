@@ -21,7 +21,7 @@ from typing import Any
 
 from bythebook import ingestion, language, sources, text, types
 from bythebook.ingestion.indexer import IngestProgress, IngestResult
-from bythebook.ingestion.read_book import ParsedBook, SiteOptions, read_book
+from bythebook.ingestion.read_book import LeftOutTotal, ParsedBook, SiteOptions, read_book
 from bythebook.interfaces import blocks
 from bythebook.sources.files import FileProbe, ProbeKind
 from bythebook.sources.inventory import UnreadFile
@@ -120,7 +120,8 @@ def _digest(document: dict[str, Any]) -> str:
 def _result(fields: dict[str, Any]) -> IngestResult:
     texts = {name: tuple(fields[name]) for name in ("errors", "notes", "warnings")}
     not_read = tuple(UnreadFile(**file) for file in fields["not_read"])
-    return IngestResult(**{**fields, **texts, "not_read": not_read})
+    left_out = tuple(LeftOutTotal(**total) for total in fields["left_out"])
+    return IngestResult(**{**fields, **texts, "not_read": not_read, "left_out": left_out})
 
 
 @cache
