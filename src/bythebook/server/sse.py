@@ -27,7 +27,6 @@ from pydantic import BaseModel
 from starlette.types import Message, Receive, Scope, Send
 
 from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping
-from bythebook.server.disconnect import close_connection
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +36,7 @@ Fail = Callable[[BookError], NamedEvent]
 Encode = Callable[[str, str, str], bytes]  # of the id, name and data of an event
 
 MEDIA_TYPE = "text/event-stream"
+UNREAD_S = 55  # how long a client may accept nothing; with cleanup, it is let go within a minute
 
 _EVENT_ID = re.compile(r"([0-9a-f]{32})\.([0-9]{1,9})")
 # Not line ends in server-sent events, but many clients split at them; JSON can escape them.
@@ -149,14 +149,14 @@ class Streams:
 
     At most ``most`` streams are open at once, and as many finished ones are kept, in total at most
     ``most_bytes``. A stream of another worker is not found here, and the client is told to ask
-    again. A client that reads nothing is disconnected after ``send_timeout_s``.
+    again. A stream is given up when its client accepts nothing for ``send_timeout_s``.
     """
 
     def __init__(
         self,
         *,
         heartbeat_s: float = 15,
-        send_timeout_s: float = 55,  # with cleanup, disconnected within a minute
+        send_timeout_s: float = UNREAD_S,
         keep_s: float = 120,
         most: int = 1000,
         most_bytes: int = 16 << 20,
@@ -237,14 +237,8 @@ class _StreamResponse(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_in_time(message: Message) -> None:
-            try:
-                async with asyncio.timeout(self._streams.send_timeout_s):
-                    await send(message)
-            except TimeoutError:
-                if scope.get("client"):
-                    host, port = scope["client"]
-                    close_connection((host, int(port)))  # granian passes the port as text
-                raise
+            async with asyncio.timeout(self._streams.send_timeout_s):
+                await send(message)
 
         self._streams.enter(self._stream)
         work = {
