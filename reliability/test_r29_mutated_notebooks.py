@@ -29,23 +29,23 @@ def test_any_notebook(rows: Rows, tmp_path: Path) -> None:
     row = rows.add(
         "R29",
         "Mutate notebooks: bytes, JSON values, nesting, encodings",
-        requirement=f"each is a page without lost words or a problem; 2,000 in < {_SECONDS} s",
+        requirement=f"each is a page without lost words or a problem; 2,000 in < {_SECONDS} s of a processor",
     )
     dice, files = random.Random(27), rows.count(2_000, 20_000)
     seeds = _seeds()
-    pages, failed, start = 0, list[str](), time.perf_counter()
+    pages, failed, start = 0, list[str](), time.process_time()
     for number in range(files):
         content = _mutated(dice.choice(seeds), dice, number)
         try:
             pages += _read(tmp_path / "book.ipynb", content)
         except Exception as error:
             failed.append(f"{error!r}: {content[:2000]!r}")
-    seconds = (time.perf_counter() - start) * 2_000 / files
+    seconds = (time.process_time() - start) * 2_000 / files
     print("\n".join(failed[:20]))
     row.record(
         f"{files:,} mutated notebooks",
         f"{pages:,} pages, {files - pages - len(failed):,} problems, {len(failed)} failures; "
-        f"{seconds:.0f} s for 2,000",
+        f"{seconds:.0f} s of a processor for 2,000",
         passed=not failed and seconds < _SECONDS,
     )
 
