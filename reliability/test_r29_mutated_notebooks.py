@@ -29,7 +29,10 @@ def test_any_notebook(rows: Rows, tmp_path: Path) -> None:
     row = rows.add(
         "R29",
         "Mutate notebooks: bytes, JSON values, nesting, encodings",
-        requirement=f"each is a page without lost words or a problem; 2,000 in < {_SECONDS} s of a processor",
+        requirement=(
+            "each is a page without lost words or a problem; "
+            f"2,000 in < {_SECONDS} s of a processor"
+        ),
     )
     dice, files = random.Random(27), rows.count(2_000, 20_000)
     seeds = _seeds()
