@@ -9,7 +9,7 @@ from tests.support.samples import evidence
 
 from bythebook.answering.citations import Citations
 from bythebook.grounding.verifier import Supported, check
-from bythebook.types import Evidence
+from bythebook.types import Citation, Evidence
 from reliability.rows import Rows
 
 _BOOK = (
@@ -45,23 +45,26 @@ async def _pieces(text: str, dice: random.Random) -> AsyncIterator[str]:
 async def _spoofed(text: str, found: Evidence, dice: random.Random) -> tuple[list[str], int]:
     """Return what is wrong with the shown text, and the number of shown sentences."""
     known = {hit.passage.id: hit.passage for hit in found.hits}
-    citations, faults, shown = Citations(), [], 0
+    citations, by_number = Citations(), dict[int, Citation]()
+    faults, shown = list[str](), 0
     async for verdict in check(_pieces(text, dice), found):
         if not isinstance(verdict, Supported):
             continue
         shown += 1
-        sentence, citation, _ = citations.cite(verdict)
-        passage = known.get(citation.passage_id)
-        if passage is None:
-            faults.append(f"{text!r} cites a passage of no request")
-        elif citation.quote not in passage.text:
-            faults.append(f"{text!r} quotes what is not there")
-        elif citation.url != passage.place.url or not citation.link.startswith(citation.url):
-            faults.append(f"{text!r} leads to {citation.link}")
-        if _EVIL in sentence.cited + citation.link:
-            faults.append(f"{text!r} shows an address")
-        if sentence.citations != (citation.number,) or not 1 <= citation.number <= len(known):
+        sentence, new = citations.cite(verdict)
+        by_number |= {citation.number: citation for citation in new}
+        if not sentence.citations or not by_number.keys() >= set(sentence.citations):
             faults.append(f"{text!r} is numbered {sentence.citations}")
+        for citation in map(by_number.__getitem__, sentence.citations):
+            passage = known.get(citation.passage_id)
+            if passage is None:
+                faults.append(f"{text!r} cites a passage of no request")
+            elif citation.quote not in passage.text:
+                faults.append(f"{text!r} quotes what is not there")
+            elif citation.url != passage.place.url or not citation.link.startswith(citation.url):
+                faults.append(f"{text!r} leads to {citation.link}")
+            if _EVIL in sentence.cited + citation.link:
+                faults.append(f"{text!r} shows an address")
     return faults, shown
 
 
