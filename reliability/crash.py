@@ -25,7 +25,7 @@ from bythebook.book import Book
 from bythebook.components import Components
 from bythebook.ingestion.read_book import read_book
 from bythebook.ingestion.source_manifest import SourceManifest
-from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
+from bythebook.providers.flat_index import FlatGenerationStore
 from bythebook.providers.qdrant.nodes import Server
 from bythebook.providers.qdrant.server import ServerGenerationStore
 from bythebook.providers.sql.catalog import SqlCatalog
@@ -108,7 +108,7 @@ class Bench:
     """Folder in which one book is ingested repeatedly."""
 
     folder: Path
-    server: str | None = None  # the address of a Qdrant server; else the embedded engine
+    server: str | None = None  # the address of a Qdrant server; else files
 
     @property
     def docs(self) -> Path:
@@ -138,7 +138,7 @@ class Bench:
 
     def shelf(self) -> GenerationStore:
         if self.server is None:
-            return EmbeddedGenerationStore(self.home / "generations", dimension=64)
+            return FlatGenerationStore(self.home / "generations", dimension=64)
         return ServerGenerationStore(
             Server((self.server,), timeout_s=20), self.folder.name, dimension=64
         )

@@ -17,9 +17,9 @@ from tests.support.servers import Node
 
 from bythebook.conversations.retention import BATCH, Archiver, Retention
 from bythebook.ingestion.source_manifest import SourceManifest
-from bythebook.providers.qdrant import checksums, segment_files, server
-from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
-from bythebook.providers.qdrant.segment_files import EntryWriter
+from bythebook.providers import flat_index
+from bythebook.providers.flat_index import FlatGenerationStore
+from bythebook.providers.qdrant import server
 from bythebook.providers.qdrant.server import ServerGenerationStore
 from bythebook.providers.sql import catalog
 from bythebook.providers.sql.catalog import SqlCatalog
@@ -54,19 +54,19 @@ _INGEST = [
     *around(SqlCatalog.add_vectors),
     after(Acknowledging.add_vectors),
     before(SqlCatalog.add_vectors, turn=2),
-    before(EmbeddedGenerationStore._publish),
-    after(EntryWriter.add, turn=30),
-    *around(segment_files._write_order),
-    *around(EmbeddedGenerationStore._fill),
-    *around(checksums.seal),
+    before(FlatGenerationStore._publish),
+    after(flat_index.to_filterable, turn=30),
+    *around(flat_index._write_postings),
+    *around(FlatGenerationStore._fill),
+    before(flat_index._make_durable),
     before(Path.rename),
-    after(EmbeddedGenerationStore._publish),
+    after(FlatGenerationStore._publish),
     before(SqlCatalog.commit),
     *around(catalog._forget_vectors),  # the last statement of the swap, not yet committed
     after(SqlCatalog.commit),
-    before(EmbeddedGenerationStore._discard),
+    before(FlatGenerationStore._discard),
     after(shutil._rmtree_safe_fd),  # type: ignore[attr-defined]  # one folder of several is gone
-    after(EmbeddedGenerationStore._discard),
+    after(FlatGenerationStore._discard),
     before(SqlCatalog.commit, turn=2),  # the first commit of a new book has no vectors yet
     after(SqlCatalog.commit, turn=2),
     before(SourceManifest.keep),
@@ -104,7 +104,7 @@ def test_kills_at_named_points(rows: Rows, tmp_path: Path, qdrant_server: list[N
     times = rows.count(1, 5)
     tally, kills = Tally(), 0
     for name, points, address in (
-        ("edge", _INGEST, None),
+        ("files", _INGEST, None),
         ("server", _INGEST_ON_A_SERVER, qdrant_server[0].url),
     ):
         bench = Bench(tmp_path / f"{name}-{uuid.uuid4().hex[:8]}", address)

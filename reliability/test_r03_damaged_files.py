@@ -22,7 +22,7 @@ from bythebook.components import Components
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
 from bythebook.ingestion.source_manifest import find_manifest
 from bythebook.interfaces.store import IndexedPassage
-from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
+from bythebook.providers.flat_index import FlatGenerationStore
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads
 from bythebook.types import Passage, Question
 from reliability.crash import ORIGIN, Bench, write_edition
@@ -97,10 +97,6 @@ def test_damage(rows: Rows, tmp_path: Path) -> None:
 
 
 async def _hits(bench: Bench) -> Hits:
-    """Return the visible part of the hits.
-
-    The number of candidates depends on how the engine breaks ties.
-    """
     library = bench.library()
     try:
         found = await library.search(_QUESTION)
@@ -111,8 +107,7 @@ async def _hits(bench: Bench) -> Hits:
 
 def _copy(bench: Bench, folder: Path) -> Bench:
     shutil.rmtree(folder, ignore_errors=True)
-    # The engine reserves far more room than it fills: holes stay holes.
-    subprocess.run(["cp", "-r", "--sparse=always", str(bench.folder), str(folder)], check=True)
+    shutil.copytree(bench.folder, folder)
     return Bench(folder)
 
 
@@ -229,7 +224,7 @@ def _flip_some(path: Path, chance: random.Random) -> None:
 # --- a disk that fails or is full ------------------------------------------------------------
 
 
-class _FailingStore(EmbeddedGenerationStore):
+class _FailingStore(FlatGenerationStore):
     """Store whose disk fails with an I/O error at the n-th entry."""
 
     def fail_at(self, entry: int) -> _FailingStore:
@@ -276,7 +271,7 @@ def _fail_while_writing(bench: Bench, times: int, count: Count) -> None:
 
 def _fill_the_disk(folder: Path, count: Count) -> int:
     """Fill the disk while the database stores vectors and while the index is written."""
-    docs, sizes = small_book(folder / "docs"), ("100k", "500k", "40m")
+    docs, sizes = small_book(folder / "docs"), ("100k", "500k", "1m")
     for number in range(10):
         words = " ".join(f"Sentence {number} {n} of a long page." for n in range(30))
         (docs / f"extra{number}.md").write_text(f"# Extra {number}\n\n{words}\n")
@@ -303,14 +298,14 @@ def _fill_the_disk(folder: Path, count: Count) -> int:
 
 
 def _truncate_vectors(home: Path) -> None:
-    for path in home.glob("generations/*/**/chunk_0.mmap"):
+    for path in home.glob("generations/*/passages"):
         os.truncate(path, 100)
 
 
 _COMMAND_DAMAGE: tuple[Damage, ...] = (
     _truncate_vectors,
     lambda home: shutil.rmtree(home / "generations"),
-    lambda home: [shutil.rmtree(path) for path in home.glob("generations/*/segments")],
+    lambda home: [path.unlink() for path in home.glob("generations/*/records")],
     lambda home: [path.write_text("") for path in home.glob("generations/*/**/*.json")],
     lambda home: os.truncate(home / "bythebook.db", 8192),
     lambda home: (home / "bythebook.db").unlink(),

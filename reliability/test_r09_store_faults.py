@@ -20,9 +20,9 @@ from tests.support.servers import Node, running_server
 
 from bythebook.book import Book
 from bythebook.components import Components
+from bythebook.providers.flat_index import keyword_store
 from bythebook.providers.qdrant.nodes import Server
 from bythebook.providers.qdrant.server import ServerGenerationStore
-from bythebook.providers.stores.keyword_memory import KeywordStore
 from bythebook.providers.testing import FakeEmbedder, MemoryCatalog, MemoryThreads
 from reliability.client import TEXT, is_ready, open_for_readers
 from reliability.proxy import Faults, FaultyLine, faulty_line
@@ -115,7 +115,7 @@ async def test_answers_without_an_index(rows: Rows, book_folder: Path, tmp_path:
         faulty_line(("127.0.0.1", urlsplit(node.url).port or 0)) as line,
     ):
         scene = Scene(line, book_folder)
-        by_words, alone = scene.library(make_keyword_store=KeywordStore), scene.library()
+        by_words, alone = scene.library(make_keyword_store=keyword_store), scene.library()
         await by_words.ingest(read(book_folder))
         async with open_for_readers(by_words) as words, open_for_readers(alone) as nothing:
             for client in (words, nothing):

@@ -12,7 +12,6 @@ _HEAVY = {
         "numpy",
         "onnxruntime",
         "tokenizers",
-        "qdrant_edge",
         "qdrant_client",
         "sqlalchemy",
         "alembic",
@@ -69,10 +68,10 @@ def test_a_vendor_import_in_a_pipeline_package_fails_the_import_rules(tmp_path: 
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     assert _lint(tmp_path).returncode == 0
     rank = tmp_path / "src" / "bythebook" / "retrieval" / "diversity.py"
-    rank.write_text(rank.read_text() + "\nimport qdrant_edge  # noqa\n")
+    rank.write_text(rank.read_text() + "\nimport qdrant_client  # noqa\n")
     broken = _lint(tmp_path)
     assert broken.returncode == 1
-    assert "qdrant_edge" in broken.stdout
+    assert "qdrant_client" in broken.stdout
 
 
 def _lint(folder: Path) -> subprocess.CompletedProcess[str]:

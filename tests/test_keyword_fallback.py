@@ -11,12 +11,11 @@ from bythebook.book import Book
 from bythebook.components import Components
 from bythebook.errors import EmbedderFailed, StoreFailed
 from bythebook.interfaces.store import Candidate, IndexedPassage, PassageStore
-from bythebook.providers.stores.keyword_memory import KeywordStore
+from bythebook.providers.flat_index import keyword_store
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
     MemoryGenerationStore,
-    MemoryStore,
     MemoryThreads,
 )
 from bythebook.refusals import Refusal
@@ -30,6 +29,7 @@ class Line:
     """To a server that may be cut."""
 
     cut = False
+    lacking = 0  # passages
 
     def use(self) -> None:
         if self.cut:
@@ -37,7 +37,7 @@ class Line:
 
 
 class FarStore:
-    def __init__(self, store: MemoryStore, line: Line) -> None:
+    def __init__(self, store: PassageStore, line: Line) -> None:
         self._store, self._line = store, line
 
     async def find(self, *given: Any, **more: Any) -> list[Candidate]:
@@ -50,7 +50,7 @@ class FarStore:
 
     async def count(self) -> int:
         self._line.use()
-        return await self._store.count()
+        return await self._store.count() - self._line.lacking
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -78,7 +78,7 @@ class MoodyEmbedder(FakeEmbedder):
 class Scene:
     def __init__(self, **more: Any) -> None:
         self.store, self.embedder, self.catalog = FarGenerations(), MoodyEmbedder(), MemoryCatalog()
-        self.more = {"make_keyword_store": KeywordStore, "retry_s": 0.0, **more}
+        self.more = {"make_keyword_store": keyword_store, "retry_s": 0.0, **more}
         self.library = self.open()
 
     def open(self) -> Book:
@@ -120,8 +120,7 @@ async def test_keyword_search_replaces_a_failing_index_until_it_responds(scene: 
 
 async def test_an_index_with_missing_passages_is_unhealthy(scene: Scene) -> None:
     assert (await scene.library.stores())["index"] == "ok"
-    [store] = scene.store.generations.values()
-    store._entries.popitem()
+    scene.store.line.lacking = 1
     assert "catalog" in (await scene.library.stores())["index"]
 
 

@@ -11,11 +11,11 @@ from bythebook.components import Components
 from bythebook.config.settings import load_settings
 from bythebook.errors import ConfigurationError, EmbedderMismatch, IndexDamaged, UnknownProvider
 from bythebook.ingestion.read_book import read_book
+from bythebook.providers.flat_index import FlatStore
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
     MemoryGenerationStore,
-    MemoryStore,
     MemoryThreads,
 )
 from bythebook.types import Answer, Question, Reply
@@ -25,7 +25,7 @@ from tests.support.samples import SAMPLE_BOOK, read
 
 def test_an_unknown_store_is_named_in_the_error(tmp_path: Path) -> None:
     settings = load_settings({"home": tmp_path, "store": "shoebox"}, environ={})
-    with pytest.raises(ConfigurationError, match=r"shoebox.*edge or qdrant"):
+    with pytest.raises(ConfigurationError, match=r"shoebox.*files or qdrant"):
         build_book(settings, new=True)
 
 
@@ -106,10 +106,10 @@ class ClosingStore(MemoryGenerationStore):
         super().__init__()
         self.closed: list[str] = []
 
-    async def open(self, generation: str) -> MemoryStore:
+    async def open(self, generation: str) -> FlatStore:
         generations, store = self, await super().open(generation)
 
-        class Store(MemoryStore):
+        class Store(FlatStore):
             async def close(self) -> None:
                 generations.closed.append(generation)
 
@@ -152,7 +152,7 @@ async def test_the_next_generation_is_opened_if_one_is_deleted_meanwhile(
     class Swept(MemoryGenerationStore):
         sweep = False
 
-        async def open(self, generation: str) -> MemoryStore:
+        async def open(self, generation: str) -> FlatStore:
             if self.sweep:
                 self.sweep = False
                 (book_folder / "zeppelin.md").write_text("# Zeppelins\n\nA zeppelin is silver.\n")

@@ -57,8 +57,8 @@ def build_book(settings: Settings | None = None, *, new: bool = False) -> Book:
     """
     from bythebook.config.settings import AUTO, load_settings
     from bythebook.interfaces.source import SiteOptions
+    from bythebook.providers.flat_index import keyword_store
     from bythebook.providers.sql.catalog import SqlCatalog
-    from bythebook.providers.stores.keyword_memory import KeywordStore
 
     settings = settings or load_settings()
     engine = _database(settings, new=new or settings.collection.existing)
@@ -93,7 +93,7 @@ def build_book(settings: Settings | None = None, *, new: bool = False) -> Book:
         answer_cache=AnswerCache() if settings.model.cache else None,
         switch_embedder=switch_embedder if chooses else None,
         choose_embedder=_embedder_for if chooses else None,
-        make_keyword_store=KeywordStore if falls_back and existing is None else None,
+        make_keyword_store=keyword_store if falls_back and existing is None else None,
         deadline_s=settings.database.timeout_s,
         home=settings.home,
         site=SiteOptions.of(settings.site.model_dump()),
@@ -359,13 +359,13 @@ def _generation_store(
             owner=catalog.identity(),
             cached=_CACHED_PASSAGES,
         )
-    if settings.store != "edge":
+    if settings.store != "files":
         raise ConfigurationError(
-            f"There is no store {settings.store!r}.", hint="Use edge or qdrant."
+            f"There is no store {settings.store!r}.", hint="Use files or qdrant."
         )
-    from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
+    from bythebook.providers.flat_index import FlatGenerationStore
 
-    return EmbeddedGenerationStore(settings.home / "generations", dimension=embedder.dimension)
+    return FlatGenerationStore(settings.home / "generations", dimension=embedder.dimension)
 
 
 def _existing_book(settings: Settings, embedder: Embedder) -> ForeignCollection | None:

@@ -99,9 +99,9 @@ def test_an_invalid_setting_is_named(tmp_path: Path, toml: str, message: str) ->
 
 
 def test_a_qdrant_url_selects_the_qdrant_store(tmp_path: Path) -> None:
-    assert _load(tmp_path).store == "edge"
+    assert _load(tmp_path).store == "files"
     assert _load(tmp_path, QDRANT_URL="http://127.0.0.1:6333").store == "qdrant"
-    assert _load(tmp_path, QDRANT_URL="http://q:6333", BYTHEBOOK_STORE="edge").store == "edge"
+    assert _load(tmp_path, QDRANT_URL="http://q:6333", BYTHEBOOK_STORE="files").store == "files"
     settings = _load(tmp_path, '[qdrant]\nurl = "https://a.example:6333, http://b.example"\n')
     assert settings.store == "qdrant"
     assert settings.qdrant.urls == ("https://a.example:6333", "http://b.example")

@@ -10,11 +10,11 @@ from bythebook.book import Book
 from bythebook.components import Components
 from bythebook.ingestion.integrity import IndexReport
 from bythebook.interfaces.store import IndexedPassage
+from bythebook.providers.flat_index import FlatStore
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
     MemoryGenerationStore,
-    MemoryStore,
     MemoryThreads,
 )
 from bythebook.types import VectorState
@@ -46,7 +46,7 @@ class Parts:
 
     def tamper(self, entries: list[IndexedPassage]) -> None:
         [name] = self.generations.generations
-        self.generations.generations[name] = MemoryStore(entries)
+        self.generations.generations[name] = FlatStore.of(entries, dimension=64)
 
     async def check(self) -> IndexReport:
         return await self.open_book.ingesting().check_index(read(self.folder))

@@ -10,7 +10,7 @@ import pytest
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.interfaces.store import Candidate, GenerationStore, IndexedPassage
 from bythebook.language.terms import Vocabulary
-from bythebook.providers.qdrant.embedded import EmbeddedGenerationStore
+from bythebook.providers.flat_index import FlatGenerationStore
 from bythebook.providers.testing import FakeEmbedder, MemoryGenerationStore
 from bythebook.types import Passage
 from tests.support.samples import passage
@@ -32,15 +32,15 @@ _PASSAGES = [
 
 
 @pytest.fixture(
-    params=["fake", "edge", *(pytest.param(each, marks=pytest.mark.real) for each in _SERVERS)]
+    params=["memory", "files", *(pytest.param(each, marks=pytest.mark.real) for each in _SERVERS)]
 )
 async def generations(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[GenerationStore]:
-    if request.param == "fake":
+    if request.param == "memory":
         yield MemoryGenerationStore(dimension=_EMBEDDER.dimension)
-    elif request.param == "edge":
-        yield EmbeddedGenerationStore(tmp_path / "generations", dimension=_EMBEDDER.dimension)
+    elif request.param == "files":
+        yield FlatGenerationStore(tmp_path / "generations", dimension=_EMBEDDER.dimension)
     else:
         nodes, cached = _SERVERS[request.param]
         async with server_shelf(

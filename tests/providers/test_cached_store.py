@@ -1,14 +1,15 @@
 """Recently fetched passages are cached."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bythebook.errors import StoreFailed
 from bythebook.interfaces.store import IndexedPassage
-from bythebook.providers.stores.cached import CachedStore
-from bythebook.providers.testing import MemoryStore
+from bythebook.providers.flat_index import FlatStore
+from bythebook.providers.qdrant.cached import CachedStore
 from tests.support.samples import passage
 
 _VECTOR = np.ones(64, dtype=np.float32)
@@ -16,13 +17,14 @@ _PASSAGES = [passage(f"Kite number {n} flies.", section=f"S{n}") for n in range(
 A, B, C, D = (one.id for one in _PASSAGES)
 
 
-class Far(MemoryStore):
+class Far(FlatStore):
     """Notes what is asked of it, and may be away."""
 
-    def __init__(self) -> None:
-        super().__init__([IndexedPassage(one, _VECTOR, _VECTOR[None], {}) for one in _PASSAGES])
+    is_away = False
+
+    def __init__(self, *files: Any) -> None:
+        super().__init__(*files)
         self.asked: list[list[str]] = []
-        self.is_away = False
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
         if self.is_away:
@@ -33,7 +35,8 @@ class Far(MemoryStore):
 
 @pytest.fixture
 def far() -> Far:
-    return Far()
+    entries = (IndexedPassage(one, _VECTOR, _VECTOR[None], {}) for one in _PASSAGES)
+    return Far.of(entries, dimension=64)
 
 
 async def _names(store: CachedStore, *passage_ids: str) -> list[str]:

@@ -1,12 +1,12 @@
 """The in-memory keyword store, which replaces an index that is down."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.interfaces.store import IndexedPassage
 from bythebook.language.terms import Vocabulary
-from bythebook.providers.stores.keyword_memory import KeywordStore
-from bythebook.providers.testing import MemoryStore
+from bythebook.providers.flat_index import keyword_store
 from bythebook.types import Passage
 from tests.support.samples import passage
 
@@ -26,13 +26,13 @@ async def test_search_equals_an_exhaustive_search(texts: list[str], question: st
     passages = _passages(texts)
     vocabulary = Vocabulary.of(passages)
     asked = vocabulary.ask(question)
-    store = KeywordStore(passages, vocabulary)
-    entries = await store.fetch([one.id for one in passages])
-    whole = await MemoryStore(entries).find(None, asked, limit=100, filters={})
+    store = keyword_store(passages, vocabulary)
     found = await store.find(None, asked, limit=100, filters={})
-    assert {one.passage_id: one.terms for one in found} == {
-        one.passage_id: one.terms for one in whole
-    }
+    weights = {one.id: vocabulary.weigh(one) for one in passages}
+    matching = {name: terms for name, terms in weights.items() if terms.keys() & asked.keys()}
+    assert {one.passage_id for one in found} == matching.keys()
+    for one in found:
+        assert one.terms == pytest.approx(matching[one.passage_id])
     weight = {
         one.passage_id: sum(one.terms.get(t, 0) * idf for t, idf in asked.items()) for one in found
     }
@@ -44,7 +44,7 @@ async def test_search_equals_an_exhaustive_search(texts: list[str], question: st
 async def test_filters_apply() -> None:
     passages = _passages(["kite wind", "kite water", "kite paper"])
     vocabulary = Vocabulary.of(passages)
-    store = KeywordStore(passages, vocabulary)
+    store = keyword_store(passages, vocabulary)
     found = await store.find(None, vocabulary.ask("kite"), limit=9, filters={"week": 1})
     assert [one.passage_id for one in found] == [passages[1].id]
     assert await store.count() == 3
@@ -52,7 +52,7 @@ async def test_filters_apply() -> None:
 
 async def test_unknown_ids_are_left_out() -> None:
     passages = _passages(["kite wind"])
-    store = KeywordStore(passages, Vocabulary.of(passages))
+    store = keyword_store(passages, Vocabulary.of(passages))
     fetched: list[IndexedPassage] = await store.fetch(["0" * 64, passages[0].id])
     assert [entry.passage for entry in fetched] == passages
     assert fetched[0].vector is None

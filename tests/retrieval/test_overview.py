@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bythebook.interfaces.store import IndexedPassage
 from bythebook.language.english.overview_questions import overview_topic
-from bythebook.providers.testing import MemoryStore
+from bythebook.providers.flat_index import FlatStore
 from bythebook.retrieval.overview import find_overview
 from bythebook.text.outline import list_contents
 from bythebook.types import Passage, Place
@@ -43,7 +43,8 @@ _BOOK = [
 async def _texts(question: str) -> list[str]:
     contents = list_contents("one", _BOOK)
     empty = np.zeros((0, 0), dtype=np.float32)
-    store = MemoryStore([IndexedPassage(each, None, empty, {}) for each in _BOOK])
+    entries = (IndexedPassage(each, None, empty, {}) for each in _BOOK)
+    store = FlatStore.of(entries, dimension=0)
     return [hit.passage.text for hit in await find_overview(question, contents, store)]
 
 

@@ -9,11 +9,11 @@ from bythebook.errors import IndexDamaged
 from bythebook.ingestion.indexer import Indexer, IngestProgress
 from bythebook.language.terms import Vocabulary
 from bythebook.language.tokens import estimate_tokens
+from bythebook.providers.flat_index import FlatStore
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
     MemoryGenerationStore,
-    MemoryStore,
 )
 from bythebook.retrieval.calibration import MEASURED, WORDS_ALONE
 from bythebook.retrieval.question_analysis import QUESTION_TOKENS
@@ -69,7 +69,7 @@ async def test_returns_neighbours_of_the_best_hits_on_request(index: SearchConte
 
 
 async def test_empty_index_raises_unless_filters_are_set(index: SearchContext) -> None:
-    emptied = replace(index, store=MemoryStore([]))
+    emptied = replace(index, store=FlatStore.of([], dimension=64))
     with pytest.raises(IndexDamaged, match="empty"):
         await search(Question("When does a kettle boil water?"), emptied)
     filtered = Question("When does a kettle boil water?", filters={"module": "Another"})

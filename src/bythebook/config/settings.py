@@ -76,8 +76,8 @@ class Settings(SettingsSection):
         "ingested with; for a new book, the one for its language.",
     )
     store: str = Field(
-        "edge",
-        description="Vector store: edge (embedded Qdrant) or qdrant (a server; implied by "
+        "files",
+        description="Vector store: files (in the home folder) or qdrant (a server; implied by "
         "`qdrant.url`).",
     )
     index_fallback: Literal["keyword", "none"] = Field(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.types import FilterValue, Passage, VectorState
 
 if TYPE_CHECKING:
@@ -148,3 +150,39 @@ class Catalog(Protocol):
     def served(self) -> str | None:
         """Return only the current generation's name: called before every question."""
         ...
+
+
+# --- rules that every store keeps ---------------------------------------------------------------
+
+
+def to_filterable(passage: Passage) -> dict[str, Any]:
+    """Return the fields that the contracts (query, ask, envelope, plain, chat) filter by."""
+    return {
+        "module": passage.place.module,
+        "chapter": passage.place.chapter,
+        "section": passage.place.heading,
+        "url": passage.place.url,
+        "language": passage.metadata.language,
+        "difficulty": passage.metadata.difficulty,
+        "week": passage.metadata.week,
+        "hasCode": passage.metadata.has_code,
+        "kind": sorted({passage.text_kind.value, *(u.text_kind.value for u in passage.units)}),
+    }
+
+
+def check_vectors(entry: IndexedPassage, dimension: int) -> None:
+    """Raise StoreFailed if a vector has the wrong dimension or is not finite."""
+    if entry.vector is None:
+        return
+    for some in (entry.vector[None, :], entry.unit_vectors):
+        if len(some) and (some.shape[1] != dimension or not (abs(some) < math.inf).all()):
+            raise StoreFailed(
+                "A vector has the wrong dimension or is not finite.",
+                hint="Check the embedder; nothing was published.",
+            )
+
+
+def index_missing() -> IndexDamaged:
+    return IndexDamaged(
+        "The index that the catalog names is missing.", hint="Run the ingest again."
+    )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import math
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.interfaces.conversations import (
     ANYONE,
     SCORE_BINS,
@@ -28,10 +26,10 @@ from bythebook.interfaces.conversations import (
     Unanswered,
 )
 from bythebook.interfaces.reader import SentenceSupport
-from bythebook.interfaces.store import Candidate, Filters, Generation, IndexedPassage, StoredVectors
+from bythebook.interfaces.store import Generation, IndexedPassage, StoredVectors, index_missing
 from bythebook.interfaces.thread_rules import LIVE_MESSAGES, before, in_turn, no_such_thread
 from bythebook.language.terms import terms_of
-from bythebook.providers.qdrant.payload import matches
+from bythebook.providers.flat_index import FlatStore
 from bythebook.types import Evidence, Message, Passage, PassageReading, Question, Thread
 
 if TYPE_CHECKING:
@@ -66,60 +64,22 @@ class FakeEmbedder:
         return unit
 
 
-class MemoryStore:
-    """One generation as a list, searched exhaustively."""
-
-    def __init__(self, entries: Sequence[IndexedPassage]) -> None:
-        self._entries = {entry.passage.id: entry for entry in entries}
-        self._frequencies = Counter(term for entry in entries for term in entry.terms)
-
-    async def find(
-        self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
-    ) -> list[Candidate]:
-        entries = [entry for entry in self._entries.values() if matches(entry.passage, filters)]
-        candidates = [Candidate.of(entry, vector) for entry in entries]
-        scores = {one.passage_id: self._bm25(one, terms) for one in candidates}
-        matching = [one for one in candidates if scores[one.passage_id] > 0]
-        best = sorted(matching, key=lambda one: -scores[one.passage_id])[:limit]
-        if vector is not None:
-            best += sorted(candidates, key=lambda one: -one.cosine)[:limit]
-            best += sorted(candidates, key=lambda one: -one.unit_cosine)[:limit]
-        return list({one.passage_id: one for one in best}.values())
-
-    async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
-        return [entry for one in passage_ids if (entry := self._entries.get(one)) is not None]
-
-    async def count(self) -> int:
-        return len(self._entries)
-
-    async def close(self) -> None:
-        """Do nothing."""
-
-    def _bm25(self, candidate: Candidate, terms: Mapping[int, float]) -> float:
-        return sum(candidate.terms.get(term, 0.0) * self._idf(term) for term in terms)
-
-    def _idf(self, term: int) -> float:
-        frequency = self._frequencies[term]
-        return math.log(1 + (len(self._entries) - frequency + 0.5) / (frequency + 0.5))
-
-
 class MemoryGenerationStore:
+    """Generations in memory, searched as those in files are."""
+
     def __init__(self, *, dimension: int = 64) -> None:
         self._dimension = dimension
-        self.generations: dict[str, MemoryStore] = {}
+        self.generations: dict[str, FlatStore] = {}
 
     async def publish(self, generation: str, entries: Iterable[IndexedPassage]) -> int:
-        listed = await asyncio.to_thread(list, entries)  # reading them queries the catalog
-        for entry in listed:
-            rows = [] if entry.vector is None else [entry.vector, *entry.unit_vectors]
-            if not all(len(row) == self._dimension and np.isfinite(row).all() for row in rows):
-                raise StoreFailed("A vector has the wrong dimension or is not finite.")
-        self.generations[generation] = MemoryStore(listed)
-        return len(listed)
+        # On a thread: reading the entries queries the catalog.
+        store = await asyncio.to_thread(FlatStore.of, entries, dimension=self._dimension)
+        self.generations[generation] = store
+        return await store.count()
 
-    async def open(self, generation: str) -> MemoryStore:
+    async def open(self, generation: str) -> FlatStore:
         if generation not in self.generations:
-            raise IndexDamaged("The index that the catalog names is missing.")
+            raise index_missing()
         return self.generations[generation]
 
     async def discard(self, *, keep: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from bythebook.types import Metadata, Passage, Place, TextKind, Unit, UnitKind
 
 T = TypeVar("T")
 
-LAYOUT = 3  # version of the index content: raise it when terms or store write something else
+LAYOUT = 4  # version of the index content: raise it when terms or store write something else
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""Qdrant stores: embedded, server or cluster, and collections of other systems."""
+"""Qdrant stores: server or cluster, and collections of other systems."""

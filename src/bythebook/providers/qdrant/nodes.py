@@ -24,9 +24,8 @@ from qdrant_client.http.exceptions import (
 )
 
 from bythebook.errors import RETRY_AFTER_S, BookError, StoreFailed
-from bythebook.interfaces.store import Filters
+from bythebook.interfaces.store import Filters, index_missing
 from bythebook.providers.http.transport import Transport
-from bythebook.providers.qdrant.payload import index_missing
 
 T = TypeVar("T")
 

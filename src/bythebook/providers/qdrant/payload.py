@@ -1,4 +1,4 @@
-"""Conversion between passages and Qdrant points, embedded or on a server."""
+"""Conversion between passages and Qdrant points."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bythebook.errors import IndexDamaged, StoreFailed
-from bythebook.interfaces.store import Candidate, Filters, IndexedPassage
+from bythebook.interfaces.store import Candidate, IndexedPassage, check_vectors, to_filterable
 from bythebook.text.passage_records import from_record, to_record
 
 if TYPE_CHECKING:
@@ -17,12 +16,6 @@ if TYPE_CHECKING:
 
 CANDIDATE_FIELDS = ["id", "content_hash"]  # the payload fields that a candidate needs
 KEYWORD_FIELDS = ("module", "chapter", "section", "url", "language", "difficulty", "kind")
-
-
-def index_missing() -> IndexDamaged:
-    return IndexDamaged(
-        "The index that the catalog names is missing.", hint="Run the ingest again."
-    )
 
 
 def point_id(passage_id: str) -> str:
@@ -34,41 +27,6 @@ def point_id(passage_id: str) -> str:
 
 def to_payload(passage: Passage) -> dict[str, Any]:
     return {**to_record(passage), **to_filterable(passage)}
-
-
-def to_filterable(passage: Passage) -> dict[str, Any]:
-    """Return the fields that the contracts (query, ask, envelope, plain, chat) filter by."""
-    return {
-        "module": passage.place.module,
-        "chapter": passage.place.chapter,
-        "section": passage.place.heading,
-        "url": passage.place.url,
-        "language": passage.metadata.language,
-        "difficulty": passage.metadata.difficulty,
-        "week": passage.metadata.week,
-        "hasCode": passage.metadata.has_code,
-        "kind": sorted({passage.text_kind.value, *(u.text_kind.value for u in passage.units)}),
-    }
-
-
-def matches(passage: Passage, filters: Filters) -> bool:
-    values = to_filterable(passage) if filters else {}
-    return all(
-        value in own if isinstance(own := values.get(name), list) else own == value
-        for name, value in filters.items()
-    )
-
-
-def check_vectors(entry: IndexedPassage, dimension: int) -> None:
-    """Raise StoreFailed if a vector has the wrong dimension or is not finite."""
-    if entry.vector is None:
-        return
-    for some in (entry.vector[None, :], entry.unit_vectors):
-        if len(some) and (some.shape[1] != dimension or not np.isfinite(some).all()):
-            raise StoreFailed(
-                "A vector has the wrong dimension or is not finite.",
-                hint="Check the embedder; nothing was published.",
-            )
 
 
 def dense_vectors(entry: IndexedPassage, dimension: int) -> dict[str, Any]:

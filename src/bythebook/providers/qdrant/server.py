@@ -25,20 +25,25 @@ from typing import TYPE_CHECKING, Any
 from qdrant_client import models
 
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
-from bythebook.interfaces.store import Candidate, Filters, IndexedPassage, PassageStore
+from bythebook.interfaces.store import (
+    Candidate,
+    Filters,
+    IndexedPassage,
+    PassageStore,
+    index_missing,
+)
+from bythebook.providers.qdrant.cached import CachedStore
 from bythebook.providers.qdrant.nodes import Nodes, Server, to_filter
 from bythebook.providers.qdrant.payload import (
     CANDIDATE_FIELDS,
     KEYWORD_FIELDS,
     dense_vectors,
     in_order,
-    index_missing,
     point_id,
     to_candidate,
     to_entry,
     to_payload,
 )
-from bythebook.providers.stores.cached import CachedStore
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors

@@ -1,1 +1,0 @@
-"""Passage stores in memory."""
