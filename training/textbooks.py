@@ -26,7 +26,7 @@ from lxml import etree
 from tests.grounding.claim_mutations import cases
 
 from bythebook.ingestion.read_book import read_book
-from bythebook.providers.reader.local import read_tokenizer
+from bythebook.providers.embeddings.local.onnx_files import word_pieces
 from bythebook.providers.reader.windows import (
     TermWeights,
     TokenizedPassage,
@@ -48,7 +48,7 @@ class Windows:
     """The windows of passages as the reader cuts them."""
 
     def __init__(self) -> None:
-        self._tokenizer = read_tokenizer()
+        self._tokenizer = word_pieces()
 
     def of(self, passage: Passage) -> list[str]:
         source = self._tokenize(passage)

@@ -238,7 +238,7 @@ def embedder_name(settings: Settings, catalog: Catalog) -> str:
 
 
 def _embedder_for(passages: Iterable[Passage]) -> str:
-    from bythebook.providers.embeddings.local.choose import embedder_for
+    from bythebook.providers.embeddings.local.models import embedder_for
 
     choice = embedder_for(passage.metadata.language for passage in passages)
     if choice.note:

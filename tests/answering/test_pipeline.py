@@ -151,7 +151,7 @@ async def test_a_damaged_reading_model_is_reported_and_the_book_still_answers(
     library = await library_of(small_book(tmp_path / "docs"), reader=reader)
     assert isinstance((await library.reply(KETTLE)).outcome, Answer)
     health = await library.health()
-    assert health["reader"] == "The weights file reader-v1.onnx is missing or damaged."
+    assert health["reader"] == "The model file reader-v1.onnx is missing or damaged."
     assert health["embedder"] == "ok"
 
 

