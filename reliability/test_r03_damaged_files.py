@@ -82,13 +82,13 @@ def test_damage(rows: Rows, tmp_path: Path) -> None:
     bench.ingest()
     expected = asyncio.run(_hits(bench))
     _damage_the_index(bench, expected, rows.count(1, 100), count)
-    _damage_the_receipt(bench, count)
+    _damage_the_manifest(bench, count)
     _damage_the_database(bench, expected, rows.count(20, 100), count)
     _fail_while_writing(bench, rows.count(3, 30), count)
     full = _fill_the_disk(tmp_path / "disk", count)
     _damage_under_the_command(tmp_path / "command", rows.count(1, len(_COMMAND_DAMAGE)), count)
     row.record(
-        f"{count.cases} times a file of index, receipt or database was {', '.join(_DAMAGE)}, or a "
+        f"{count.cases} times a file of index, manifest or database was {', '.join(_DAMAGE)}, or a "
         f"disk failed; {full} full disks",
         f"{count.named} named, {len(count.silent)} silent; {count.mended} mended, "
         f"{len(count.unmended)} not {' '.join((*count.silent, *count.unmended))}".rstrip(),
@@ -161,32 +161,32 @@ async def _mends(bench: Bench, expected: Hits, turn: int) -> bool:
     )
 
 
-# --- the receipt, the database ---------------------------------------------------------------
+# --- the manifest, the database ---------------------------------------------------------------
 
 
-def _damage_the_receipt(bench: Bench, count: Count) -> None:
+def _damage_the_manifest(bench: Bench, count: Count) -> None:
     """The source manifest may be lost but must never be wrong."""
     file = bench.home / "sources.json"
     whole, intact = file.read_bytes(), find_manifest(bench.home, ORIGIN)
     assert intact is not None
     for way, damage in _DAMAGE.items():
         damage(file)
-        _note_receipt(bench, way, intact, count)
+        _note_manifest(bench, way, intact, count)
         file.write_bytes(whole)
     for bit in random.Random(7).sample(range(8 * len(whole)), 200):
         content = bytearray(whole)
         content[bit // 8] ^= 1 << bit % 8
         file.write_bytes(content)
-        _note_receipt(bench, f"bit {bit}", intact, count)
+        _note_manifest(bench, f"bit {bit}", intact, count)
     file.write_bytes(whole)
 
 
-def _note_receipt(bench: Bench, what: str, intact: object, count: Count) -> None:
+def _note_manifest(bench: Bench, what: str, intact: object, count: Count) -> None:
     count.cases += 1
     found = find_manifest(bench.home, ORIGIN)
     count.named += found is None
     if found not in (None, intact):
-        count.silent.append(f"receipt: {what}")
+        count.silent.append(f"manifest: {what}")
 
 
 def _damage_the_database(bench: Bench, expected: Hits, flips: int, count: Count) -> None:

@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -63,31 +62,12 @@ def test_an_unreadable_passage_is_reported_as_damage(tmp_path: Path) -> None:
     engine.dispose()
 
 
-def test_a_database_of_the_first_revision_is_upgraded_with_its_rows(tmp_path: Path) -> None:
+def test_a_new_database_has_the_tables_of_the_schema(tmp_path: Path) -> None:
     engine = open_database(None, tmp_path)
-    thread = {"thread_id": "1", "created_at": datetime.now(UTC), "updated_at": datetime.now(UTC)}
-    with engine.begin() as connection:
-        connection.execute(sa.insert(tables.threads), thread)
-        connection.execute(sa.text("ALTER TABLE api_keys DROP COLUMN is_author"))
-        connection.execute(sa.text(f"UPDATE alembic_version SET version_num = '{tables.OLDEST}'"))
+    columns = sa.inspect(engine).get_columns
+    made = {name: {c["name"] for c in columns(name)} for name in tables.metadata.tables}
     engine.dispose()
-    engine = open_database(None, tmp_path)
-    with engine.connect() as connection:
-        ids = connection.execute(sa.select(tables.threads.c.thread_id)).scalars().all()
-        columns = sa.inspect(connection).get_columns
-        upgraded = {name: {c["name"] for c in columns(name)} for name in tables.metadata.tables}
-    engine.dispose()
-    assert ids == ["1"]
-    assert upgraded == {name: set(t.c.keys()) for name, t in tables.metadata.tables.items()}
-
-
-def test_a_database_from_before_the_first_revision_is_refused(tmp_path: Path) -> None:
-    engine = open_database(None, tmp_path)
-    with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0009'"))
-    engine.dispose()
-    with pytest.raises(ConfigurationError, match="much older version"):
-        open_database(None, tmp_path)
+    assert made == {name: set(t.c.keys()) for name, t in tables.metadata.tables.items()}
 
 
 def test_only_the_owner_can_read_a_new_database_and_enter_a_new_home(tmp_path: Path) -> None:

@@ -234,6 +234,6 @@ async def test_envelope_replies_are_never_stored(library: Book, tmp_path: Path) 
     assert "idempotent-replayed" not in again.headers
     assert changed.status_code == 422
     files = [file for file in tmp_path.rglob("*") if file.is_file()]
-    assert "door.db" in {file.name for file in files}
+    assert "access.db" in {file.name for file in files}
     for file in files:
         assert b"harmonica" not in file.read_bytes(), file.name

@@ -101,13 +101,10 @@ def open_database(url: str | None, home: Path) -> sa.Engine:
     """Return an engine for the database, after migrating it to the newest schema."""
     engine = _embedded(home) if url is None else _engine(url)
     revision = _revision(engine)
-    if revision is not None and not tables.OLDEST <= revision <= tables.HEAD:
-        age, remedy = "newer", "Update bythebook"
-        if revision < tables.OLDEST:
-            age, remedy = "much older", "Ingest the book into a new home"
+    if revision is not None and revision > tables.HEAD:
         raise ConfigurationError(
-            f"The database was created by a {age} version.",
-            hint=f"{remedy}, or choose another home.",
+            "The database was created by a newer version.",
+            hint="Update bythebook, or choose another home.",
         )
     if revision != tables.HEAD:
         _migrate(engine)
@@ -123,7 +120,7 @@ def open_access_database(url: str | None, home: Path) -> sa.Engine:
     """
     if url is not None:
         return open_database(url, home)
-    engine = sa.create_engine(f"sqlite:///{_private(home / 'door.db')}")
+    engine = sa.create_engine(f"sqlite:///{_private(home / 'access.db')}")
     # NORMAL: consistent after a power cut; only the last counts may be lost, which is harmless.
     _prepare_sqlite(engine, "synchronous=NORMAL", "busy_timeout=2500")
     with engine.begin() as connection:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect
     from sqlalchemy.types import TypeEngine
 
-OLDEST, HEAD = "0010", "0011"  # the first and the newest migration
+HEAD = "0001"  # the newest migration
 
 metadata = sa.MetaData()
 

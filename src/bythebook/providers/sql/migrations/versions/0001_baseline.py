@@ -1,7 +1,6 @@
 """Create the tables of ``schema.py`` and the chat contract's view ``conversation_threads``.
 
-The first revision of a released version; databases of earlier revisions are not upgraded. Later
-revisions find their columns in a new database, and add them to an existing one.
+Later revisions find their columns in a new database, and add them to an existing one.
 """
 
 import uuid
@@ -10,7 +9,7 @@ from alembic import op
 
 from bythebook.providers.sql import schema
 
-revision = "0010"
+revision = "0001"
 down_revision = None
 
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
