@@ -109,7 +109,12 @@ async def test_a_lost_generation_is_rebuilt_without_embedding(parts: Parts) -> N
 
 async def test_a_book_with_lost_vectors_is_repaired_for_keyword_search(parts: Parts) -> None:
     parts.generations.generations.clear()
-    parts.catalog._vectors.popitem()
+    embedder = parts.embedder.name
+    _lost, *kept = sorted(parts.catalog.known_vectors(embedder))
+    current = parts.catalog.current()
+    assert current is not None
+    passages = list(parts.catalog.passages().values())
+    parts.catalog.commit(passages, current, keep_vectors=set(kept))
     await parts.open_book.ingesting().repair_index()
     report = await parts.check()
     assert report.vectors is VectorState.PENDING

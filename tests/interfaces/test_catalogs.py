@@ -17,9 +17,9 @@ from tests.support.samples import passage
 _PASSAGES = [passage("A kite flies."), passage("پتنگ اڑتی ہے۔", language="ur", keywords=("a", "b"))]
 
 
-@pytest.fixture(params=["fake", "sqlite", POSTGRES])
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
-    if request.param == "fake":
+    if request.param == "memory":
         yield MemoryCatalog()
         return
     engine = open_database(address(request.param, tmp_path, request), tmp_path)

@@ -22,9 +22,9 @@ def _feedback(day: int = 0) -> Feedback:
     return Feedback(name, name, "down", "wrong", "Das ist falsch. غلط", _NOW + timedelta(days=day))
 
 
-@pytest.fixture(params=["fake", "sqlite", POSTGRES])
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[FeedbackStore]:
-    if request.param == "fake":
+    if request.param == "memory":
         yield MemoryFeedback()
         return
     engine = open_database(address(request.param, tmp_path, request), tmp_path)

@@ -37,9 +37,9 @@ def _query(number: int = 0, session: str | None = _SESSION) -> LoggedQuery:
     )
 
 
-@pytest.fixture(params=["fake", "sqlite", POSTGRES])
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
 async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[QueryLog]:
-    if request.param == "fake":
+    if request.param == "memory":
         yield MemoryQueryLog()
         return
     engine = open_database(address(request.param, tmp_path, request), tmp_path)

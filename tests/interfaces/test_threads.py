@@ -30,9 +30,9 @@ class Threads(ThreadStore, ThreadArchive, Protocol):
     """Both interfaces; every provider implements them together."""
 
 
-@pytest.fixture(params=["fake", "sqlite", POSTGRES])
+@pytest.fixture(params=["memory", "sqlite", POSTGRES])
 async def threads(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Threads]:
-    if request.param == "fake":
+    if request.param == "memory":
         yield MemoryThreads()
         return
     engine = open_database(address(request.param, tmp_path, request), tmp_path)

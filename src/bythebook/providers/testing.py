@@ -1,40 +1,33 @@
-"""Deterministic in-memory fakes of every interface, without a model, for tests and examples."""
+"""Fakes of the models, and the stores in memory, for tests and examples."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence, Set
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from bythebook.interfaces.conversations import (
-    ANYONE,
-    SCORE_BINS,
-    DayTally,
-    Feedback,
-    LoggedQuery,
-    Owner,
-    Summarise,
-    Tally,
-    ThreadSummary,
-    Unanswered,
-)
+from bythebook.interfaces.conversations import Feedback, LoggedQuery
 from bythebook.interfaces.reader import SentenceSupport
-from bythebook.interfaces.store import Generation, IndexedPassage, StoredVectors, index_missing
-from bythebook.interfaces.thread_rules import LIVE_MESSAGES, before, in_turn, no_such_thread
+from bythebook.interfaces.store import IndexedPassage, index_missing
 from bythebook.language.terms import terms_of
 from bythebook.providers.flat_index import FlatStore
-from bythebook.types import Evidence, Message, Passage, PassageReading, Question, Thread
+from bythebook.providers.sql.catalog import SqlCatalog
+from bythebook.providers.sql.engine import open_memory_database
+from bythebook.providers.sql.executor import DeadlineExecutor
+from bythebook.providers.sql.feedback import SqlFeedback
+from bythebook.providers.sql.query_log import SqlQueryLog
+from bythebook.providers.sql.threads import SqlThreads
+from bythebook.types import Evidence, Message, Passage, PassageReading, Question
 
 if TYPE_CHECKING:
     from bythebook.interfaces.embedding import TextRole
     from bythebook.types import Vectors
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -89,230 +82,56 @@ class MemoryGenerationStore:
         """Do nothing."""
 
 
-class MemoryCatalog:
-    def __init__(self) -> None:
-        self._passages: dict[str, Passage] = {}
-        self._vectors: dict[tuple[str, str], StoredVectors] = {}
-        self._current: Generation | None = None
-
-    @contextmanager
-    def ingesting(self) -> Iterator[None]:
-        yield
-
-    def passages(self) -> dict[str, Passage]:
-        return dict(self._passages)
-
-    def known_vectors(self, embedder: str) -> set[str]:
-        return {key for name, key in self._vectors if name == embedder}
-
-    def add_vectors(self, embedder: str, vectors: Sequence[StoredVectors]) -> None:
-        self._vectors.update({(embedder, stored.key): stored for stored in vectors})
-
-    def vectors(self, embedder: str, keys: Sequence[str]) -> dict[str, StoredVectors]:
-        wanted = ((key, self._vectors.get((embedder, key))) for key in keys)
-        return {key: stored for key, stored in wanted if stored is not None}
-
-    def commit(
-        self, passages: Sequence[Passage], generation: Generation, *, keep_vectors: Set[str]
-    ) -> None:
-        self._passages = {passage.id: passage for passage in passages}
-        self._vectors = {
-            (name, key): stored
-            for (name, key), stored in self._vectors.items()
-            if name != generation.embedder or key in keep_vectors
-        }
-        self._current = generation
-
-    def current(self) -> Generation | None:
-        return self._current
-
-    def served(self) -> str | None:
-        return self._current.name if self._current else None
-
-
-class MemoryThreads:
-    """ThreadStore and ThreadArchive in memory: whole threads in a dict."""
+class MemoryCatalog(SqlCatalog):
+    """The catalog on a database in memory."""
 
     def __init__(self) -> None:
-        self._threads: dict[str, Thread] = {}
-        self._due: dict[str, datetime] = {}
-
-    async def read(self, thread_id: str, *, owner: Owner, whole: bool = False) -> Thread | None:
-        thread = self._threads.get(thread_id)
-        if thread is None:
-            return None
-        if owner not in (ANYONE, thread.owner):
-            raise no_such_thread()
-        return thread if whole else _live(thread)
-
-    async def append(
-        self,
-        thread_id: str,
-        messages: Sequence[Message],
-        *,
-        owner: str | None,
-        summarise: Summarise | None = None,
-    ) -> Thread:
-        first = messages[0].timestamp
-        thread = self._threads.get(thread_id) or Thread(thread_id, (), first, first, owner=owner)
-        if thread.owner != owner:
-            raise no_such_thread()
-        written = _with(thread.messages, messages)
-        topics = summarise(written[-LIVE_MESSAGES:]) if summarise else thread.topic_summary
-        self._threads[thread_id] = replace(
-            thread,
-            messages=written,
-            updated_at=written[-1].timestamp,
-            topic_summary=topics,
-            archived_at=None,
-        )
-        return _live(self._threads[thread_id])
-
-    async def list(
-        self, *, owner: Owner, limit: int = 20, offset: int = 0
-    ) -> Sequence[ThreadSummary]:
-        mine = [thread for thread in self._threads.values() if owner in (ANYONE, thread.owner)]
-        mine.sort(key=lambda thread: thread.id)
-        mine.sort(key=lambda thread: thread.updated_at, reverse=True)
-        return [_summary(thread) for thread in mine[offset : offset + limit]]
-
-    async def delete(self, thread_id: str, *, owner: Owner) -> bool:
-        thread = self._threads.get(thread_id)
-        if thread is None or owner not in (ANYONE, thread.owner):
-            return False
-        del self._threads[thread_id]
-        return True
-
-    async def claim(self, chore: str, *, now: datetime, every: timedelta) -> bool:
-        due = chore not in self._due or self._due[chore] <= now
-        if due:
-            self._due[chore] = now + every
-        return due
-
-    async def archive(
-        self, *, before: datetime, now: datetime, limit: int, only: str | None = None
-    ) -> int:
-        live = [t for t in self._idle(before) if t.archived_at is None and only in (None, t.id)]
-        self._threads.update({t.id: replace(t, archived_at=now) for t in live[:limit]})
-        return len(live[:limit])
-
-    async def purge(self, *, before: datetime, limit: int) -> int:
-        idle = self._idle(before)[:limit]
-        for thread in idle:
-            del self._threads[thread.id]
-        return len(idle)
-
-    async def close(self) -> None:
-        """Do nothing."""
-
-    def _idle(self, before: datetime) -> Sequence[Thread]:
-        idle = [thread for thread in self._threads.values() if thread.updated_at < before]
-        return sorted(idle, key=lambda thread: thread.updated_at)
+        super().__init__(open_memory_database(), None)
 
 
-def _with(stored: tuple[Message, ...], new: Sequence[Message]) -> tuple[Message, ...]:
-    """Append messages, or replace those that the same request added before."""
-    first = before(stored, new[0].request)
-    if len(first) == len(stored):
-        return (*stored, *in_turn(stored[-1] if stored else None, new))
-    rest = stored[len(first) :]
-    replaced = (replace(b, timestamp=a.timestamp) for a, b in zip(rest, new, strict=False))
-    return (*first, *replaced, *rest[len(new) :])
+class MemoryThreads(SqlThreads):
+    """The threads on a database in memory, without database threads."""
 
-
-def _live(thread: Thread) -> Thread:
-    earlier = max(0, len(thread.messages) - LIVE_MESSAGES)
-    return replace(thread, messages=thread.messages[earlier:], earlier=earlier)
-
-
-def _summary(thread: Thread) -> ThreadSummary:
-    return ThreadSummary(
-        id=thread.id,
-        created_at=thread.created_at,
-        updated_at=thread.updated_at,
-        messages=len(thread.messages),
-        topic_summary=thread.topic_summary,
-        owner=thread.owner,
-        archived_at=thread.archived_at,
-    )
-
-
-class MemoryQueryLog:
     def __init__(self) -> None:
+        super().__init__(open_memory_database())
+        self._executor = _AtOnce()
+
+
+class MemoryQueryLog(SqlQueryLog):
+    """The query log on a database in memory; ``queries`` are those recorded."""
+
+    def __init__(self) -> None:
+        super().__init__(open_memory_database())
+        self._executor = _AtOnce()
         self.queries: dict[str, LoggedQuery] = {}
 
-    async def record(self, queries: Sequence[LoggedQuery]) -> None:
-        for query in queries:
-            self.queries.setdefault(query.id, query)
-
-    async def purge(self, *, before: datetime, limit: int) -> int:
-        old = [query.id for query in self.queries.values() if query.asked_at < before][:limit]
-        for query_id in old:
-            del self.queries[query_id]
-        return len(old)
-
-    async def tally(self, *, since: datetime) -> Tally:
-        asked = [query for query in self.queries.values() if query.asked_at >= since]
-        days: dict[date, Counter[str]] = defaultdict(Counter)
-        scores = [0] * SCORE_BINS
-        for query in asked:
-            days[query.asked_at.astimezone(UTC).date()][query.status] += 1
-            if query.best_score is not None and query.mode == "standard_rag":
-                scores[min(int(query.best_score * SCORE_BINS), SCORE_BINS - 1)] += 1
-        return Tally(
-            days=tuple(
-                DayTally(day, outcomes["success"], outcomes["refused"], outcomes["error"])
-                for day, outcomes in sorted(days.items())
-            ),
-            scores=tuple(scores),
-            times_ms=Counter(query.total_ms for query in asked),
-            refusals=Counter(query.refusal for query in asked if query.refusal),
-        )
-
-    async def unanswered(
-        self, *, since: datetime, below: float, limit: int
-    ) -> Sequence[Unanswered]:
-        by_text: dict[str, Unanswered] = {}
-        for query in self.queries.values():
-            unsure = query.status == "success" and (query.best_score or 0.0) < below
-            refused = query.status == "refused"
-            is_asked = query.asked_at >= since and query.text and query.mode == "standard_rag"
-            if is_asked and (refused or unsure):
-                one = by_text.get(query.text) or Unanswered(query.text, 0, 0, query.asked_at)
-                by_text[query.text] = Unanswered(
-                    query.text,
-                    one.refused + refused,
-                    one.unsure + unsure,
-                    max(one.last_at, query.asked_at),
-                )
-        order = sorted(by_text.values(), key=lambda one: (-one.count, -one.last_at.timestamp()))
-        return order[:limit]
-
-    async def close(self) -> None:
-        """Do nothing."""
+    async def record(self, entries: Sequence[LoggedQuery]) -> None:
+        await super().record(entries)
+        self.queries = {**self.queries, **{entry.id: entry for entry in entries}}
 
 
-class MemoryFeedback:
+class MemoryFeedback(SqlFeedback):
+    """The feedback on a database in memory; ``given`` is what was added."""
+
     def __init__(self) -> None:
+        super().__init__(open_memory_database())
+        self._executor = _AtOnce()
         self.given: dict[str, Feedback] = {}
 
     async def add(self, feedback: Feedback) -> None:
+        await super().add(feedback)
         self.given[feedback.id] = feedback
 
-    async def recent(self, *, since: datetime, limit: int) -> list[Feedback]:
-        recent = [one for one in self.given.values() if one.given_at >= since]
-        recent.sort(key=lambda one: one.id)
-        recent.sort(key=lambda one: one.given_at, reverse=True)
-        return recent[:limit]
 
-    async def purge(self, *, before: datetime, limit: int) -> int:
-        old = [one.id for one in self.given.values() if one.given_at < before][:limit]
-        for feedback_id in old:
-            del self.given[feedback_id]
-        return len(old)
+class _AtOnce(DeadlineExecutor):
+    """Executor for a database in memory, which needs no thread to wait for it."""
 
-    async def close(self) -> None:
-        """Do nothing."""
+    def __init__(self) -> None:
+        super().__init__(deadline_s=0)
+
+    async def run(self, work: Callable[[], T], *, deadlines: float = 1) -> T:
+        del deadlines
+        return work()
 
 
 @dataclass

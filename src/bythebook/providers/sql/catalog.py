@@ -39,13 +39,16 @@ _GENERATION = (
 
 
 class SqlCatalog:
-    def __init__(self, engine: sa.Engine, home: Path) -> None:
+    def __init__(self, engine: sa.Engine, home: Path | None) -> None:
         self._engine = engine
         self._home = home
 
     @contextmanager
     def ingesting(self) -> Iterator[None]:
         """Hold the ingest lock; kernel and server release it when the process ends in any way."""
+        if self._home is None:  # a database in memory, which no other process can open
+            yield
+            return
         self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (self._home / "ingest.lock").open("w") as file:
             try:

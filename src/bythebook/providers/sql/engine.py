@@ -6,8 +6,11 @@ import asyncio
 import logging
 import os
 import shutil
+import sqlite3
+import uuid
+import weakref
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial, wraps
 from importlib import resources
@@ -128,6 +131,28 @@ def open_access_database(url: str | None, home: Path) -> sa.Engine:
             connection.execute(CreateTable(table, if_not_exists=True))
             for index in table.indexes:
                 connection.execute(CreateIndex(index, if_not_exists=True))
+    return engine
+
+
+def open_memory_database() -> sa.Engine:
+    """Return an engine for a new SQLite database in memory; it lives as long as the engine."""
+    address = f"file:{uuid.uuid4().hex}?mode=memory&cache=shared"
+    connections = ExitStack()
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+        connection.execute("PRAGMA foreign_keys=ON")
+        return connections.enter_context(closing(connection))
+
+    connect()  # keeps the database when the engine closes its connections
+    # One connection: those to a shared cache would not wait for each other.
+    engine = sa.create_engine(
+        "sqlite://", creator=connect, poolclass=sa.QueuePool, pool_size=1, max_overflow=0
+    )
+    weakref.finalize(engine, connections.close)
+    tables.metadata.create_all(engine)
+    with engine.begin() as connection:
+        connection.execute(sa.insert(tables.identity), {"id": 1, "name": uuid.uuid4().hex})
     return engine
 
 
