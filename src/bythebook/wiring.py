@@ -297,15 +297,15 @@ class AccessStores:
 
 def open_access_stores(settings: Settings | None = None) -> AccessStores:
     """Open the stores that the settings name; without settings, in-memory ones."""
-    from bythebook.providers.memory import MemoryCounter, MemoryKeys, MemoryReplies
-
-    if settings is None:
-        return AccessStores(MemoryKeys(), MemoryCounter(), MemoryReplies())
-    from bythebook.providers.rate_limit_fallback import FallbackCounter
-    from bythebook.providers.sql.engine import open_access_database
+    from bythebook.providers.rate_limits import FallbackCounter, MemoryCounter
+    from bythebook.providers.sql.engine import open_access_database, open_memory_database
     from bythebook.providers.sql.idempotency import SqlReplies
+    from bythebook.providers.sql.keys import SqlKeys
     from bythebook.providers.sql.rate_limits import SqlCounter
 
+    if settings is None:
+        engine = open_memory_database()
+        return AccessStores(SqlKeys(engine), MemoryCounter(), SqlReplies(engine))
     keys = open_keys(settings)
     store = settings.access.rate_limit_store
     shared = redis_counter(store) if store.startswith("redis") else None
@@ -314,7 +314,7 @@ def open_access_stores(settings: Settings | None = None) -> AccessStores:
     except DatabaseFailed:
         # A book on a read-only disk can still be queried; each worker keeps its own state.
         _log.warning("no writable database: rate limits and idempotency are per process")
-        return AccessStores(keys, shared or MemoryCounter(), MemoryReplies())
+        return AccessStores(keys, shared or MemoryCounter(), SqlReplies(open_memory_database()))
     if store == "database":
         shared = SqlCounter(engine)
     counter = FallbackCounter(shared, MemoryCounter()) if shared else MemoryCounter()

@@ -470,7 +470,7 @@ async def test_claim_of_a_long_request_is_renewed(stores: AccessStores) -> None:
     """Another server that is asked meanwhile waits for him; had he died, it would not."""
     from dataclasses import replace
 
-    from bythebook.providers.memory import MemoryReplies
+    from bythebook.providers.testing import MemoryReplies
 
     class Watched(MemoryReplies):
         held = asyncio.Event()
@@ -504,7 +504,7 @@ async def test_requests_are_processed_while_the_store_is_down(
 
     from bythebook.errors import DatabaseFailed
     from bythebook.interfaces.access import ReplyClaim
-    from bythebook.providers.memory import MemoryReplies
+    from bythebook.providers.testing import MemoryReplies
 
     class Away(MemoryReplies):
         async def claim(self, key: str, fingerprint: str) -> ReplyClaim:

@@ -8,7 +8,7 @@ import hmac
 import inspect
 import stat
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,20 +19,18 @@ from hypothesis import strategies as st
 from bythebook.config.settings import load_settings
 from bythebook.errors import ConfigurationError, DatabaseFailed, InvalidInput
 from bythebook.interfaces.access import ApiKey
-from bythebook.providers.memory import MemoryKeys
+from bythebook.providers.testing import MemoryKeys
 from bythebook.server.middleware import api_keys as module
 from bythebook.server.middleware.api_keys import KeyRing, make_key, pepper_of
 
 _PEPPER = b"a pepper for the tests"
 
 
-@dataclass
 class FragileKeys(MemoryKeys):
     """Works until it is told to break, and counts how often it was read."""
 
-    broken: bool = False
-    reads: int = 0
-    _keys: dict[str, ApiKey] = field(default_factory=dict)
+    broken = False
+    reads = 0
 
     async def all(self) -> list[ApiKey]:
         self.reads += 1

@@ -9,8 +9,7 @@ import pytest
 
 from bythebook.errors import RateLimited, ServiceError
 from bythebook.interfaces.access import RateCount
-from bythebook.providers.memory import MemoryCounter
-from bythebook.providers.rate_limit_fallback import FallbackCounter
+from bythebook.providers.rate_limits import FallbackCounter, MemoryCounter
 from bythebook.server.middleware.rate_limit import Limiter, LimitRule, RequestSlots
 
 _PEPPER = b"a pepper for the tests"

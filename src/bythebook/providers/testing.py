@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -19,6 +20,8 @@ from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_memory_database
 from bythebook.providers.sql.executor import DeadlineExecutor
 from bythebook.providers.sql.feedback import SqlFeedback
+from bythebook.providers.sql.idempotency import SqlReplies
+from bythebook.providers.sql.keys import SqlKeys
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.types import Evidence, Message, Passage, PassageReading, Question
@@ -121,6 +124,22 @@ class MemoryFeedback(SqlFeedback):
     async def add(self, feedback: Feedback) -> None:
         await super().add(feedback)
         self.given[feedback.id] = feedback
+
+
+class MemoryKeys(SqlKeys):
+    """The API keys on a database in memory."""
+
+    def __init__(self) -> None:
+        super().__init__(open_memory_database())
+        self._executor = _AtOnce()
+
+
+class MemoryReplies(SqlReplies):
+    """The replies of idempotent requests on a database in memory."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(open_memory_database(), clock=clock)
+        self._executor = _AtOnce()
 
 
 class _AtOnce(DeadlineExecutor):

@@ -1,4 +1,4 @@
-"""Rate-limit counter with an in-memory fallback."""
+"""Rate-limit counts in memory: of a single worker, or while the shared store is unavailable."""
 
 from __future__ import annotations
 
@@ -6,12 +6,31 @@ import logging
 import time
 from collections.abc import Callable
 
+from limits import RateLimitItemPerSecond
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+
 from bythebook.errors import ServiceError
 from bythebook.interfaces.access import RateCount, RateCounter
 
 _PAUSE_S = 5.0  # before a failed store is tried again
 
 _log = logging.getLogger(__name__)
+
+
+class MemoryCounter:
+    """Moving-window counter of ``limits``; synchronous, as a hit takes only microseconds."""
+
+    def __init__(self) -> None:
+        self._windows = MovingWindowRateLimiter(MemoryStorage())
+
+    async def take(self, key: str, *, limit: int, seconds: int) -> RateCount:
+        window = RateLimitItemPerSecond(limit, seconds)
+        allowed = self._windows.hit(window, key)
+        reset, remaining = self._windows.get_window_stats(window, key)
+        return RateCount(allowed, max(0, remaining), max(0.0, reset - time.time()))
+
+    async def close(self) -> None: ...
 
 
 class FallbackCounter:
