@@ -23,8 +23,8 @@ from bythebook.book import Book
 from bythebook.config.settings import Settings, load_settings
 from bythebook.server.access import AccessControl, open_access
 from bythebook.server.app import create_app
+from bythebook.server.logging_config import configuration
 from bythebook.server.middleware.api_keys import make_key, pepper_of
-from bythebook.server.observability.logging_config import configuration
 from bythebook.wiring import build_book, open_keys
 from reliability.rows import Rows
 

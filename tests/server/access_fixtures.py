@@ -21,8 +21,7 @@ from bythebook.config.settings import AccessSettings as Rules
 from bythebook.config.settings import load_settings
 from bythebook.errors import BookError, InvalidInput, NotAllowed, NotFound, RateLimited, TooLarge
 from bythebook.interfaces.access import ApiKey
-from bythebook.server.access import AccessControl, open_access
-from bythebook.server.middleware import stack
+from bythebook.server.access import AccessControl, open_access, wrap
 from bythebook.server.middleware.api_keys import make_key
 from bythebook.server.middleware.context import ContractRoute
 from bythebook.server.routes import Call, Fail
@@ -68,7 +67,7 @@ def app_behind(access: AccessControl, answer: Answer = _who) -> ASGIApp:
     app = FastAPI(routes=[route for _, route in named], openapi_url=None)
     app.router.routes.append(Route("/health", _who, methods=["GET", "POST"]))
     contracts = [ContractRoute(name, route, fail_as(name)) for name, route in named]
-    return stack.wrap(app, access, contracts)
+    return wrap(app, access, contracts)
 
 
 def access_of(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.server.observability.logging_config import (
+from bythebook.server.logging_config import (
     FIELDS,
     JsonFormatter,
     configuration,

@@ -7,7 +7,7 @@ import re
 import pytest
 from fastapi.testclient import TestClient
 
-from bythebook.server.contracts.chat.feedback import ChatFeedbackReason
+from bythebook.server.contracts.chat.threads import ChatFeedbackReason
 from bythebook.server.static_file import read_static
 from bythebook.server.widget import languages, widget_script
 

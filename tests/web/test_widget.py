@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from bythebook.server.contracts.chat.feedback import ChatFeedbackReason
+from bythebook.server.contracts.chat.threads import ChatFeedbackReason
 from tests.web.browser_fixtures import book_pages, book_server, free_port, open_browser, site
 from tests.web.hostile_server import REPLIES, hostile_server
 

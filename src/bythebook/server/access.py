@@ -1,6 +1,6 @@
 """Access control of a server: API keys, rate limits, allowed origins and stored replies.
 
-``middleware/stack.py`` applies it to the requests.
+``wrap`` applies it to the requests, by the middleware.
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bythebook.config.sections import AccessSettings
 from bythebook.errors import ConfigurationError, ServiceError
-from bythebook.server.middleware.addresses import is_loopback
-from bythebook.server.middleware.api_keys import KeyRing, pepper_of
-from bythebook.server.middleware.context import ContractRoute
+from bythebook.server.middleware.api_keys import AuthenticationMiddleware, KeyRing, pepper_of
+from bythebook.server.middleware.context import ContractRoute, RequestContextMiddleware, is_loopback
+from bythebook.server.middleware.errors import ErrorMiddleware
+from bythebook.server.middleware.idempotency import IdempotencyMiddleware
+from bythebook.server.middleware.messages import BodyLimitMiddleware, without_body
+from bythebook.server.middleware.origins import CorsMiddleware, HostMiddleware
+from bythebook.server.middleware.rate_limit import Limiter, RateLimitMiddleware
 from bythebook.server.routes import Fail
 from bythebook.wiring import AccessStores, open_access_stores
 
@@ -88,3 +93,41 @@ def open_local_access() -> AccessControl:
     return AccessControl(
         AccessSettings(), open_access_stores(), needs_keys=False, pepper=secrets.token_bytes(32)
     )
+
+
+# --- the order of the middleware ------------------------------------------------------------------
+
+
+def wrap(
+    app: ASGIApp,
+    access: AccessControl,
+    contracts: Sequence[ContractRoute],
+    *,
+    private: bool = False,
+) -> ASGIApp:
+    """Wrap the application in all middleware; a request passes the last one added first.
+
+    ``private``: the server needs no keys, and only this machine can reach it.
+    """
+    rules, stores, pepper = access.rules, access.stores, access.pepper
+    limiter = Limiter(stores.counter, pepper)
+    inner: ASGIApp = IdempotencyMiddleware(app, replies=stores.replies, pepper=pepper)
+    inner = RateLimitMiddleware(inner, rules=rules, limiter=limiter)
+    inner = BodyLimitMiddleware(inner, largest=rules.body_bytes)
+    inner = AuthenticationMiddleware(inner, ring=access.ring, required=access.needs_keys)
+    if private:
+        inner = HostMiddleware(inner, origins=rules.origins)
+    inner = ErrorMiddleware(inner)
+    inner = CorsMiddleware(inner, origins=access.origins)
+    inner = RequestContextMiddleware(inner, contracts=contracts, proxies=rules.trusted_proxies)
+
+    async def http_only(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+        elif scope["method"] == "HEAD":  # wherever GET is allowed
+            scope["method"] = "GET"
+            await inner(scope, receive, without_body(send))
+        else:
+            await inner(scope, receive, send)
+
+    return http_only

@@ -18,16 +18,15 @@ from bythebook.server.access import (
     is_reachable,
     needs_keys,
     open_local_access,
+    wrap,
 )
 from bythebook.server.admin.routes import admin_routes
 from bythebook.server.api_docs.openapi import describe
 from bythebook.server.contracts.base import Services
 from bythebook.server.contracts.registry import contract_routers
-from bythebook.server.lifecycle import Lifecycle
-from bythebook.server.middleware import stack
+from bythebook.server.lifecycle import Lifecycle, health_routes
+from bythebook.server.metrics import Metrics
 from bythebook.server.middleware.request_log import RequestLogMiddleware, attach_reply
-from bythebook.server.observability.health import health_routes
-from bythebook.server.observability.metrics import Metrics
 from bythebook.server.reader.markdown import MarkdownNames, markdown_routes
 from bythebook.server.reader.routes import reader_routes
 from bythebook.server.sse import Streams
@@ -80,7 +79,7 @@ def create_app(
         *([tools.contract] if tools else []),
         *contracts_of([markdown], is_public=is_public),
     ]
-    app.add_middleware(stack.wrap, access=access, contracts=contracts, private=private)
+    app.add_middleware(wrap, access=access, contracts=contracts, private=private)
     app.add_middleware(  # outermost: rejected requests are counted, too
         RequestLogMiddleware,
         lifecycle=lifecycle,

@@ -24,7 +24,7 @@ from bythebook import validation
 from bythebook.documents.fields import DEGRADED_HEADER, degraded, now
 from bythebook.errors import BookError, InvalidInput
 from bythebook.server.contracts.errors import is_ours, may_pass, retry_after
-from bythebook.server.middleware.body import session_of
+from bythebook.server.middleware.messages import session_of
 from bythebook.types import Asker, VectorState
 
 _log = logging.getLogger(__name__)

@@ -1,13 +1,17 @@
-"""Serve unchanging content, compressed with gzip for clients that accept it."""
+"""Serve unchanging content, compressed with gzip, and keep what is made on demand."""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from importlib import resources
+from typing import Any, Generic, TypeVar
 
+from cachetools import LRUCache
 from fastapi import Request, Response
 
 
@@ -51,3 +55,63 @@ def _accepts_gzip(header: str) -> bool:
         name, _, parameter = part.partition(";")
         weights[name.strip()] = parameter.partition("=")[2].strip() or "1"
     return weights.get("gzip", weights.get("*", "0")).strip("0.") != ""
+
+
+# --- files made on demand -------------------------------------------------------------------------
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class SingleFlight(Generic[K, V]):
+    """Work in progress by its key. It goes on if those who wait for it leave."""
+
+    def __init__(self) -> None:
+        self._running: dict[K, asyncio.Task[V]] = {}
+
+    async def run(self, key: K, work: Callable[[], Coroutine[Any, Any, V]]) -> V:
+        """Return the result of the running work with this key; without one, start it."""
+        task = self._running.get(key)
+        if task is None:
+            task = self._running[key] = asyncio.create_task(work())
+            task.add_done_callback(lambda _: self._running.pop(key))
+        return await asyncio.shield(task)
+
+
+T = TypeVar("T")
+
+READER_HEADERS = {"Cache-Control": "private, no-cache", "Vary": "Accept-Encoding, Authorization"}
+_CACHED = 256  # responses
+# Threads that no question needs: two, so that other pages do not wait for one long page.
+_RENDERING = ThreadPoolExecutor(2, "rendering")
+
+
+async def render(work: Callable[[], T]) -> T:
+    """Run the work on a thread of the reader and return its result."""
+    return await asyncio.get_running_loop().run_in_executor(_RENDERING, work)
+
+
+class FileCache:
+    """Responses by generation and name; each has an ETag, and is made at the first request."""
+
+    def __init__(self) -> None:
+        self._files: LRUCache[tuple[str, str], StaticFile] = LRUCache(_CACHED)
+        self._making = SingleFlight[tuple[str, str], StaticFile]()
+
+    async def respond(
+        self,
+        request: Request,
+        generation: str,
+        name: str,
+        make: Callable[[], Awaitable[StaticFile]],
+    ) -> Response:
+        key = generation, name
+
+        async def kept() -> StaticFile:
+            file = self._files[key] = await make()
+            await render(lambda: file.compressed)  # not on the event loop, which would stand still
+            return file
+
+        file = self._files.get(key) or await self._making.run(key, kept)
+        return await file.respond(request)

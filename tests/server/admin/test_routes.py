@@ -25,8 +25,8 @@ from bythebook.providers.testing import (
     MemoryQueryLog,
     MemoryThreads,
 )
+from bythebook.server.admin.formats import harmless
 from bythebook.server.admin.report import Reporter, percentiles
-from bythebook.server.admin.tables import harmless
 from bythebook.server.app import create_app
 from bythebook.server.middleware.api_keys import make_key
 from tests.server.access_fixtures import PEPPER, access_of

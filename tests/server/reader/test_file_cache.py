@@ -6,8 +6,7 @@ import pytest
 from starlette.requests import Request
 
 from bythebook.errors import StoreFailed
-from bythebook.server.reader.file_cache import FileCache, render
-from bythebook.server.static_file import StaticFile
+from bythebook.server.static_file import FileCache, StaticFile, render
 
 
 def _request() -> Request:

@@ -13,9 +13,8 @@ from fastapi.responses import HTMLResponse, JSONResponse
 
 from bythebook.book import Book
 from bythebook.errors import Forbidden, NotAllowed
-from bythebook.server.admin.page import to_html
+from bythebook.server.admin.formats import to_csv, to_html, to_json
 from bythebook.server.admin.report import Reporter
-from bythebook.server.admin.tables import to_csv, to_json
 from bythebook.server.middleware.errors import fail
 from bythebook.server.routes import contract_route
 from bythebook.server.static_pages import PAGE_HEADERS

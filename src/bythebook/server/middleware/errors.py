@@ -9,9 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook.errors import BookError, KeyReused, NotAllowed
 from bythebook.server.contracts.errors import sentence_of, status_of
-from bythebook.server.middleware.body import drain
 from bythebook.server.middleware.context import ContractRoute
-from bythebook.server.middleware.response_headers import edit_headers
+from bythebook.server.middleware.messages import drain, edit_headers
 from bythebook.server.routes import Call, failed_call, failure
 
 

@@ -15,11 +15,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from bythebook.config.sections import AccessSettings
 from bythebook.errors import RateLimited
 from bythebook.interfaces.access import RateCount, RateCounter
-from bythebook.server.middleware import addresses
 from bythebook.server.middleware.api_keys import digest
-from bythebook.server.middleware.body import field_of, session_of
+from bythebook.server.middleware.context import counted_as
 from bythebook.server.middleware.errors import send_error
-from bythebook.server.middleware.response_headers import edit_headers
+from bythebook.server.middleware.messages import edit_headers, field_of, session_of
 
 READER = "reader"  # the contract of the reader pages, which do not answer
 _BY_SESSION = "envelope"  # the contract limited by session and address
@@ -147,7 +146,7 @@ class RateLimitMiddleware:
         if state["contract"].name != _BY_SESSION:
             kind = "key" if state["owner"] else "address"
             return [LimitRule(kind, state["caller"], self._rules.per_key)]
-        address = addresses.counted_as(state["address"])
+        address = counted_as(state["address"])
         by_address = LimitRule("address", address, self._rules.per_address)
         session = session_of(state["body"])
         if session is None:

@@ -22,8 +22,8 @@ from bythebook.conversations.query_log import logged_text
 from bythebook.refusals import Refusal
 from bythebook.server.contracts.registry import CONTRACTS
 from bythebook.server.lifecycle import Lifecycle
-from bythebook.server.observability.logging_config import FIELDS
-from bythebook.server.observability.metrics import Metrics
+from bythebook.server.logging_config import FIELDS
+from bythebook.server.metrics import Metrics
 from bythebook.types import Answer, Reply
 
 _log = logging.getLogger(__name__)

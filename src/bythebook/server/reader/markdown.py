@@ -29,9 +29,8 @@ from bythebook.documents.markdown.pages import (
 from bythebook.errors import NotFound
 from bythebook.server.middleware.errors import fail
 from bythebook.server.middleware.rate_limit import READER
-from bythebook.server.reader.file_cache import READER_HEADERS, FileCache, render
 from bythebook.server.routes import contract_route
-from bythebook.server.static_file import StaticFile
+from bythebook.server.static_file import READER_HEADERS, FileCache, StaticFile, render
 from bythebook.text.outline import Contents, OutlineEntry
 
 _HEADERS = {**READER_HEADERS, "X-Content-Type-Options": "nosniff"}

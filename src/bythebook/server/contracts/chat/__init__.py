@@ -24,10 +24,10 @@ from bythebook.server.contracts.chat.answers import (
     read,
     show,
 )
-from bythebook.server.contracts.chat.feedback import add_feedback_route
 from bythebook.server.contracts.chat.stream import EVENTS, stream_events, stream_failure
 from bythebook.server.contracts.chat.threads import (
     NOT_FOUND,
+    add_feedback_route,
     add_thread_routes,
     links_to_thread,
 )

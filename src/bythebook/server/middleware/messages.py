@@ -1,13 +1,14 @@
-"""Read the whole body of a request first, with a timeout and a size limit."""
+"""Read the whole body of a request first, with a timeout and a size limit; edit responses."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook.errors import InvalidInput, TooLarge
@@ -102,3 +103,27 @@ def session_of(body: bytes) -> uuid.UUID | None:
     except ValueError:
         return None
     return session if session.version == 4 else None
+
+
+# --- responses ------------------------------------------------------------------------------------
+
+
+def edit_headers(send: Send, edit: Callable[[MutableHeaders], None]) -> Send:
+    """Return a ``send`` that applies ``edit`` to the headers before they are sent."""
+
+    async def send_edited(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": list(message.get("headers", ()))}
+            edit(MutableHeaders(scope=message))
+        await send(message)
+
+    return send_edited
+
+
+def without_body(send: Send) -> Send:
+    """Return a ``send`` for the response to HEAD: the headers of GET, and no body."""
+
+    async def send_head(message: Message) -> None:
+        await send({**message, "body": b""} if "body" in message else message)
+
+    return send_head

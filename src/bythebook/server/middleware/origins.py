@@ -1,16 +1,23 @@
-"""CORS middleware for an exact list of origins. Credentials are not allowed: no cookies exist."""
+"""What web pages may ask of the server: CORS for an exact list of origins, and host names.
+
+Credentials are not allowed: no cookies exist.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterable
 from time import monotonic
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook.config.sections import is_origin
-from bythebook.server.middleware.response_headers import edit_headers
+from bythebook.errors import WrongHost
+from bythebook.server.middleware.context import read_address
+from bythebook.server.middleware.messages import edit_headers
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +38,7 @@ _REFUSED = (
     "publishable key for it."
 )
 _LOG_EVERY_S = 60
+_HOST = re.compile(r"([\w.-]+|\[[\da-f:.]+\])(?::\d+)?", re.IGNORECASE)  # name or address, port
 _VARY_PREFLIGHT = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers"
 
 
@@ -79,3 +87,38 @@ def _preflight(origin: str | None) -> Message:
         answer.update({"Content-Type": "text/plain", "Content-Length": str(len(_REFUSED))})
     status = 200 if origin is not None else 403
     return {"type": "http.response.start", "status": status, "headers": answer.raw}
+
+
+# --- host names -----------------------------------------------------------------------------------
+
+
+class HostMiddleware:
+    """Let requests to a private server pass if they name an IP address, localhost or an origin.
+
+    A web page can let its own name lead to this machine (DNS rebinding). The browser then takes
+    this server, which needs no key, for the page's own, but still sends that name.
+
+    Nobody can make an IP address lead elsewhere, and allowed origins have access anyway.
+    """
+
+    def __init__(self, app: ASGIApp, *, origins: Iterable[str]) -> None:
+        self._app = app
+        self._names = {urlsplit(origin).hostname for origin in origins} | {"localhost"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        address = scope["state"]["address"]
+        hosts = Headers(scope=scope).getlist("host")
+        if address is not None and address.is_loopback and not all(map(self._is_own, hosts)):
+            scope["state"]["contract"] = None  # no contract has an error for this
+            raise WrongHost(
+                "This server answers only to localhost and its IP address.",
+                hint="For another name, add its origin to access.origins; behind a proxy, set "
+                "access.trusted_proxies.",
+            )
+        await self._app(scope, receive, send)
+
+    def _is_own(self, host: str) -> bool:
+        form = _HOST.fullmatch(host)
+        name = form[1].lower().removesuffix(".") if form else ""
+        is_known = name in self._names or name.endswith(".localhost")
+        return is_known or (form is not None and read_address(form[1]) is not None)

@@ -1,1 +1,0 @@
-"""Logging, metrics and health."""
