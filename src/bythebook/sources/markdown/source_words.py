@@ -16,10 +16,12 @@ _FENCE = re.compile(r"[\s>*+-]*(?:\d+[.)]\s*)?(`{3,}|~{3,}|:{3,})(.*)")
 # Directives of MyST with text inside.
 _BOX = re.compile(
     r"\{(?:note|warning|tip|important|hint|caution|danger|attention|admonition|exercise|solution"
-    r"|dropdown|epigraph|prf:\w+)[\w-]*\}"
+    r"|dropdown|epigraph|prf:)[\w-]*+\}"
 )
 # Elements that are whole on a line of an HTML block.
-_ELEMENT = re.compile(r"<(t[dh]|p|li|d[dt]|h[1-6]|(?:fig)?caption)\b[^<>{}]*>(.*?)</\1>", re.I)
+_ELEMENT = re.compile(
+    r"<(t[dh]|p|li|d[dt]|h[1-6]|(?:fig)?caption)\b[^<>{}]*+>((?:[^<]|<(?!/?\1\b))*+)</\1>", re.I
+)
 _CODE_SPAN = re.compile(r"(?<!`)`([^`]*)`(?!`)")
 _ROLE = re.compile(r"\{[\w:.-]+\}`[^`]*`")  # of MyST: shows a title, a number or a formula
 _NUMBER = re.compile(r"\A(?:[\s>*+-]*\d+[.)](?:\s|\Z))+")  # of items
