@@ -80,7 +80,7 @@ def settings_page() -> str:
             '```toml\nembedder = "local:e5-small"\n\n[limits]\ntop_k = 8\n```\n',
             *rows,
             "\n`limits.*` hold for the command line and Python; over HTTP each contract has its "
-            "own ([why](../decisions/0010-limits-per-contract.md)).\n",
+            "own ([why](../decisions/0001-one-core-five-contracts.md)).\n",
             "## Presets\n",
             "Each preset holds the constants of one contract; its file says where each comes "
             "from.\n",

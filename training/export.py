@@ -84,7 +84,7 @@ def export(network: ReaderNetwork, path: Path, *, quantised: bool) -> None:
 
 
 def _quantise(plain: Path, path: Path) -> None:
-    """Store matrices as int8; see decision 38 for which of them have scales of their own.
+    """Store matrices as int8; decision 6 says which of them have scales of their own.
 
     Most matrices have one scale for each column, and the numbers they are multiplied with share
     one scale: fast, but large numbers cost the small ones their precision. In the first layers,

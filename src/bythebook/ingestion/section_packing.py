@@ -2,7 +2,7 @@
 
 Prose fills chunks up to the limit. A code block, maths block or table row may be longer, up to
 ``longest(limit)``; anything longer is split, so no passage has more tokens than that. See
-decision 29.
+decision 9.
 """
 
 from __future__ import annotations
