@@ -23,7 +23,7 @@ from tests.sources import docusaurus
 from tests.support.samples import SAMPLE_BOOK
 from tests.web.browser_fixtures import book_server, free_port, open_browser, site
 
-from bythebook.ingest.read_book import read_book
+from bythebook.ingestion.read_book import read_book
 from bythebook.config.settings import load_settings
 from bythebook.wiring import build_book
 

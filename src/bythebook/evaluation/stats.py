@@ -12,15 +12,6 @@ _Z95 = 1.959964  # two-sided 95 % of a normal distribution
 BINS = 10
 
 
-def percentile(values: Sequence[float], share: float) -> float:
-    """Return the percentile, with linear interpolation between the two nearest values."""
-    ordered = sorted(values)
-    position = share * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
-
-
 def wilson(share: float, count: int) -> tuple[float, float]:
     """Return the 95 % confidence interval of a share of ``count`` cases (Wilson, 1927)."""
     centre = share + _Z95**2 / (2 * count)

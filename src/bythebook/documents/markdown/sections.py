@@ -1,6 +1,6 @@
 """Convert the text of a section to Markdown that is read back as the same text.
 
-A section contains only what ``ingest/render.py`` writes: paragraphs, lists, tables, fenced code,
+A section contains only what ``ingestion/render.py`` writes: paragraphs, lists, tables, fenced code,
 maths between dollars, and lines that are the title of the block after them. Two lines without a
 blank line between them belong to one block, or to one item of a list.
 """

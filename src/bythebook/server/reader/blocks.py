@@ -1,6 +1,6 @@
 """Convert a section's text to HTML; each sentence, item, row and code block has an id.
 
-A passage contains only what ``ingest/render.py`` writes: paragraphs, lists, tables, fenced code,
+A passage contains only what ``ingestion/render.py`` writes: paragraphs, lists, tables, fenced code,
 maths between dollars, and lines that are the title of the block after them.
 """
 

@@ -23,13 +23,13 @@ from bythebook.server.middleware.errors import fail
 from bythebook.server.middleware.rate_limit import READER
 from bythebook.server.reader.blocks import unit_id
 from bythebook.server.reader.page import direction, page_view
-from bythebook.server.reader.suggest import Suggestions
+from bythebook.server.reader.suggest import suggestions
 from bythebook.server.routes import contract_route
 from bythebook.server.static_file import READER_HEADERS, FileCache, StaticFile, read_static, render
 from bythebook.server.widget import languages
 from bythebook.text.outline import Contents, OutlineEntry, path_of
 from bythebook.text.text_fragments import folded
-from bythebook.types import Hit, Passage, Question
+from bythebook.types import Answer, Hit, Passage, Question
 
 _TITLES, _TEXTS = 5, 7  # limits of search results
 
@@ -45,7 +45,6 @@ def reader_routes(book: Book, markdown: NameOf = lambda contents, page: None) ->
     """Return the routes of the reader; ``markdown`` names the Markdown of a page."""
     router = APIRouter(tags=[READER], route_class=contract_route(fail), include_in_schema=False)
     files = FileCache()
-    suggested = Suggestions(book)
 
     async def respond(request: Request, generation: str, name: str, make: Make) -> Response:
         async def file() -> StaticFile:
@@ -76,12 +75,15 @@ def reader_routes(book: Book, markdown: NameOf = lambda contents, page: None) ->
 
         return await respond(request, opened.generation, f"page {url}", make)
 
+    async def _is_answered(question: str) -> bool:
+        return isinstance((await book.reply(Question(question))).outcome, Answer)
+
     @router.get("/reader/suggestions")
     async def first_questions(request: Request) -> Response:
         opened = await book.contents()
 
         async def make() -> dict[str, Any]:
-            return {"questions": await suggested.of(opened)}
+            return {"questions": await suggestions(opened.pages, _is_answered)}
 
         return await respond(request, opened.generation, "suggestions", make)
 

@@ -6,7 +6,6 @@ not: "What does the book say about X?" is answered by the section with the headi
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
@@ -15,10 +14,10 @@ from itertools import chain, islice, zip_longest
 from bythebook.book import Book
 from bythebook.errors import BookError
 from bythebook.language.text import word_set
-from bythebook.text.outline import Contents, OutlineEntry
+from bythebook.text.outline import OutlineEntry
 from bythebook.text.text_fragments import folded
 from bythebook.text.text_kinds import kind_of_heading
-from bythebook.types import Answer, Place, Question, Reply, TextKind
+from bythebook.types import Answer, Place, Reply, TextKind
 
 _MOST_TRIED = 16
 _QUESTION_MARKS = ("?", "؟", "？")
@@ -36,26 +35,6 @@ _FEWEST_WORDS = 3  # of a question: "Which one?" needs the context of its page
 _ASKED = {"en": "What does the book say about {}?"}
 
 Answered = Callable[[str], Awaitable[bool]]
-
-
-class Suggestions:
-    """Suggested questions of the current generation, made once for all clients."""
-
-    def __init__(self, book: Book) -> None:
-        self._book = book
-        self._generation = ""
-        self._task: asyncio.Task[list[str]] | None = None
-
-    async def of(self, contents: Contents) -> list[str]:
-        """Return the questions; one shared task, as it asks the book each candidate."""
-        if self._task is None or self._generation != contents.generation or _has_failed(self._task):
-            self._task = asyncio.create_task(suggestions(contents.pages, self._is_answered))
-            self._generation = contents.generation
-        return await asyncio.shield(self._task)
-
-    async def _is_answered(self, question: str) -> bool:
-        reply = await self._book.reply(Question(question))
-        return isinstance(reply.outcome, Answer)
 
 
 class NextQuestions:
@@ -115,10 +94,6 @@ def unique_headings(pages: Sequence[OutlineEntry]) -> Set[str]:
     """Return the headings, folded, of one section each: others are too unspecific to ask about."""
     names = Counter(folded(section.path[-1]) for page in pages for section in page.sections)
     return frozenset(name for name, count in names.items() if count == 1)
-
-
-def _has_failed(task: asyncio.Task[list[str]]) -> bool:
-    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 async def suggestions(
