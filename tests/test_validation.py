@@ -20,7 +20,7 @@ from bythebook.documents.fields import PageUrl, Selection, Text
 from bythebook.server.contracts import ask as ask_contract
 from bythebook.server.contracts import envelope, plain
 from bythebook.server.contracts.chat import answers as chat
-from bythebook.server.contracts.chat import feedback
+from bythebook.server.contracts.chat import threads
 from bythebook.server.contracts.openai import requests as openai_requests
 from bythebook.validation import message_of, shown
 
@@ -194,7 +194,7 @@ def test_any_invalid_input_gets_our_own_message(sent: object) -> None:
         envelope.EnvelopeQueryRequest,
         plain.PlainQueryRequest,
         chat.ChatRequest,
-        feedback.ChatFeedbackRequest,
+        threads.ChatFeedbackRequest,
         openai_requests.OpenAICompletionRequest,
     ):
         try:
