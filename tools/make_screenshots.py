@@ -23,8 +23,8 @@ from tests.sources import docusaurus
 from tests.support.samples import SAMPLE_BOOK
 from tests.web.browser_fixtures import book_server, free_port, open_browser, site
 
-from bythebook.ingestion.read_book import read_book
 from bythebook.config.settings import load_settings
+from bythebook.ingestion.read_book import read_book
 from bythebook.wiring import build_book
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
