@@ -21,7 +21,7 @@ from bythebook.providers.registry import EMBEDDERS, WRITERS, choose_provider
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings
     from bythebook.errors import ServiceError
-    from bythebook.interfaces.access import KeyStore, RateCounter, ReplyStore
+    from bythebook.interfaces.access import RateCounter
     from bythebook.interfaces.conversations import ThreadStore
     from bythebook.interfaces.embedding import Embedder
     from bythebook.interfaces.reader import Reader
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from bythebook.providers.qdrant.nodes import Server
     from bythebook.providers.sql.catalog import SqlCatalog
     from bythebook.providers.sql.feedback import SqlFeedback
+    from bythebook.providers.sql.idempotency import SqlReplies
+    from bythebook.providers.sql.keys import SqlKeys
     from bythebook.providers.sql.threads import SqlThreads
     from bythebook.retrieval.search import SearchContext
     from bythebook.types import Hit, Passage, Question
@@ -280,7 +282,7 @@ def _conversations(
     return threads, archiver, log, feedback
 
 
-def open_keys(settings: Settings) -> KeyStore:
+def open_keys(settings: Settings) -> SqlKeys:
     from bythebook.providers.sql.keys import SqlKeys
 
     return SqlKeys(_database(settings, new=True))
@@ -290,9 +292,9 @@ def open_keys(settings: Settings) -> KeyStore:
 class AccessStores:
     """State of the access middleware: API keys, rate limit counters and replayable replies."""
 
-    keys: KeyStore
+    keys: SqlKeys
     counter: RateCounter
-    replies: ReplyStore
+    replies: SqlReplies
 
 
 def open_access_stores(settings: Settings | None = None) -> AccessStores:

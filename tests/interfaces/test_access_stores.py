@@ -1,4 +1,4 @@
-"""Conformance suites of KeyStore, RateCounter and ReplyStore."""
+"""Conformance suites of API keys, RateCounter and replies."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from bythebook.interfaces.access import (
     ApiKey,
     ClaimState,
     KeptReply,
-    KeyStore,
     RateCounter,
-    ReplyStore,
 )
 from bythebook.providers.rate_limits import MemoryCounter
 from bythebook.providers.redis import RedisCounter
@@ -36,8 +34,8 @@ _REPLY = KeptReply(200, (("content-type", "application/json"),), b'{"answer": "\
 
 
 @pytest.fixture(params=["memory", "sqlite", POSTGRES])
-async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[KeyStore]:
-    store: KeyStore = MemoryKeys()
+async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlKeys]:
+    store: SqlKeys = MemoryKeys()
     if request.param != "memory":
         store = SqlKeys(open_database(address(request.param, tmp_path, request), tmp_path))
     yield store
@@ -74,8 +72,8 @@ def clock() -> Clock:
 @pytest.fixture(params=["memory", "sqlite", POSTGRES])
 async def replies(
     request: pytest.FixtureRequest, tmp_path: Path, clock: Clock
-) -> AsyncIterator[ReplyStore]:
-    store: ReplyStore = MemoryReplies(clock=clock)
+) -> AsyncIterator[SqlReplies]:
+    store: SqlReplies = MemoryReplies(clock=clock)
     if request.param != "memory":
         engine = open_access_database(address(request.param, tmp_path, request), tmp_path)
         store = SqlReplies(engine, clock=clock, deadline_s=60)
@@ -87,14 +85,14 @@ def _key(key_id: str, *origins: str) -> ApiKey:
     return ApiKey(key_id, "0" * 64, "for tests", datetime.now(UTC), origins)
 
 
-async def test_keys_are_read_back_unchanged(keys: KeyStore) -> None:
+async def test_keys_are_read_back_unchanged(keys: SqlKeys) -> None:
     added = [_key("a" * 16), _key("b" * 16, "https://book.example", "http://localhost:3000")]
     for key in added:
         await keys.add(key)
     assert await keys.all() == added
 
 
-async def test_a_key_is_revoked_once(keys: KeyStore) -> None:
+async def test_a_key_is_revoked_once(keys: SqlKeys) -> None:
     await keys.add(_key("a" * 16))
     first = datetime(2026, 1, 1, tzinfo=UTC)
     assert await keys.revoke("a" * 16, first)
@@ -142,12 +140,12 @@ async def test_sql_deletes_expired_windows(tmp_path: Path, clock: Clock) -> None
     assert rows == ["new"]
 
 
-async def test_the_first_claim_is_the_only_one(replies: ReplyStore) -> None:
+async def test_the_first_claim_is_the_only_one(replies: SqlReplies) -> None:
     claims = await asyncio.gather(*(replies.claim("k", "f") for _ in range(50)))
     assert sorted(claim.state for claim in claims) == ["mine"] + ["running"] * 49
 
 
-async def test_a_kept_reply_is_returned_again(replies: ReplyStore, clock: Clock) -> None:
+async def test_a_kept_reply_is_returned_again(replies: SqlReplies, clock: Clock) -> None:
     mine = await replies.claim("k", "f")
     await replies.keep("k", mine.token, _REPLY)
     clock.now += KEPT_S - 1
@@ -158,13 +156,13 @@ async def test_a_kept_reply_is_returned_again(replies: ReplyStore, clock: Clock)
     assert (await replies.claim("k", "f")).state is ClaimState.MINE
 
 
-async def test_a_released_key_can_be_claimed_again(replies: ReplyStore) -> None:
+async def test_a_released_key_can_be_claimed_again(replies: SqlReplies) -> None:
     mine = await replies.claim("k", "f")
     await replies.release("k", mine.token)
     assert (await replies.claim("k", "f")).state is ClaimState.MINE
 
 
-async def test_a_claim_holds_while_it_is_renewed(replies: ReplyStore, clock: Clock) -> None:
+async def test_a_claim_holds_while_it_is_renewed(replies: SqlReplies, clock: Clock) -> None:
     mine = await replies.claim("k", "f")
     for _ in range(3):
         clock.now += ABANDONED_S - 1
@@ -175,7 +173,7 @@ async def test_a_claim_holds_while_it_is_renewed(replies: ReplyStore, clock: Clo
     assert (await replies.claim("k", "f")).reply == _REPLY
 
 
-async def test_an_abandoned_claim_expires(replies: ReplyStore, clock: Clock) -> None:
+async def test_an_abandoned_claim_expires(replies: SqlReplies, clock: Clock) -> None:
     dead = await replies.claim("k", "f")
     clock.now += ABANDONED_S - 1
     assert (await replies.claim("k", "f")).state is ClaimState.RUNNING

@@ -405,36 +405,6 @@ async def test_two_books_with_one_collection_name_are_independent(
     await yours.close()
 
 
-async def test_a_generation_of_an_earlier_name_is_opened_and_later_discarded(
-    qdrant_server: list[Node],
-) -> None:
-    """Of a version without owners, or with another ``collection.name``."""
-    first, second, third, others = (uuid.uuid4().hex for _ in range(4))
-    server = Server((qdrant_server[0].url,), timeout_s=5)
-    old_name, new_name = (f"{kind}-{uuid.uuid4().hex[:8]}" for kind in ("old", "new"))
-    old = ServerGenerationStore(server, old_name, dimension=64)
-    for generation in (first, others):
-        await old.publish(generation, await _entries())
-    new = ServerGenerationStore(server, new_name, dimension=64, owner=uuid.uuid4().hex)
-    await new.discard(keep=[first])  # an ingest that found nothing to do
-    assert await (await new.open(first)).count() == 30
-    await new.publish(second, await _entries())
-    await new.discard(keep=[second, first])
-    await new.publish(third, await _entries())
-    for _ in range(2):
-        await new.discard(keep=[third, second])
-    assert await (await new.open(second)).count() == 30
-    with pytest.raises(IndexDamaged):
-        await new.open(first)
-    async with _client(qdrant_server[0]) as raw:
-        names = {one.name for one in (await raw.get_collections()).collections}
-    assert {each for each in names if each.startswith(old_name)} == {f"{old_name}-{others}"}
-    for generations in (new, old):
-        for _ in range(2):
-            await generations.discard(keep=[])
-        await generations.close()
-
-
 async def test_other_readers_find_the_served_generation_by_the_books_name(
     qdrant_server: list[Node],
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bythebook.cli.output import shortened
 from bythebook.errors import BookError, InvalidInput
-from bythebook.interfaces.thread_rules import no_such_thread
+from bythebook.interfaces.conversations import no_such_thread
 from bythebook.types import Answer, Citation, Question, Reply, Role, Thread
 
 if TYPE_CHECKING:

@@ -69,8 +69,7 @@ def show(
 @app.command("delete")
 def delete(thread_id: ThreadId, home: options.Home = None, as_json: options.Json = False) -> None:
     """Delete a thread permanently."""
-    from bythebook.interfaces.conversations import ANYONE
-    from bythebook.interfaces.thread_rules import no_such_thread
+    from bythebook.interfaces.conversations import ANYONE, no_such_thread
 
     if not _run(home, lambda store, _: store.delete(thread_id, owner=ANYONE)):
         raise no_such_thread()
@@ -150,8 +149,7 @@ def _run(home: Path | None, work: Callable[[ThreadStore, Archiver], Awaitable[T]
 
 
 async def _read(store: ThreadStore, thread_id: str, *, whole: bool) -> Thread:
-    from bythebook.interfaces.conversations import ANYONE
-    from bythebook.interfaces.thread_rules import no_such_thread
+    from bythebook.interfaces.conversations import ANYONE, no_such_thread
 
     thread = await store.read(thread_id, owner=ANYONE, whole=whole)
     if thread is None:

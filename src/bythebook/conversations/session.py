@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 
 from bythebook.conversations.summary import summarise
 from bythebook.errors import DatabaseFailed, NotFound
-from bythebook.interfaces.conversations import ThreadStore
-from bythebook.interfaces.thread_rules import before
+from bythebook.interfaces.conversations import ThreadStore, before
 from bythebook.types import Answer, Asker, Message, Question, Reply, Role
 
 _log = logging.getLogger(__name__)

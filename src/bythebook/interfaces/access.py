@@ -1,8 +1,7 @@
-"""Interfaces of API keys, rate counters and stored (idempotent) replies."""
+"""API keys, rate counters and stored (idempotent) replies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -20,20 +19,6 @@ class ApiKey:
     origins: tuple[str, ...] = ()  # not empty: publishable, for browsers on these origins
     revoked_at: datetime | None = None
     is_author: bool = False  # may read the admin report
-
-
-class KeyStore(Protocol):
-    async def add(self, key: ApiKey) -> None: ...
-
-    async def all(self) -> list[ApiKey]:
-        """Return every key, revoked ones included, oldest first."""
-        ...
-
-    async def revoke(self, key_id: str, at: datetime) -> bool:
-        """Revoke a key and return whether it exists. A revoked key keeps its first date."""
-        ...
-
-    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +66,3 @@ HELD_EVERY_S = 0.5  # interval of claim renewal while a request is being answere
 
 
 ABANDONED_S = 2.5  # a claim not renewed for this long is void, so that a retry need not wait long
-
-
-class ReplyStore(Protocol):
-    """Store of idempotent requests: each is answered once and its reply kept for a day."""
-
-    async def claim(self, key: str, fingerprint: str) -> ReplyClaim: ...
-
-    async def hold(self, claims: Mapping[str, str]) -> None:
-        """Renew claims (key -> token) whose requests are still being answered."""
-        ...
-
-    async def keep(self, key: str, token: str, reply: KeptReply) -> None: ...
-
-    async def release(self, key: str, token: str) -> None:
-        """Give up the claim without a reply, so that the next attempt may claim the key."""
-        ...
-
-    async def close(self) -> None: ...

@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta
 from enum import Enum
 from typing import Literal, Protocol
 
+from bythebook.errors import NotFound
 from bythebook.types import Message, Thread
 
 
@@ -76,6 +77,17 @@ class ThreadStore(Protocol):
     async def close(self) -> None:
         """Close the database connection."""
         ...
+
+
+def before(messages: Sequence[Message], request: str | None) -> tuple[Message, ...]:
+    """Return the messages before the request's first message, or all if it has none."""
+    requests = [message.request for message in messages]
+    is_stored = request is not None and request in requests
+    return tuple(messages[: requests.index(request)] if is_stored else messages)
+
+
+def no_such_thread() -> NotFound:
+    return NotFound("There is no such thread.", hint="Check its id, or begin a new one.")
 
 
 class ThreadArchive(Protocol):

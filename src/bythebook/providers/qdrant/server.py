@@ -6,9 +6,7 @@ that no partial collection is ever opened; ``<collection>`` points other readers
 being served.
 
 The owner is the book's identity, 32 hex digits: books that share a server and a collection name do
-not touch each other's generations. A generation in the catalog may have another collection name,
-from before owners were introduced or before ``collection.name`` was changed. It is then found by
-its generation id, and the alias ``…-of-<owner>`` marks it as ours to discard.
+not touch each other's generations.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -79,8 +77,6 @@ class ServerGenerationStore:
         self._server = server
         self.collection = collection
         self._head = f"{collection}-{owner}" if owner else collection
-        self._owner = owner
-        self._mark = f"-of-{owner}"
         self._dimension = dimension
         self._cached = cached
         self._nodes = Nodes(server)
@@ -92,8 +88,9 @@ class ServerGenerationStore:
         return await asyncio.to_thread(asyncio.run, work)
 
     async def open(self, generation: str) -> PassageStore:
-        name = await self._find(generation)
-        if name is None:
+        name = self._name(generation)
+        own = await self._nodes.call(lambda client: client.get_collection_aliases(name))
+        if name + _READY not in {alias.alias_name for alias in own.aliases}:
             raise index_missing()
         collection = await self._nodes.call(lambda client: client.get_collection(name))
         self._check_dimension(collection.config.params)
@@ -103,15 +100,13 @@ class ServerGenerationStore:
     async def discard(self, *, keep: Sequence[str]) -> None:
         """Discard generations in two steps: open ones stay readable until the next discard."""
         names, aliases = await self._inventory()
-        kept = [self._collection_of(generation, names) for generation in keep]
-        marked = {name for alias, name in aliases.items() if alias == name + self._mark}
-        ours = {name for name in names if self._is_ours(name)} | marked
+        kept = [self._name(generation) for generation in keep]
+        ours = {name for name in names if self._is_ours(name)}
         ready = {name for name in ours if name + _READY in aliases}
         for name in ours - ready - set(kept):
             await _delete(self._nodes, name)
         changes = [
             *(_remove_alias(name + _READY) for name in sorted(ready - set(kept))),
-            *(_set_alias(name + self._mark, name) for name in kept if name in names - ours),
             *self._set_served(kept[0] if kept else None, names, aliases),
         ]
         if changes:
@@ -124,28 +119,6 @@ class ServerGenerationStore:
 
     def _name(self, generation: str) -> str:
         return f"{self._head}-{generation}"
-
-    async def _find(self, generation: str) -> str | None:
-        """Return a complete generation's collection, also under an earlier name; else None."""
-        name = self._name(generation)
-        own = await self._nodes.call(lambda client: client.get_collection_aliases(name))
-        if name + _READY in {alias.alias_name for alias in own.aliases}:
-            return name
-        aliases = await self._aliases()
-        ready = {name for alias, name in aliases.items() if alias == name + _READY}
-        collection = self._collection_of(generation, ready)
-        return collection if collection in ready else None
-
-    async def _aliases(self, *, seconds: float | None = None) -> dict[str, str]:
-        response = await self._nodes.call(lambda client: client.get_aliases(), seconds=seconds)
-        return {alias.alias_name: alias.collection_name for alias in response.aliases}
-
-    def _collection_of(self, generation: str, names: Set[str]) -> str:
-        """Return which of these names is the generation's; if none is, the default name."""
-        name = self._name(generation)
-        if name in names or not self._owner:
-            return name
-        return next((other for other in sorted(names) if other.endswith(f"-{generation}")), name)
 
     def _is_ours(self, name: str) -> bool:
         # Not by prefix alone: "handbook-v1" is not a generation of "handbook".
@@ -207,7 +180,8 @@ class ServerGenerationStore:
         """Return the names of all collections, and all aliases with their collections."""
         listed = await self._nodes.call(lambda client: client.get_collections(), seconds=_WRITE_S)
         names = {collection.name for collection in listed.collections}
-        return names, await self._aliases(seconds=_WRITE_S)
+        found = await self._nodes.call(lambda client: client.get_aliases(), seconds=_WRITE_S)
+        return names, {alias.alias_name: alias.collection_name for alias in found.aliases}
 
     def _set_served(
         self, served: str | None, names: set[str], aliases: Mapping[str, str]

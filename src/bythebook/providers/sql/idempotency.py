@@ -15,6 +15,8 @@ from bythebook.providers.sql.schema import kept_replies
 
 
 class SqlReplies(SqlStore):
+    """Store of idempotent requests: each is answered once and its reply kept for a day."""
+
     def __init__(
         self, engine: sa.Engine, *, clock: Callable[[], float] = time.time, deadline_s: float = 3.0
     ) -> None:
@@ -45,6 +47,7 @@ class SqlReplies(SqlStore):
 
     @on_database_thread()
     def hold(self, claims: Mapping[str, str]) -> None:
+        """Renew claims (key -> token) whose requests are still being answered."""
         self._update(claims, claimed_at=self._clock())
 
     @on_database_thread()
@@ -53,6 +56,7 @@ class SqlReplies(SqlStore):
 
     @on_database_thread()
     def release(self, key: str, token: str) -> None:
+        """Give up the claim without a reply, so that the next attempt may claim the key."""
         with self._engine.begin() as connection:
             connection.execute(sa.delete(kept_replies).where(_held({key: token})))
 

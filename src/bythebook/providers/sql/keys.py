@@ -25,12 +25,14 @@ class SqlKeys(SqlStore):
 
     @on_database_thread()
     def all(self) -> list[ApiKey]:
+        """Return every key, revoked ones included, oldest first."""
         oldest_first = sa.select(api_keys).order_by(api_keys.c.created_at, api_keys.c.id)
         with self._engine.connect() as connection:
             return [_key(row) for row in connection.execute(oldest_first)]
 
     @on_database_thread()
     def revoke(self, key_id: str, at: datetime) -> bool:
+        """Revoke a key and return whether it exists. A revoked key keeps its first date."""
         is_key = api_keys.c.id == key_id
         revoke = sa.update(api_keys).where(is_key, api_keys.c.revoked_at.is_(None))
         with self._engine.begin() as connection:

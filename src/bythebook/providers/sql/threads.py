@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from bythebook.interfaces.conversations import ANYONE, Owner, Summarise, ThreadSummary
-from bythebook.interfaces.thread_rules import LIVE_MESSAGES, in_turn, no_such_thread
+from bythebook.errors import InvalidInput
+from bythebook.interfaces.conversations import (
+    ANYONE,
+    Owner,
+    Summarise,
+    ThreadSummary,
+    no_such_thread,
+)
 from bythebook.providers.sql.engine import SqlStore, aware, insert, on_database_thread
 from bythebook.providers.sql.schema import chores, messages, threads
 from bythebook.types import Citation, Message, Place, Role, Thread
@@ -20,6 +26,7 @@ from bythebook.types import Citation, Message, Place, Role, Thread
 if TYPE_CHECKING:
     from sqlalchemy.engine import Row
 
+LIVE_MESSAGES = 50  # chat: "messages limited to last 50 messages (older messages archived)"
 _TRIES = 3  # attempts to lock a thread that others delete concurrently
 _REPLACED = ("content", "confidence", "citations")  # the columns that a repeated answer replaces
 
@@ -131,6 +138,25 @@ def _lock(connection: sa.Connection, thread_id: str, owner: str | None, now: dat
     raise no_such_thread()
 
 
+def _in_turn(last: Message | None, messages: Sequence[Message]) -> list[Message]:
+    """Return the messages to append after ``last``: alternating roles, non-decreasing timestamps.
+
+    The clocks of two clients may differ; messages are ordered by arrival.
+    """
+    kept: list[Message] = []
+    for message in messages:
+        expected = Role.USER if last is None or last.role is Role.ASSISTANT else Role.ASSISTANT
+        if message.role is not expected:
+            raise InvalidInput(
+                f"The next message of this thread is the {expected.value}'s.",
+                hint="Keep a question together with its answer.",
+            )
+        earliest = message.timestamp if last is None else last.timestamp
+        last = replace(message, timestamp=max(earliest, message.timestamp))
+        kept.append(last)
+    return kept
+
+
 def _first_message_of(connection: sa.Connection, thread_id: str, request: str | None) -> int | None:
     """Return the number of the message that this request stored before, if any."""
     if request is None:
@@ -141,7 +167,7 @@ def _first_message_of(connection: sa.Connection, thread_id: str, request: str | 
 
 
 def _add(connection: sa.Connection, thread: Thread, new: Sequence[Message]) -> None:
-    ordered = in_turn(thread.messages[-1] if thread.messages else None, new)
+    ordered = _in_turn(thread.messages[-1] if thread.messages else None, new)
     first = thread.earlier + len(thread.messages)
     rows = [_row(thread.id, seq, message) for seq, message in enumerate(ordered, first)]
     connection.execute(sa.insert(messages), rows)
@@ -228,8 +254,7 @@ def _message(row: Row[Any]) -> Message:
 
 def _citation(record: Mapping[str, Any]) -> Citation:
     place = Place(**{**record["place"], "section": tuple(record["place"]["section"])})
-    # Older messages number their sources like their citations.
-    return Citation(**{"source": record["number"], **record, "place": place})
+    return Citation(**{**record, "place": place})
 
 
 def _summary(row: Row[Any]) -> ThreadSummary:

@@ -28,11 +28,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bythebook.config.sections import is_origin
 from bythebook.errors import ConfigurationError, InvalidInput, NotAllowed, ServiceError
-from bythebook.interfaces.access import ApiKey, KeyStore
+from bythebook.interfaces.access import ApiKey
 from bythebook.server.middleware.context import counted_as
 
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings
+    from bythebook.providers.sql.keys import SqlKeys
 
 _KEY = re.compile(r"(btk|btp)_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
 _CONTROLS = ("Cc", "Cs", "Zl", "Zp")  # control characters, line ends and bytes that are no text
@@ -79,7 +80,7 @@ class KeyRing:
     """Cache of the valid keys, reloaded when older than half a second."""
 
     def __init__(
-        self, store: KeyStore, pepper: bytes, *, clock: Callable[[], float] = time.monotonic
+        self, store: SqlKeys, pepper: bytes, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._store = store
         self._pepper = pepper

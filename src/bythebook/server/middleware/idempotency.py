@@ -6,14 +6,17 @@ import asyncio
 import hashlib
 import logging
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook.errors import InvalidInput, KeyReused, ServiceError
-from bythebook.interfaces.access import HELD_EVERY_S, ClaimState, KeptReply, ReplyClaim, ReplyStore
+from bythebook.interfaces.access import HELD_EVERY_S, ClaimState, KeptReply, ReplyClaim
 from bythebook.server.middleware.api_keys import digest
+
+if TYPE_CHECKING:
+    from bythebook.providers.sql.idempotency import SqlReplies
 
 _WAIT_S = 30.0  # for the response to the first request
 _POLL_S = 0.1  # interval of asking whether the first request has ended
@@ -35,7 +38,7 @@ class IdempotencyMiddleware:
     is the same for each repeat of a request.
     """
 
-    def __init__(self, app: ASGIApp, *, replies: ReplyStore, pepper: bytes) -> None:
+    def __init__(self, app: ASGIApp, *, replies: SqlReplies, pepper: bytes) -> None:
         self._app = app
         self._replies = replies
         self._pepper = pepper

@@ -13,8 +13,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import UUID4, BaseModel, Field, StringConstraints, field_validator, model_validator
 
 from bythebook.documents.fields import Moment, Share, Text, now, with_web_address
-from bythebook.interfaces.conversations import Feedback, ThreadSummary
-from bythebook.interfaces.thread_rules import no_such_thread
+from bythebook.interfaces.conversations import Feedback, ThreadSummary, no_such_thread
 from bythebook.server.api_docs import examples
 from bythebook.server.contracts.base import Services, example, reader_of
 from bythebook.server.contracts.chat.answers import (
