@@ -175,3 +175,14 @@ async def test_a_generation_of_another_dimension_is_not_opened(tmp_path: Path) -
     await FlatGenerationStore(tmp_path, dimension=_DIMENSION).publish("one", _ENTRIES[:3])
     with pytest.raises(IndexDamaged):
         await FlatGenerationStore(tmp_path, dimension=_DIMENSION // 2).open("one")
+
+
+async def test_damage_to_an_open_index_is_named(tmp_path: Path) -> None:
+    generations = FlatGenerationStore(tmp_path, dimension=_DIMENSION)
+    await generations.publish("one", _ENTRIES[:3])
+    store = await generations.open("one")
+    records = tmp_path / "one" / "records"
+    with records.open("r+b") as file:
+        file.write(b"x" * records.stat().st_size)
+    with pytest.raises(IndexDamaged):
+        await store.fetch([_ENTRIES[0].passage.id])

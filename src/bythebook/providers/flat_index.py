@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,8 @@ _ROW = np.dtype(
 )
 _FILES = ("rows", "passages", "units", "terms", "postings", "postings_of", "filters", "records")
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Write = Callable[[str, bytes], object]
 File = NDArray[np.uint8]
 
@@ -124,13 +126,11 @@ class FlatGenerationStore:
         if not path.is_dir():
             raise index_missing()
         if not _is_sealed(path):
-            raise IndexDamaged("The index was changed or damaged.", hint="Run the ingest again.")
+            raise _damaged()
         try:
             return FlatStore({name: _map(path / name) for name in _FILES}, self._dimension)
         except (OSError, ValueError) as error:
-            raise IndexDamaged(
-                "The index cannot be opened.", hint="Run the ingest again."
-            ) from error
+            raise _damaged() from error
 
     def _discard(self, keep: frozenset[str]) -> None:
         if self._folder.is_dir():
@@ -166,10 +166,10 @@ class FlatStore:
     async def find(
         self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
     ) -> list[Candidate]:
-        return await asyncio.to_thread(self._find, vector, terms, limit, filters)
+        return await _on_a_thread(self._find, vector, terms, limit, filters)
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
-        return await asyncio.to_thread(self._fetch, passage_ids)
+        return await _on_a_thread(self._fetch, passage_ids)
 
     async def count(self) -> int:
         return len(self._rows)
@@ -276,6 +276,17 @@ def keyword_store(passages: Iterable[Passage], vocabulary: Vocabulary) -> FlatSt
     nothing = np.zeros((0, 0), _FLOAT)
     entries = (IndexedPassage(one, None, nothing, vocabulary.weigh(one)) for one in passages)
     return FlatStore.of(entries, dimension=0)
+
+
+async def _on_a_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    try:
+        return await asyncio.to_thread(work, *args, **kwargs)
+    except (ValueError, LookupError, TypeError) as error:  # damage to files that are not checked
+        raise _damaged() from error
+
+
+def _damaged() -> IndexDamaged:
+    return IndexDamaged("The index was changed or damaged.", hint="Run the ingest again.")
 
 
 def _write(entries: Iterable[IndexedPassage], write: Write, *, dimension: int) -> int:
