@@ -270,11 +270,20 @@ def test_partial_is_inlined_with_its_anchors_and_properties() -> None:
     ]
 
 
+def test_properties_of_a_card_are_text_and_an_open_question_is_none() -> None:
+    card = "<Card title='Arms' description='They lift.' />"
+    entry = "<Entry question='Who lifts?' answer='An arm lifts.' />"
+    asked = "<Check question='Who lifts?' options={['An arm', 'A leg']} />"
+    assert plain_text(read(card).blocks) == "Arms\nThey lift."
+    assert plain_text(read(entry).blocks) == "Who lifts?\nAn arm lifts."
+    assert plain_text(read(asked).blocks) == ""
+
+
 def test_words_in_properties_and_computed_words_are_reported() -> None:
     document = read("<Quiz question='What is a robot?' options={['Arm', 'Leg']} />\n\n{now()}\n")
     first, second = (remark.text for remark in document.remarks)
-    assert "<Quiz> holds 2 words" in first
-    assert "What is a robot?" in plain_text(document.blocks)
+    assert "<Quiz> holds 6 words" in first
+    assert "What is a robot?" not in plain_text(document.blocks)
     assert "{now()}" in second
     assert document.remarks[1].line == 3
 

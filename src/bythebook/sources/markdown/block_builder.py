@@ -11,12 +11,13 @@ from bythebook.interfaces.blocks import Document, Heading, Listing, Paragraph, R
 from bythebook.sources.markdown.elements import (
     BLOCK_NAMES,
     HIDDEN_NAMES,
-    SHOWN_PROPERTIES,
     Frame,
     TabLabels,
     finish_container,
     finish_element,
+    is_component,
     settle_rows,
+    shown_properties,
 )
 from bythebook.sources.markdown.inline import Values, shown_value, slug_text, tidy, visible
 from bythebook.sources.markdown.jsx import Expression, Tag
@@ -156,7 +157,7 @@ class Builder:
             self.top.blocks.extend(document.blocks)
             self.remarks.extend(document.remarks)
         else:
-            for name in SHOWN_PROPERTIES if _is_component(tag) else ("alt",):
+            for name in shown_properties(tag):
                 if text := tidy(tag.text_of(name)):
                     self.top.blocks.append(Paragraph(text, self.span))
             if tag.paired or tag.alone:
@@ -205,7 +206,7 @@ class Builder:
 
     def report_properties(self, tag: Tag, shown: Sequence[str] = ("alt",)) -> None:
         """Report text in a component's properties, which the component may display."""
-        if not _is_component(tag):
+        if not is_component(tag):
             return
         hidden = [name for name in tag.attributes if name not in shown]
         held = {name: _count_words(tag.value_of(name)) for name in hidden}
@@ -259,10 +260,6 @@ class Builder:
             self.frames[0].blocks.append(heading)
         items = tuple(tuple(frame.blocks) for frame in shown)
         self.frames[0].blocks.append(Listing(True, 1, items, span))
-
-
-def _is_component(tag: Tag) -> bool:
-    return not tag.closing and tag.name not in BLOCK_NAMES and tag.name[:1].isupper()
 
 
 def _count_words(value: object, *, at_least: int = 3) -> int:

@@ -18,6 +18,8 @@ from bythebook.interfaces.blocks import (
 from bythebook.language.text import word_set
 from bythebook.sources.documents import plain_text
 from bythebook.sources.markdown.jsx import Tag
+from bythebook.text.text_kinds import kind_of_heading
+from bythebook.types import TextKind
 
 # Block-level elements, even if the source has them inside a line.
 BLOCK_NAMES = word_set(
@@ -27,13 +29,29 @@ BLOCK_NAMES = word_set(
 )
 HIDDEN_NAMES = word_set("head Head style script template title noscript")
 ADMONITIONS = word_set("note tip info warning danger caution important success secondary")
-# Properties of components that hold text: shown in this order if the component stands alone.
-SHOWN_PROPERTIES = (
+# Properties of components that hold text, in the order in which they are shown.
+_TEXT_PROPERTIES = (
     *("alt", "title", "heading", "subtitle", "question", "text", "description", "summary"),
     *("caption", "content", "answer"),
 )
 _ROW_GROUPS = frozenset(("thead", "tbody", "tfoot"))
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
+
+
+def is_component(tag: Tag) -> bool:
+    return not tag.closing and tag.name not in BLOCK_NAMES and tag.name[:1].isupper()
+
+
+def shown_properties(tag: Tag) -> tuple[str, ...]:
+    """Return the names of the properties whose text is text of the book.
+
+    A question is one only with its answer, and not in a quiz: it would read as a statement.
+    """
+    if not is_component(tag) or kind_of_heading(tag.name) is not TextKind.TEXT:
+        return ("alt",)
+    is_asked = not (tag.text_of("question") and tag.text_of("answer"))
+    unshown = ("question", "answer") if is_asked else ()
+    return tuple(name for name in _TEXT_PROPERTIES if name not in unshown)
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from markdown_it.token import Token
 
 from bythebook.interfaces.blocks import Block, Code, Maths, Paragraph
 from bythebook.sources.markdown.block_builder import Builder
-from bythebook.sources.markdown.elements import HIDDEN_NAMES, SHOWN_PROPERTIES, settle_rows
+from bythebook.sources.markdown.elements import HIDDEN_NAMES, settle_rows, shown_properties
 from bythebook.sources.markdown.inline import tidy, visible
 from bythebook.sources.markdown.jsx import Expression, Tag
 
@@ -122,7 +122,7 @@ def _add_flow(builder: Builder, token: Token) -> None:
     for part in token.meta["parts"]:
         if isinstance(part, Tag):
             builder.report_unclosed(part)
-            builder.report_properties(part, SHOWN_PROPERTIES)
+            builder.report_properties(part, shown_properties(part))
             builder.add_tag(part)
         elif isinstance(part, Expression):
             builder.add_expression(part)
