@@ -32,6 +32,10 @@ if [ "$part" != "--part rest" ]; then
     echo "== imports"
     lint-imports --no-cache >.venv/imports.log || { cat .venv/imports.log && exit 1; }
 fi
+case $part in
+*default) echo "== size" && python -m tools.check_size --quick ;;
+*rest | *all) echo "== size" && python -m tools.check_size ;;
+esac
 echo "== tests"
 in_parallel="-n ${BYTHEBOOK_TEST_PROCESSES:-2} --dist loadfile"
 case $part in
