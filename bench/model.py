@@ -28,7 +28,6 @@ from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.language.sentences import split_sentences
 from bythebook.types import Question, Sentence, UnitKind
-from bythebook.wiring import build_book
 
 TOKEN_S = 0.02
 WRITERS = ("openai:scripted", "agents:scripted")
@@ -71,7 +70,7 @@ async def ours(library: Book) -> float:
 
 async def sentences(home: Path) -> tuple[str, str]:
     """Two of the best passage that has two, each by itself."""
-    library = build_book(load_settings({"home": home}, environ={}))
+    library = Book(load_settings({"home": home}, environ={}))
     hits = (await library.search(ASKED)).hits
     await library.close()
     for passage in (hit.passage for hit in hits):
@@ -90,7 +89,7 @@ async def measured(home: Path, rounds: int) -> AsyncIterator[tuple[str, list[flo
         for writer in WRITERS:
             chosen = {"base_url": f"{provider.url}/v1"}
             settings = load_settings({"home": home, "writer": writer, "model": chosen}, environ={})
-            library = build_book(settings)
+            library = Book(settings)
             async with httpx.AsyncClient() as client:
                 await ours(library)  # the first opens the book and loads its model
                 times = [

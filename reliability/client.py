@@ -11,7 +11,6 @@ from pathlib import Path
 import httpx
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.conversations.query_log import LogQueue
 from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_database
@@ -29,14 +28,12 @@ def library_on(database: str, home: Path, *, deadline_s: float, waiting: int = 1
     """
     engine = open_database(database, home)
     return Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=SqlCatalog(engine, home),
-            threads=SqlThreads(engine, deadline_s=deadline_s),
-            log=LogQueue(SqlQueryLog(engine), capacity=waiting),
-            deadline_s=deadline_s,
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=SqlCatalog(engine, home),
+        threads=SqlThreads(engine, deadline_s=deadline_s),
+        log=LogQueue(SqlQueryLog(engine), capacity=waiting),
+        deadline_s=deadline_s,
     )
 
 

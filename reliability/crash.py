@@ -22,7 +22,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.ingestion.read_book import read_book
 from bythebook.ingestion.source_manifest import SourceManifest
 from bythebook.providers.flat_index import FlatGenerationStore
@@ -149,9 +148,7 @@ class Bench:
         embedder = _Noting()
         embedder.notes = self.embedded
         threads = MemoryThreads()
-        return Book(
-            Components(embedder=embedder, store=self.shelf(), catalog=catalog, threads=threads)
-        )
+        return Book(embedder=embedder, store=self.shelf(), catalog=catalog, threads=threads)
 
     def ingest(self, point: Point | None = None) -> None:
         """Ingest as the command does, including the source manifest."""

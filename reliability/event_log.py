@@ -9,7 +9,6 @@ from typing import Self
 from fastapi.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.errors import EmbedderFailed, ServiceError, WriterFailed
 from bythebook.providers.http.errors import ErrorCode, ProviderError, ServiceName
 from bythebook.providers.testing import (
@@ -37,12 +36,10 @@ class _BrokenLibrary(Book):
 
     def __init__(self) -> None:
         super().__init__(
-            Components(
-                embedder=FakeEmbedder(),
-                store=MemoryGenerationStore(),
-                catalog=MemoryCatalog(),
-                threads=MemoryThreads(),
-            )
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
         )
         self.error: Exception = AssertionError()
 

@@ -18,7 +18,6 @@ from tests.cli.test_cli import ask, run
 from tests.support.samples import read, small_book
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
 from bythebook.ingestion.source_manifest import find_manifest
 from bythebook.interfaces.store import IndexedPassage
@@ -248,12 +247,10 @@ def _fail_while_writing(bench: Bench, times: int, count: Count) -> None:
         write_edition(copy.docs, 14)
         shelf = _FailingStore(copy.home / "generations", dimension=64).fail_at(number * 2)
         library = Book(
-            Components(
-                embedder=FakeEmbedder(),
-                store=shelf,
-                catalog=copy.catalog(),
-                threads=MemoryThreads(),
-            )
+            embedder=FakeEmbedder(),
+            store=shelf,
+            catalog=copy.catalog(),
+            threads=MemoryThreads(),
         )
         count.cases += 1
         try:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from tests.support.samples import read
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.errors import BookError
 from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_database
@@ -103,9 +102,7 @@ def _ingest(bench: Bench, disk: Path, turn: int) -> None:
     catalog = _LastWords(open_database(None, bench.home), bench.home)
     catalog.turn, catalog.disk = turn, _Disk(disk)
     library = Book(
-        Components(
-            embedder=FakeEmbedder(), store=bench.shelf(), catalog=catalog, threads=MemoryThreads()
-        )
+        embedder=FakeEmbedder(), store=bench.shelf(), catalog=catalog, threads=MemoryThreads()
     )
     asyncio.run(library.ingest(read(bench.docs), origin=ORIGIN))
 

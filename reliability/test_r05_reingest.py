@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from tests.support.samples import read
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.ingestion.indexer import IngestResult
 from bythebook.ingestion.source_manifest import SourceManifest, find_manifest
 from bythebook.providers.testing import (
@@ -70,12 +69,10 @@ class Author:
             MemoryGenerationStore(),
         )
         self.library = Book(
-            Components(
-                embedder=self.embedder,
-                store=self.shelf,
-                catalog=self.catalog,
-                threads=MemoryThreads(),
-            )
+            embedder=self.embedder,
+            store=self.shelf,
+            catalog=self.catalog,
+            threads=MemoryThreads(),
         )
         for number, name in enumerate(_NAMES[:3]):
             self.write(name, _WORDS[number], number, number)

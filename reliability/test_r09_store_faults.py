@@ -19,7 +19,6 @@ from tests.support.samples import read
 from tests.support.servers import Node, running_server
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.providers.flat_index import keyword_store
 from bythebook.providers.qdrant.nodes import Server
 from bythebook.providers.qdrant.server import ServerGenerationStore
@@ -89,14 +88,12 @@ class Scene:
     def library(self, **more: Any) -> Book:
         shelf = ServerGenerationStore(Server((self.url,), timeout_s=_STORE_S), "book", dimension=64)
         return Book(
-            Components(
-                embedder=FakeEmbedder(),
-                store=shelf,
-                catalog=self.catalog,
-                threads=MemoryThreads(),
-                retry_s=_RETRY_S,
-                **more,
-            )
+            embedder=FakeEmbedder(),
+            store=shelf,
+            catalog=self.catalog,
+            threads=MemoryThreads(),
+            retry_s=_RETRY_S,
+            **more,
         )
 
 

@@ -30,7 +30,6 @@ from tests.support.samples import read
 from tools.make_docs import describe
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
@@ -76,12 +75,10 @@ class Served:
 @contextmanager
 def _served(folder: Path) -> Iterator[Served]:
     library = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
     )
     asyncio.run(library.ingest(read(folder)))
     # A new application for each operation: schemathesis stops it after one. And not from_asgi,

@@ -19,10 +19,10 @@ from tests.support.samples import SAMPLE_BOOK
 from tests.support.servers import Service, free_ports
 from tools.local_deployment import Deployment, Part, running_deployment
 
+from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.errors import StoreFailed
 from bythebook.server.contracts.chat import answers as chat
-from bythebook.wiring import build_book
 from reliability.conversations import Exchange, Reader, Told, compare
 from reliability.rows import Rows
 
@@ -157,7 +157,7 @@ async def _asked_by_words(deployment: Deployment, questions: Sequence[str]) -> M
     """Return the answers of the book without an index."""
     (closed,) = free_ports(1)
     nowhere = {**deployment.environment, "QDRANT_URL": f"http://127.0.0.1:{closed}"}
-    library = build_book(load_settings(environ=nowhere, directory=deployment.folder))
+    library = Book(load_settings(environ=nowhere, directory=deployment.folder))
     told = {}
     try:
         for question in questions:

@@ -23,9 +23,9 @@ from fastapi.testclient import TestClient
 from bythebook.config.settings import load_settings
 from bythebook.server.access import open_access
 from bythebook.server.app import create_app
-from bythebook.wiring import build_book
+from bythebook.book import Book
 settings = load_settings({"home": Path(sys.argv[1])}, environ={})
-with TestClient(create_app(build_book(settings), settings, open_access(settings))) as client:
+with TestClient(create_app(Book(settings), settings, open_access(settings))) as client:
     print(client.post("/ask", json={"text": sys.argv[2]}).text)
     for _ in range(2):
         print(client.get("/health").text)

@@ -6,8 +6,8 @@ import httpx
 import pytest
 from tests.server.access_fixtures import client_of, new_key
 
+from bythebook.access_stores import open_access_stores
 from bythebook.config.settings import AccessSettings as Rules
-from bythebook.wiring import open_access_stores
 from reliability.rows import Rows
 
 _ALLOWED = ("https://book.example", "http://localhost:3000", "https://key.example")

@@ -12,10 +12,10 @@ from pathlib import Path
 from tests.server.access_fixtures import PEPPER, client_of, new_key
 from typer.testing import CliRunner
 
+from bythebook.access_stores import open_access_stores
 from bythebook.cli.main import app
 from bythebook.providers.testing import MemoryKeys
 from bythebook.server.middleware.api_keys import KeyRing, make_key
-from bythebook.wiring import open_access_stores
 from reliability.rows import Rows
 
 _PAGE = "https://book.example"

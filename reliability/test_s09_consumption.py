@@ -11,12 +11,12 @@ from tests.server.access_fixtures import AWAY, access_of, new_key
 from tests.support.samples import small_book
 from tests.support.writers import library_with
 
+from bythebook.access_stores import open_access_stores
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.providers.http.errors import ErrorCode, ProviderError
 from bythebook.providers.llm.budget import Budget
 from bythebook.server.app import create_app
 from bythebook.types import Evidence, Message, Question
-from bythebook.wiring import open_access_stores
 from reliability.rows import Rows
 
 _ASKED = "At how many degrees does a kettle boil water?"

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 from tests.server.access_fixtures import PEPPER, access_of
 from tests.support.samples import read, small_book
 
+from bythebook.access_stores import open_access_stores
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.interfaces.conversations import ThreadStore
 from bythebook.providers.sql.engine import open_database
@@ -26,7 +26,6 @@ from bythebook.providers.testing import (
 )
 from bythebook.server.app import create_app
 from bythebook.server.middleware.api_keys import make_key
-from bythebook.wiring import open_access_stores
 from reliability.rows import Rows
 
 _CANARY = "heliotrope"
@@ -49,9 +48,7 @@ def _of(name: str) -> dict[str, str]:
 @contextmanager
 def _serving(folder: Path, threads: ThreadStore) -> Iterator[TestClient]:
     shelf, catalog = MemoryGenerationStore(), MemoryCatalog()
-    library = Book(
-        Components(embedder=FakeEmbedder(), store=shelf, catalog=catalog, threads=threads)
-    )
+    library = Book(embedder=FakeEmbedder(), store=shelf, catalog=catalog, threads=threads)
     asyncio.run(library.ingest(read(small_book(folder / "docs"))))
     stores = open_access_stores()
     for _, key in _KEYS.values():

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 from bythebook.book import Book
 from bythebook.cli.main import app
-from bythebook.components import Components
 from bythebook.errors import BookError
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -93,12 +92,10 @@ async def test_no_address_is_fetched(rows: Rows, tmp_path: Path) -> None:
     for number, address in enumerate(ADDRESSES):
         (book / f"page{number}.mdx").write_text(_page(address, number), "utf-8")
     library = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
     )
     asks = 0
     with watched() as seen, contextlib.chdir(tmp_path):

@@ -19,13 +19,13 @@ from typing import Any
 import httpx
 from tests.support.samples import read, small_book
 
+from bythebook.access_stores import open_keys
 from bythebook.book import Book
 from bythebook.config.settings import Settings, load_settings
 from bythebook.server.access import AccessControl, open_access
 from bythebook.server.app import create_app
 from bythebook.server.logging_config import configuration
 from bythebook.server.middleware.api_keys import make_key, pepper_of
-from bythebook.wiring import build_book, open_keys
 from reliability.rows import Rows
 
 _ADDRESS = "203.0.113.77"
@@ -110,7 +110,7 @@ def _broken(canary: str) -> list[tuple[str, Any]]:
 async def _run(settings: Settings, book: Path) -> Told:
     told = Told()
     with _logged() as lines:
-        library = build_book(settings, new=True)
+        library = Book(settings, new=True)
         await library.ingest(read(book))
         door = open_access(settings)
         keys = open_keys(settings)

@@ -18,9 +18,9 @@ from agents.tracing import get_trace_provider
 from tests.providers.loopback import Loopback, Request, Step, chat, embeddings, refuse
 from tests.support.samples import read, small_book
 
+from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.server.app import create_app
-from bythebook.wiring import build_book
 from reliability.network import watched
 from reliability.rows import Rows
 
@@ -77,7 +77,7 @@ async def _ask(writer: str, url: str, folder: Path, questions: int) -> int:
         },
         environ={"OPENAI_API_KEY": "sk-canary-of-the-account"},
     )
-    library = build_book(settings, new=True)
+    library = Book(settings, new=True)
     await library.ingest(read(small_book(folder / "docs")))
     transport = httpx.ASGITransport(create_app(library, settings))
     answered = 0

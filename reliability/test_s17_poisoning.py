@@ -17,12 +17,12 @@ from pathlib import Path
 
 from tests.support.samples import SAMPLE_BOOK
 
+from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.evaluation.questions import Row, read_row, sample
 from bythebook.evaluation.text_metrics import holds
 from bythebook.ingestion.read_book import read_book
 from bythebook.types import Answer, Question
-from bythebook.wiring import build_book
 from reliability.rows import Rows
 
 _QUESTIONS = 50
@@ -106,7 +106,7 @@ def _ask(home: Path, planted: Mapping[str, str], folder: Path) -> Asked:
         (book / "docs" / name).write_text(text, "utf-8")
 
     async def ask() -> Asked:
-        library = build_book(load_settings({"home": folder / "home"}, environ={}))
+        library = Book(load_settings({"home": folder / "home"}, environ={}))
         read_in = await library.ingest(read_book(book / "docs"))
         answered = right = 0
         for row in _gold():

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 import bythebook
+from bythebook.api import SettingOptions
 from bythebook.errors import InvalidInput, SourceError
 from bythebook.refusals import BOOK_DOES_NOT_SAY
+from bythebook.testing import FakeEmbedder, ScriptedWriter
+from tests.support.samples import small_book
 
 _QUESTION = "How do ROS 2 nodes exchange messages?"
 
@@ -57,6 +60,32 @@ def test_times_of_a_query_are_in_utc() -> None:
         query = bythebook.Query.model_validate({"text": "kite", "timestamp": timestamp})
         assert query.timestamp.tzinfo is not None
     assert bythebook.Response.__module__ == "bythebook.documents.query"
+
+
+def test_a_reply_has_a_text_and_citations_also_if_it_is_a_refusal(sample_home: Path) -> None:
+    reply = bythebook.ask(_QUESTION, home=sample_home)
+    assert reply.answered
+    assert str(reply) == reply.text == reply.outcome.text
+    assert reply.citations[0].number == 1
+    refused = bythebook.ask("How do I train GPT-4?", home=sample_home)
+    assert (refused.answered, str(refused), refused.citations) == (False, BOOK_DOES_NOT_SAY, ())
+
+
+def test_embedder_and_writer_may_be_objects(tmp_path: Path) -> None:
+    docs, home, embedder = small_book(tmp_path / "docs"), tmp_path / "home", FakeEmbedder()
+    with bythebook.open_book(home, new=True, embedder=embedder) as book:
+        book.ingest(docs)
+    said = "A kettle boils water at 100 degrees Celsius. [1]"
+    writer = ScriptedWriter([said])
+    with bythebook.open_book(home, embedder=embedder, writer=writer) as book:
+        assert book.ask("At how many degrees does a kettle boil water?").text == said
+    assert embedder.calls
+
+
+def test_every_setting_is_an_option_of_the_calls() -> None:
+    assert (
+        SettingOptions.__annotations__.keys() | {"home"} == bythebook.Settings.model_fields.keys()
+    )
 
 
 async def test_calls_work_where_an_event_loop_runs(sample_home: Path) -> None:

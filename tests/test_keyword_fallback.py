@@ -8,7 +8,6 @@ import pytest
 
 from bythebook.answering.answer_cache import AnswerCache
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.errors import EmbedderFailed, StoreFailed
 from bythebook.interfaces.store import Candidate, IndexedPassage, PassageStore
 from bythebook.providers.flat_index import keyword_store
@@ -83,13 +82,11 @@ class Scene:
 
     def open(self) -> Book:
         return Book(
-            Components(
-                embedder=self.embedder,
-                store=self.store,
-                catalog=self.catalog,
-                threads=MemoryThreads(),
-                **self.more,
-            )
+            embedder=self.embedder,
+            store=self.store,
+            catalog=self.catalog,
+            threads=MemoryThreads(),
+            **self.more,
         )
 
 

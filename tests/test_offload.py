@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.ingestion.read_book import read_book
 from bythebook.offload import offload, offloaded
 from bythebook.providers.testing import (
@@ -67,14 +66,14 @@ for _name in _CALLS:
 async def test_no_catalog_call_runs_on_the_thread_of_the_event_loop(tmp_path: Path) -> None:
     docs = small_book(tmp_path / "docs")
     catalog = _SlowCatalog(asyncio.get_running_loop())
-    parts = Components(
+    book = Book(
         embedder=FakeEmbedder(),
         store=MemoryGenerationStore(),
         catalog=catalog,
         threads=MemoryThreads(),
         home=tmp_path / "home",
     )
-    async with Book(parts) as book:
+    async with book:
         result = await book.ingest(docs)
         assert catalog.called == {"ingesting", *_CALLS}
         assert (await book.ingest(docs)).unchanged == result.chunks_created

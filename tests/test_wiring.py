@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.config.settings import load_settings
 from bythebook.errors import ConfigurationError, EmbedderMismatch, IndexDamaged, UnknownProvider
 from bythebook.ingestion.read_book import read_book
@@ -19,20 +18,19 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.types import Answer, Question, Reply
-from bythebook.wiring import build_book
 from tests.support.samples import SAMPLE_BOOK, read
 
 
 def test_an_unknown_store_is_named_in_the_error(tmp_path: Path) -> None:
     settings = load_settings({"home": tmp_path, "store": "shoebox"}, environ={})
     with pytest.raises(ConfigurationError, match=r"shoebox.*files or qdrant"):
-        build_book(settings, new=True)
+        Book(settings, new=True)
 
 
 def test_a_server_needs_an_address(tmp_path: Path) -> None:
     settings = load_settings({"home": tmp_path, "store": "qdrant"}, environ={})
     with pytest.raises(ConfigurationError, match="QDRANT_URL"):
-        build_book(settings, new=True)
+        Book(settings, new=True)
 
 
 def test_a_missing_package_is_reported_with_its_install_command(
@@ -43,7 +41,7 @@ def test_a_missing_package_is_reported_with_its_install_command(
     monkeypatch.setitem(sys.modules, "qdrant_client", None)
     settings = load_settings({"home": tmp_path}, environ={"QDRANT_URL": "http://127.0.0.1:6333"})
     with pytest.raises(UnknownProvider, match=r"qdrant_client.*bythebook\[qdrant\]"):
-        build_book(settings, new=True)
+        Book(settings, new=True)
 
 
 async def test_a_closed_book_has_closed_its_stores_and_opens_again() -> None:
@@ -58,12 +56,10 @@ async def test_a_closed_book_has_closed_its_stores_and_opens_again() -> None:
             closed.append("database")
 
     book = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=Shelf(),
-            catalog=MemoryCatalog(),
-            threads=Threads(),
-        )
+        embedder=FakeEmbedder(),
+        store=Shelf(),
+        catalog=MemoryCatalog(),
+        threads=Threads(),
     )
     await book.ingest(read_book(SAMPLE_BOOK / "docs"))
     assert (await book.search(Question("robots"))).hits
@@ -76,9 +72,7 @@ def _open(
     embedder: FakeEmbedder, catalog: MemoryCatalog, generations: MemoryGenerationStore, **more
 ) -> Book:  # type: ignore[no-untyped-def]
     threads = MemoryThreads()
-    return Book(
-        Components(embedder=embedder, store=generations, catalog=catalog, threads=threads, **more)
-    )
+    return Book(embedder=embedder, store=generations, catalog=catalog, threads=threads, **more)
 
 
 async def test_an_open_book_switches_to_the_embedder_of_a_new_generation(book_folder: Path) -> None:

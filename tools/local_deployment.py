@@ -37,9 +37,9 @@ from tests.support.servers import (
     running_service,
 )
 
+from bythebook.access_stores import open_keys
 from bythebook.config.settings import Settings, load_settings
 from bythebook.server.middleware.api_keys import make_key, pepper_of
-from bythebook.wiring import open_keys
 
 DEPLOY = ROOT / "deploy"
 PROGRAM = str(Path(sys.executable).with_name("bythebook"))

@@ -21,7 +21,6 @@ from pydantic import BaseModel
 from bythebook import errors
 from bythebook.book import Book
 from bythebook.cli.main import app
-from bythebook.components import Components
 from bythebook.config import settings
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -120,12 +119,10 @@ def errors_page() -> str:
 def describe() -> dict[str, Any]:
     """The OpenAPI description, which needs no book."""
     library = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
     )
     return create_app(library).openapi()
 

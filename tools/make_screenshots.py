@@ -23,9 +23,9 @@ from tests.sources import docusaurus
 from tests.support.samples import SAMPLE_BOOK
 from tests.web.browser_fixtures import book_server, free_port, open_browser, site
 
+from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.ingestion.read_book import read_book
-from bythebook.wiring import build_book
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 BASE = "/physical-ai-book"
@@ -38,7 +38,7 @@ def main(report: Path) -> None:
     address = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryDirectory() as draft:
         home = Path(draft) / "home"
-        library = build_book(load_settings({"home": home}, environ={}), new=True)
+        library = Book(load_settings({"home": home}, environ={}), new=True)
         asyncio.run(library.ingest(read_book(SAMPLE_BOOK)))
         with (
             open_browser() as browser,

@@ -6,22 +6,24 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar
 
+from bythebook.book import Book
 from bythebook.config.settings import Settings, limits_of, load_settings
 from bythebook.documents.query import Query, Response, read, show
 from bythebook.documents.reply import ResultSet, show_results
 from bythebook.errors import InvalidInput
 from bythebook.offload import offload
 from bythebook.types import FilterValue, Question, Reply
-from bythebook.wiring import build_book
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from bythebook.book import Book
     from bythebook.ingestion.indexer import IngestProgress, IngestResult
     from bythebook.ingestion.read_book import ParsedBook
+    from bythebook.interfaces.embedding import Embedder
+    from bythebook.interfaces.reader import Reader
+    from bythebook.interfaces.writer import Writer
     from bythebook.retrieval.search import Findings
 
 T = TypeVar("T")
@@ -31,10 +33,12 @@ class SettingOptions(TypedDict, total=False):
     """Settings as keyword arguments; a section is a mapping of its fields."""
 
     preset: str
-    embedder: str
+    embedder: str | Embedder
     store: str
     index_fallback: str
-    writer: str
+    writer: str | Writer
+    reader: str | Reader
+    verifier: str
     database_url: str
     database: Mapping[str, Any]
     retention: Mapping[str, Any]
@@ -59,58 +63,47 @@ def open_book(
     settings: Settings | None = None,
     new: bool = False,
     **options: Unpack[SettingOptions],
-) -> BookOpener:
-    """Open a book: ``with`` gives a ``SyncBook``, ``async with`` a ``Book``.
+) -> SyncBook:
+    """Open a book: ``with`` gives its blocking methods, ``async with`` a ``Book``.
 
-    ``home`` is the folder of an ingested book; ``new`` creates it if it does not exist.
+    ``home`` is the folder of an ingested book; ``new`` creates it if it does not exist. Embedder,
+    reader and writer are names of providers, or objects with their methods.
     """
     if isinstance(home, Settings):
         home, settings = None, home
-    return BookOpener(settings or load_settings({"home": home, **options}), new=new)
-
-
-class BookOpener:
-    """Context manager of one open book, with and without ``async``. Can be used once."""
-
-    def __init__(self, settings: Settings, *, new: bool = False) -> None:
-        self._settings = settings
-        self._new = new
-        self._book: Book | None = None
-        self._blocking: SyncBook | None = None
-
-    async def __aenter__(self) -> Book:
-        self._book = await offload(lambda: build_book(self._settings, new=self._new))
-        return self._book
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._book is not None:
-            await self._book.close()
-
-    def __enter__(self) -> SyncBook:
-        self._blocking = SyncBook(self)
-        return self._blocking
-
-    def __exit__(self, *_: object) -> None:
-        if self._blocking is not None:
-            self._blocking.close()
+    names: dict[str, Any] = {**options}
+    given = ("embedder", "reader", "writer")
+    objects = {each: names.pop(each) for each in given if not isinstance(names.get(each, ""), str)}
+    settings = settings or load_settings({"home": home, **names})
+    return SyncBook(lambda: Book(settings, new=new, **objects))
 
 
 class SyncBook:
-    """An open book with blocking methods, for any number of threads.
+    """A book with blocking methods, for any number of threads; open within its ``with``.
 
     Its event loop runs on a thread of its own, so it also works where a loop is running already,
     as in a notebook.
     """
 
-    def __init__(self, opener: BookOpener) -> None:
-        opened: Future[tuple[Book, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+    def __init__(self, open_it: Callable[[], Book]) -> None:
+        self._open = open_it
+
+    async def __aenter__(self) -> Book:
+        self._book = await offload(self._open)
+        return self._book
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._book.close()
+
+    def __enter__(self) -> Self:
+        opened: Future[None] = Future()
 
         async def stay_open() -> None:
             try:
-                async with opener as book:
-                    stop = asyncio.Event()
-                    opened.set_result((book, asyncio.get_running_loop(), stop))
-                    await stop.wait()
+                async with self:
+                    self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+                    opened.set_result(None)
+                    await self._stop.wait()
             except BaseException as error:
                 if opened.done():
                     raise
@@ -119,10 +112,18 @@ class SyncBook:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="book")
         self._closed = self._thread.submit(lambda: asyncio.run(stay_open()))
         try:
-            self._book, self._loop, self._stop = opened.result()
+            opened.result()
         except BaseException:
             self._thread.shutdown()
             raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the book and end its thread."""
+        if not self._closed.done():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.shutdown()
+        self._closed.result()
 
     def ask(self, question: Question | str) -> Reply:
         """Ask a question and return the reply, whose outcome is an Answer or a Refusal."""
@@ -158,13 +159,6 @@ class SyncBook:
         except BaseException:
             running.cancel()
             raise
-
-    def close(self) -> None:
-        """Close the book and end its thread."""
-        if not self._closed.done():
-            self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.shutdown()
-        self._closed.result()
 
 
 # --- single calls ---------------------------------------------------------------------------------

@@ -28,13 +28,17 @@ from bythebook.offload import offload
 from bythebook.retrieval.search import Findings, search
 from bythebook.text.outline import Contents, list_contents
 from bythebook.types import Asker, Message, Passage, Question, Reply, TextKind, VectorState
+from bythebook.wiring import Providers
 
 if TYPE_CHECKING:
     from bythebook.answering.generation import AnswerContext
-    from bythebook.components import Components
+    from bythebook.config.settings import Settings
+    from bythebook.conversations.query_log import LogQueue
+    from bythebook.conversations.retention import Archiver
     from bythebook.ingestion.indexer import IngestProgress, IngestResult
     from bythebook.ingestion.ingest import Ingest
     from bythebook.ingestion.read_book import ParsedBook
+    from bythebook.interfaces.conversations import FeedbackStore, ThreadStore
 
 Observer = Callable[[Reply, str], None]  # a reply, and the generation it came from
 
@@ -69,23 +73,40 @@ class ReplyStream(AsyncGenerator[Event, None]):
 
 
 class Book:
-    """An open book. Picks up a newly published generation between two questions."""
+    """An open book. Picks up a newly published generation between two questions.
 
-    def __init__(self, components: Components) -> None:
-        self._components = components
-        self._catalog = components.catalog
-        self._generations = Generations(components)
-        cache = components.answer_cache
+    Opening blocks while it opens the database; models are loaded on first use. ``parts`` replace
+    providers that the settings name (``embedder=``, ``writer=``, … as in ``wiring.Providers``).
+    """
+
+    def __init__(
+        self, settings: Settings | None = None, *, new: bool = False, **parts: object
+    ) -> None:
+        self._providers = Providers(settings, new=new, **parts)
+        self._generations = Generations(self._providers)
+        cache = self._providers.answer_cache
         self._respond = cache.respond if cache else respond
         self._contents: Contents | None = None
         self._listing = asyncio.Lock()
         self._background: asyncio.Task[None] | None = None
-        self.threads = components.threads
-        self.log = components.log
-        self.archiver = components.archiver
-        self.feedback = components.feedback
         self.asked = self._generations.question_vectors
         self.observers: list[Observer] = []
+
+    @property
+    def threads(self) -> ThreadStore:
+        return self._providers.threads
+
+    @property
+    def log(self) -> LogQueue | None:
+        return self._providers.log
+
+    @property
+    def archiver(self) -> Archiver | None:
+        return self._providers.archiver
+
+    @property
+    def feedback(self) -> FeedbackStore | None:
+        return self._providers.feedback
 
     # --- questions ------------------------------------------------------------------------------
 
@@ -219,7 +240,7 @@ class Book:
         """Return what reads sources into this book's stores; asking never loads it."""
         from bythebook.ingestion.ingest import Ingest
 
-        return Ingest(self._components, self._generations)
+        return Ingest(self._providers, self._generations)
 
     # --- operation ------------------------------------------------------------------------------
 
@@ -230,9 +251,9 @@ class Book:
         is that of its last call, as a call costs money.
         """
         states = {**await self.stores(), "embedder": await _state(self._embed_something)}
-        if (reader := self._components.reader) is not None:
+        if (reader := self._providers.reader) is not None:
             states["reader"] = await _state(reader.prepare)
-        if (writer_failure := self._components.writer_failure) is not None:
+        if (writer_failure := self._providers.writer_failure) is not None:
             failure = writer_failure()
             states["writer"] = failure.message if failure else "ok"
         if states["database"] == "ok" and self.log is not None and self.log.failure is not None:
@@ -263,17 +284,13 @@ class Book:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections to the store and the database."""
+        """Close the connections to the store and the database; the next call opens them again."""
         background, self._background = self._background, None
         if background is not None:
             background.cancel()
             await asyncio.wait([background])
         await self._generations.close()
-        if self._components.on_close is not None:
-            await self._components.on_close()
-        for part in (self.log, self.feedback, self.threads):
-            if part is not None:
-                await part.close()
+        await self._providers.close()
 
     async def _check_passages(self) -> None:
         async with self.reading() as context:

@@ -18,7 +18,6 @@ from bythebook.errors import (
     DatabaseFailed,
     EmbedderMismatch,
     IndexDamaged,
-    NotIngested,
     StoreFailed,
     damaged_catalog,
 )
@@ -29,10 +28,11 @@ from bythebook.retrieval.calibration import calibration_of
 from bythebook.retrieval.embeddings import QuestionVectors
 from bythebook.retrieval.search import KEYWORDS_ONLY, SearchContext
 from bythebook.types import Passage, VectorState
+from bythebook.wiring import not_ingested
 
 if TYPE_CHECKING:
-    from bythebook.components import Components
     from bythebook.interfaces.store import Generation, GenerationStore, PassageStore
+    from bythebook.wiring import Providers
 
 _log = logging.getLogger(__name__)
 
@@ -56,12 +56,12 @@ class OpenGeneration:
 class Generations:
     """Follows the catalog: each request reads the generation that is served when it begins."""
 
-    def __init__(self, components: Components) -> None:
-        self._components = components
-        self._catalog = components.catalog
-        self._executor = DeadlineExecutor(2, deadline_s=components.deadline_s)
-        self.embedder = components.embedder
-        self.store = components.store
+    def __init__(self, providers: Providers) -> None:
+        self._providers = providers
+        self._catalog = providers.catalog
+        self._executor = DeadlineExecutor(2, deadline_s=providers.deadline_s)
+        self.embedder = providers.embedder
+        self.store = providers.store
         self._former_stores: list[GenerationStore] = []  # of the embedders used before
         self._open: OpenGeneration | None = None
         self._outdated: list[OpenGeneration] = []  # used by requests that began before a swap
@@ -97,13 +97,13 @@ class Generations:
         """Switch to the embedder of a generation, or raise EmbedderMismatch."""
         if name == self.embedder.name:
             return
-        if self._components.switch_embedder is None:
+        if self._providers.switch_embedder is None:
             raise EmbedderMismatch(
                 f"This book was ingested with {name}, but the settings say {self.embedder.name}.",
                 hint=f"Set embedder to {name}, or ingest the book again.",
             )
         self._former_stores.append(self.store)
-        self.embedder, self.store = self._components.switch_embedder(name)
+        self.embedder, self.store = self._providers.switch_embedder(name)
 
     async def close(self) -> None:
         """Close every open generation and the stores; the next request opens them again."""
@@ -164,7 +164,7 @@ class Generations:
         self.use_embedder(generation.embedder)
         vocabulary = _vocabulary_of(generation)
         keyword_store = partial(self._make_keyword_store, generation.name, vocabulary)
-        may_fall_back = self._components.make_keyword_store is not None
+        may_fall_back = self._providers.make_keyword_store is not None
         failure: StoreFailed | None = None
         try:
             store = await self._open_passages(generation)
@@ -182,17 +182,17 @@ class Generations:
             vectors=generation.vectors,
             question_vectors=self.question_vectors,
             open_keyword_store=keyword_store if may_fall_back else None,
-            reader=self._components.reader,
+            reader=self._providers.reader,
         )
         if failure is None:
             return OpenGeneration(self._answer_context(index))
         context = self._answer_context(index.keywords_only(store, failure))
-        return OpenGeneration(context, retry_at=time.monotonic() + self._components.retry_s)
+        return OpenGeneration(context, retry_at=time.monotonic() + self._providers.retry_s)
 
     async def _open_passages(self, generation: Generation) -> PassageStore:
         """Open the passage store; meanwhile load the model that questions will need."""
         opening = asyncio.create_task(self.store.open(generation.name))
-        reader = self._components.reader
+        reader = self._providers.reader
         models = [reader.prepare()] if reader else []
         if generation.vectors is VectorState.READY:
             models.append(self.embedder.prepare())
@@ -206,19 +206,20 @@ class Generations:
         return store
 
     def _answer_context(self, index: SearchContext) -> AnswerContext:
-        parts = self._components
+        parts = self._providers
         fallback = parts.make_fallback(index) if parts.make_fallback else None
+        model_only = parts.settings.verifier == "model"
         return AnswerContext(
             index,
             parts.make_writer(index),
             parts.context_tokens,
             fallback,
-            SentenceVerifier(index.embedder, parts.reader, parts.support_model, parts.model_only),
+            SentenceVerifier(index.embedder, parts.reader, parts.support_model, model_only),
         )
 
     async def _make_keyword_store(self, generation: str, vocabulary: Vocabulary) -> PassageStore:
         """Return the keyword store; built on first use, because it reads the whole catalog."""
-        make = self._components.make_keyword_store
+        make = self._providers.make_keyword_store
         assert make is not None
         async with self._building:
             if self._keyword_store is None or self._keyword_store[0] != generation:
@@ -247,7 +248,3 @@ def index_differs() -> IndexDamaged:
     return IndexDamaged(
         "The index does not hold what the catalog says.", hint="Run the ingest again."
     )
-
-
-def not_ingested() -> NotIngested:
-    return NotIngested("This home holds no book yet.", hint="Run: bythebook ingest path/to/docs")

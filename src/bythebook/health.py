@@ -7,17 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from bythebook.config.settings import AUTO
+from bythebook.access_stores import redis_counter
+from bythebook.book import Book
 from bythebook.retrieval.embeddings import embed
-from bythebook.wiring import (
-    Hosted,
-    build_book,
-    embedder_name,
-    open_catalog,
-    open_embedder,
-    qdrant_server,
-    redis_counter,
-)
+from bythebook.wiring import Providers, open_catalog, qdrant_server
 
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings
@@ -43,7 +36,7 @@ def store_checks(settings: Settings) -> dict[str, HealthCheck]:
             await nodes.close()
 
     async def index() -> None:
-        async with await asyncio.to_thread(build_book, settings) as book:
+        async with await asyncio.to_thread(Book, settings) as book:
             await book.context()
 
     async def rate_limits() -> None:
@@ -67,24 +60,22 @@ def provider_checks(settings: Settings) -> dict[str, HealthCheck]:
     """Return a health check of embedder, reader and writer, by role and name."""
 
     async def check_embedder() -> None:
-        async with _hosted(settings) as hosted:
-            embedder = open_embedder(name, settings, hosted)
-            await embed(["Is the book open?"], embedder, role="query")
+        async with _providers(settings) as providers:
+            await embed(["Is the book open?"], providers.embedder, role="query")
 
     async def check_reader() -> None:
-        async with _hosted(settings) as hosted:
-            if (reader := hosted.reader()) is not None:
-                await reader.prepare()
+        async with _providers(settings) as providers:
+            if providers.reader is not None:
+                await providers.reader.prepare()
 
     async def check_writer() -> None:
-        async with _hosted(settings) as hosted:
-            if hosted.added_writer() is None:
-                await hosted.writer().probe()
+        async with _providers(settings) as providers:
+            if (probe := getattr(providers.writer, "probe", None)) is not None:
+                await probe()
 
-    name = settings.embedder
-    if name == AUTO:
-        name = embedder_name(settings, open_catalog(settings))
-    checks: dict[str, HealthCheck] = {f"embedder {name}": check_embedder}
+    checks: dict[str, HealthCheck] = {
+        f"embedder {Providers(settings).embedder_name}": check_embedder
+    }
     if settings.reader != "none":
         checks[f"reader {settings.reader}"] = check_reader
     if settings.writer != "extractive":
@@ -93,9 +84,9 @@ def provider_checks(settings: Settings) -> dict[str, HealthCheck]:
 
 
 @asynccontextmanager
-async def _hosted(settings: Settings) -> AsyncIterator[Hosted]:
-    hosted = Hosted(settings)
+async def _providers(settings: Settings) -> AsyncIterator[Providers]:
+    providers = Providers(settings)
     try:
-        yield hosted
+        yield providers
     finally:
-        await hosted.close()
+        await providers.close()

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.ingestion.read_book import read_book
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -64,7 +63,7 @@ A kettle boils water at 100 degrees Celsius. It switches itself off by means of 
 async def fake_book(pages: Mapping[str, str] = PAGES, **parts: Any) -> Book:
     """Open a book of these Markdown pages (path to text) in memory, without a model.
 
-    ``parts`` replace or add ``Components``.
+    ``parts`` replace or add parts of the ``Book``.
     """
     fakes: dict[str, Any] = {
         "embedder": FakeEmbedder(),
@@ -72,7 +71,7 @@ async def fake_book(pages: Mapping[str, str] = PAGES, **parts: Any) -> Book:
         "catalog": MemoryCatalog(),
         "threads": MemoryThreads(),
     }
-    book = Book(Components(**{**fakes, **parts}))
+    book = Book(**{**fakes, **parts})
     await book.ingest(await asyncio.to_thread(_parse, pages))
     return book
 

@@ -44,11 +44,6 @@ class Place:
         return "=" in self.url.partition("#")[2]
 
     @property
-    def is_on_the_web(self) -> bool:
-        """Return whether the URL is absolute: without a site URL it is only a path, or empty."""
-        return self.url.startswith(("http://", "https://"))
-
-    @property
     def heading(self) -> str:
         """Return the nearest heading above the passage, or the page's title."""
         return self.section[-1] if self.section else self.title
@@ -390,6 +385,21 @@ class Reply:
     cached: bool = False  # served from the cache, without search or writing
     asked_at: datetime | None = None  # when the question arrived
     answered_at: datetime | None = None  # when the answer was complete
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def answered(self) -> bool:
+        return isinstance(self.outcome, Answer)
+
+    @property
+    def text(self) -> str:
+        return self.outcome.text
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        return self.outcome.citations if isinstance(self.outcome, Answer) else ()
 
     @property
     def withheld(self) -> int:

@@ -11,7 +11,6 @@ import pytest
 from bythebook.answering.answer_cache import AnswerCache
 from bythebook.answering.pipeline import Event
 from bythebook.book import Book
-from bythebook.components import Components, extractive
 from bythebook.errors import WriterFailed
 from bythebook.ingestion.read_book import read_book
 from bythebook.interfaces.writer import DraftPiece
@@ -22,6 +21,7 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.types import Evidence, Level, Message, Question, Reply, Usage
+from bythebook.wiring import extractive
 from tests.support.samples import read
 
 FLY = Question("What makes a kite fly?", min_score=0.0)
@@ -61,15 +61,13 @@ class Shop:
     def __init__(self) -> None:
         self.writer, self.clock = CountingWriter(), Clock()
         self.library = Book(
-            Components(
-                embedder=FakeEmbedder(),
-                store=MemoryGenerationStore(),
-                catalog=MemoryCatalog(),
-                threads=MemoryThreads(),
-                make_writer=lambda index: self.writer,
-                make_fallback=extractive,
-                answer_cache=AnswerCache(most=2, clock=self.clock),
-            )
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
+            make_writer=lambda index: self.writer,
+            make_fallback=extractive,
+            answer_cache=AnswerCache(most=2, clock=self.clock),
         )
 
     async def ask(self, question: Question) -> list[Event]:

@@ -12,7 +12,6 @@ import pytest
 
 from bythebook.answering.pipeline import Event, State
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.conversations.session import exchange_of
 from bythebook.ingestion.read_book import read_book
 from bythebook.language.tokens import estimate_tokens
@@ -66,14 +65,12 @@ async def library_of(
     writer = Dictating(*dictated) if dictated else writer
     more = {"make_writer": lambda _: writer} if writer else {}
     library = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-            reader=reader,
-            **more,  # type: ignore[arg-type]
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+        reader=reader,
+        **more,  # type: ignore[arg-type]
     )
     await library.ingest(read_book(folder))
     return library

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from bythebook.components import extractive
 
 from bythebook.book import Book
-from bythebook.components import extractive
 from bythebook.documents.fit import shortened
 from bythebook.types import Answer, Question
 from tests.support.writers import library_with

@@ -11,7 +11,6 @@ from pathlib import Path
 from bythebook.api import question_for
 from bythebook.book import Book
 from bythebook.cli.chat import converse
-from bythebook.components import Components
 from bythebook.config.settings import load_settings
 from bythebook.errors import WriterFailed
 from bythebook.providers.testing import (
@@ -41,13 +40,11 @@ class SlowWriter:
 
 def main() -> None:
     library = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-            make_writer=lambda index: SlowWriter(),
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+        make_writer=lambda index: SlowWriter(),
     )
     asyncio.run(library.ingest(read(Path(sys.argv[1]))))
     settings = load_settings({"limits": {"min_score": 0.0}}, environ={})

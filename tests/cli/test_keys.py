@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from bythebook.access_stores import open_keys
 from bythebook.cli.main import app
 from bythebook.config.settings import load_settings
 from bythebook.errors import InvalidInput, NotFound
 from bythebook.interfaces.access import ApiKey
-from bythebook.wiring import open_keys
 
 
 def run(home: Path, *arguments: str) -> str:

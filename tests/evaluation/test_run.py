@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.errors import InvalidInput
 from bythebook.evaluation.gold_locations import Places
 from bythebook.evaluation.grade import Asked, Case, grade
@@ -43,12 +42,10 @@ class Desk:
     def __init__(self) -> None:
         self.catalog = MemoryCatalog()
         self.library = Book(
-            Components(
-                embedder=FakeEmbedder(),
-                store=MemoryGenerationStore(),
-                catalog=self.catalog,
-                threads=MemoryThreads(),
-            )
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=self.catalog,
+            threads=MemoryThreads(),
         )
 
     async def ask(self, *rows: Row, min_score: float = 0.5) -> list[Case]:

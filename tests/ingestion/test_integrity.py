@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.ingestion.integrity import IndexReport
 from bythebook.interfaces.store import IndexedPassage
 from bythebook.providers.flat_index import FlatStore
@@ -32,12 +31,10 @@ class Parts:
             MemoryGenerationStore(),
         )
         self.open_book = Book(
-            Components(
-                embedder=self.embedder,
-                store=self.generations,
-                catalog=self.catalog,
-                threads=MemoryThreads(),
-            )
+            embedder=self.embedder,
+            store=self.generations,
+            catalog=self.catalog,
+            threads=MemoryThreads(),
         )
 
     async def entries(self) -> list[IndexedPassage]:

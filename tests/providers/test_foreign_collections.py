@@ -10,7 +10,6 @@ import pytest
 from qdrant_client import AsyncQdrantClient, models
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.config.settings import load_settings
 from bythebook.errors import ConfigurationError, EmbedderMismatch
 from bythebook.providers.qdrant.foreign import ForeignCollection
@@ -18,7 +17,6 @@ from bythebook.providers.qdrant.nodes import Server
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads
 from bythebook.refusals import Refusal
 from bythebook.types import Answer, Question
-from bythebook.wiring import build_book
 from tests.support.samples import read
 from tests.support.servers import Node
 
@@ -112,7 +110,7 @@ def _library(node: Node, preset: str, name: str, *, dimension: int, **more: Any)
     embedder = FakeEmbedder(dimension=dimension)
     server = Server((node.url,), timeout_s=5.0)
     book = ForeignCollection(server, name, embedder=embedder, **{"fields": fields, **more})
-    return Book(Components(embedder=embedder, store=book, catalog=book, threads=MemoryThreads()))
+    return Book(embedder=embedder, store=book, catalog=book, threads=MemoryThreads())
 
 
 @pytest.mark.parametrize(
@@ -192,5 +190,5 @@ async def test_settings_open_a_foreign_collection(
         flags = {"home": tmp_path / "home", "preset": "chat", "collection": collection}
         settings = load_settings(flags, environ={"QDRANT_URL": node.url})
         # Filled by another embedder than the one that asks: it is found, if not by meaning.
-        found = await build_book(settings).search(Question("Why does a kite fly?"))
+        found = await Book(settings).search(Question("Why does a kite fly?"))
         assert {hit.passage.text for hit in found.hits} == set(_TEXTS)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.errors import EmbedderFailed, UnknownProvider
 from bythebook.ingestion.read_book import read_book
@@ -22,7 +23,6 @@ from bythebook.providers.embeddings.openai import openai_embedder
 from bythebook.providers.http.client import HttpClient
 from bythebook.providers.http.credentials import embedder_account
 from bythebook.types import Question
-from bythebook.wiring import build_book
 from tests.providers.hosted import embedder_at
 from tests.providers.loopback import Loopback, Request, Step, embeddings, refuse
 from tests.support.samples import SAMPLE_BOOK
@@ -185,7 +185,7 @@ def test_an_interrupted_ingest_resumes(provider: Loopback, tmp_path: Path) -> No
         yield from embeddings(request) if len(provider.requests) <= 6 else refuse(401)
 
     async def ingest() -> int:
-        library = build_book(settings, new=True)
+        library = Book(settings, new=True)
         try:
             return (await library.ingest(book)).embedded
         finally:
@@ -200,7 +200,7 @@ def test_an_interrupted_ingest_resumes(provider: Loopback, tmp_path: Path) -> No
     assert asyncio.run(ingest()) == 0
 
     async def search() -> int:
-        library = build_book(settings)
+        library = Book(settings)
         try:
             return len((await library.search(Question("What is a robot?"))).hits)
         finally:

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from bythebook.access_stores import AccessStores, open_access_stores
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.config.settings import load_settings
 from bythebook.errors import BookError, InvalidInput, NotAllowed, NotFound, RateLimited, TooLarge
@@ -25,7 +26,6 @@ from bythebook.server.access import AccessControl, open_access, wrap
 from bythebook.server.middleware.api_keys import make_key
 from bythebook.server.middleware.context import ContractRoute
 from bythebook.server.routes import Call, Fail
-from bythebook.wiring import AccessStores, open_access_stores
 
 PEPPER = b"a pepper for the tests"
 AWAY = "198.51.100.9"

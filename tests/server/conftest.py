@@ -10,7 +10,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.errors import EmbedderFailed
 from bythebook.interfaces.embedding import TextRole
 from bythebook.providers.testing import (
@@ -45,12 +44,10 @@ def embedder() -> FragileEmbedder:
 @pytest.fixture
 async def library(book_folder: Path, embedder: FragileEmbedder) -> Book:
     library = Book(
-        Components(
-            embedder=embedder,
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-        )
+        embedder=embedder,
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
     )
     await library.ingest(
         read(book_folder),

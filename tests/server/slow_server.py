@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.config.settings import Settings
 from bythebook.ingestion.read_book import read_book
 from bythebook.providers.testing import (
@@ -70,13 +69,11 @@ def _pause_s(question: Question) -> float:
 
 def open_slow_book(settings: Settings) -> Book:
     library = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-            make_writer=partial(SlowWriter, folder=settings.home),
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+        make_writer=partial(SlowWriter, folder=settings.home),
     )
     asyncio.run(library.ingest(read_book(settings.home / "docs")))
     return library

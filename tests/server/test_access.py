@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Message
 
+from bythebook.access_stores import AccessStores, open_access_stores
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.config.settings import load_settings
 from bythebook.server.access import needs_keys
@@ -22,7 +23,6 @@ from bythebook.server.middleware.api_keys import make_key
 from bythebook.server.middleware.context import RequestContextMiddleware
 from bythebook.server.middleware.errors import ErrorMiddleware
 from bythebook.server.middleware.messages import BodyLimitMiddleware
-from bythebook.wiring import AccessStores, open_access_stores
 from tests.server.access_fixtures import AWAY, PEPPER, access_of, app_behind, client_of, new_key
 
 _PAGE = "https://book.example"

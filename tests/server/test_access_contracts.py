@@ -14,6 +14,7 @@ import pytest
 from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
+from bythebook.access_stores import open_access_stores
 from bythebook.book import Book
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.config.settings import Settings
@@ -26,7 +27,6 @@ from bythebook.server.contracts.chat import answers as chat
 from bythebook.server.contracts.openai import completions as openai
 from bythebook.server.contracts.registry import CONTRACTS
 from bythebook.server.middleware.api_keys import make_key
-from bythebook.wiring import open_access_stores
 from tests.server.access_fixtures import PEPPER
 
 _QUESTION = "At how many degrees does a kettle boil water?"

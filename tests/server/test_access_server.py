@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from bythebook.access_stores import open_keys
 from bythebook.config.settings import load_settings
-from bythebook.wiring import open_keys
 from tests.server.server_fixtures import new_key, serving
 
 pytestmark = pytest.mark.loopback

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.config.settings import load_settings
 from bythebook.documents import query as query_documents
 from bythebook.documents.fit import by_place, shortened
@@ -224,12 +223,10 @@ class _BrokenLibrary(Book):
 
     def __init__(self, error: Exception) -> None:
         super().__init__(
-            Components(
-                embedder=FakeEmbedder(),
-                store=MemoryGenerationStore(),
-                catalog=MemoryCatalog(),
-                threads=MemoryThreads(),
-            )
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=MemoryThreads(),
         )
         self._error = error
 

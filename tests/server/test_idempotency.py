@@ -14,7 +14,6 @@ import pytest
 from reliability.crash import Point, before, started, survived
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.config.settings import load_settings
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.idempotency import SqlReplies
@@ -78,12 +77,10 @@ class Deployment:
 
     async def _library(self) -> Book:
         library = Book(
-            Components(
-                embedder=FakeEmbedder(),
-                store=MemoryGenerationStore(),
-                catalog=MemoryCatalog(),
-                threads=SqlThreads(open_database(self.database, self.home), deadline_s=60),
-            )
+            embedder=FakeEmbedder(),
+            store=MemoryGenerationStore(),
+            catalog=MemoryCatalog(),
+            threads=SqlThreads(open_database(self.database, self.home), deadline_s=60),
         )
         await library.ingest(read(self.docs))
         return library

@@ -12,6 +12,7 @@ from mcp_types import CallToolResult, TextContent
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
+from bythebook.access_stores import open_access_stores
 from bythebook.book import Book
 from bythebook.cli.main import app
 from bythebook.config.settings import AccessSettings as Rules
@@ -21,7 +22,6 @@ from bythebook.server.app import create_app
 from bythebook.server.mcp import make_server
 from bythebook.server.middleware.api_keys import make_key
 from bythebook.types import Question
-from bythebook.wiring import open_access_stores
 from tests.server.access_fixtures import PEPPER
 from tests.server.conftest import FragileEmbedder
 from tests.server.running_server import PROGRAM, book_server, ingest

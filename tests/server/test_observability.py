@@ -15,7 +15,6 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.config.settings import Settings
 from bythebook.conversations.query_log import LoggedRequest, LogQueue
 from bythebook.errors import DatabaseFailed, EmbedderFailed, WriterFailed
@@ -74,12 +73,10 @@ def embedder() -> Embedder:
 @pytest.fixture
 async def library(book_folder: Path, catalog: Catalog, embedder: Embedder) -> Book:
     library = Book(
-        Components(
-            embedder=embedder,
-            store=MemoryGenerationStore(),
-            catalog=catalog,
-            threads=MemoryThreads(),
-        )
+        embedder=embedder,
+        store=MemoryGenerationStore(),
+        catalog=catalog,
+        threads=MemoryThreads(),
     )
     await library.ingest(read(book_folder))
     return library
@@ -257,14 +254,12 @@ async def test_health_reports_the_model_and_failed_writes(book_folder: Path) -> 
     failures = [WriterFailed("openai:x is not available.")]
     log = LogQueue(FragileLog())
     book = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-            log=log,
-            writer_failure=lambda: failures[0] if failures else None,
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+        log=log,
+        writer_failure=lambda: failures[0] if failures else None,
     )
     await book.ingest(read(book_folder))
     LoggedRequest(Question("Why?"), Asker(), mode="standard_rag", log=log).end(None)

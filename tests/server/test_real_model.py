@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from bythebook.book import Book
 from bythebook.config.settings import Settings, load_settings
 from bythebook.grounding.verifier import SentenceVerifier, Supported, check
 from bythebook.ingestion.read_book import read_book
@@ -19,7 +20,6 @@ from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.reader import LocalReader
 from bythebook.server.app import create_app
 from bythebook.types import Evidence, Hit, Passage
-from bythebook.wiring import build_book
 from tests.server.asgi_client import Event, events_of
 from tests.support.llama import running_llama
 from tests.support.samples import small_book
@@ -39,7 +39,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("small")
     home = folder / "home"
-    library = build_book(load_settings({"home": home}, environ={}), new=True)
+    library = Book(load_settings({"home": home}, environ={}), new=True)
     asyncio.run(library.ingest(read_book(small_book(folder / "docs"))))
     return home
 
@@ -62,7 +62,7 @@ def _stream(settings: Settings, question: str = ASKED) -> list[Event]:
         "similarity_threshold": 0.3,
         "top_k": 1,
     }
-    with TestClient(create_app(build_book(settings))) as client:
+    with TestClient(create_app(Book(settings))) as client:
         return events_of(client.post("/chat/stream", json=body).text)
 
 

@@ -21,7 +21,6 @@ from pydantic import BaseModel
 from bythebook.answering.generation import AnswerContext
 from bythebook.answering.pipeline import respond
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.config.settings import Settings
 from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping, WriterFailed
 from bythebook.ingestion.read_book import ParsedBook
@@ -95,13 +94,11 @@ async def _app(folder: Path, writer: Writer | None = None, **server: float) -> F
         return writer
 
     library = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-            **({} if writer is None else {"make_writer": make}),  # type: ignore[arg-type]
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+        **({} if writer is None else {"make_writer": make}),  # type: ignore[arg-type]
     )
     await library.ingest(read(folder))
     return create_app(library, Settings.model_validate({"server": server}))
@@ -203,12 +200,10 @@ def test_stream_of_a_low_confidence_answer_ends_with_the_disclaimer() -> None:
 
 async def _context() -> AnswerContext:
     library = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
     )
     await library.ingest(_small_book())
     return await library.context()

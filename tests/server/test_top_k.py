@@ -11,7 +11,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
@@ -39,12 +38,10 @@ _LEAST = 0.05  # the fake embedder's scores are low
 @pytest.fixture
 async def library() -> Book:
     library = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
     )
     await library.ingest(read(SAMPLE_BOOK / "docs"))
     return library

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from bythebook.book import Book
-from bythebook.components import Components, MakeWriter, extractive
 from bythebook.errors import WriterFailed
 from bythebook.ingestion.read_book import read_book
 from bythebook.interfaces.writer import DraftPiece
@@ -17,6 +16,7 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.types import Evidence, Message, Question
+from bythebook.wiring import MakeWriter, extractive
 from tests.support.samples import small_book
 
 
@@ -50,14 +50,12 @@ async def small_library(folder: Path, model: Model, *, fallback: bool = True) ->
 
 async def library_with(folder: Path, make_writer: MakeWriter, *, fallback: bool = True) -> Book:
     library = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-            make_writer=make_writer,
-            make_fallback=extractive if fallback else None,
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+        make_writer=make_writer,
+        make_fallback=extractive if fallback else None,
     )
     await library.ingest(read_book(folder))
     return library

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from bythebook.book import Book
 from bythebook.cli.main import app
 from bythebook.config.settings import load_settings
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.registry import EMBEDDERS
 from bythebook.types import Question
-from bythebook.wiring import build_book, open_catalog
+from bythebook.wiring import open_catalog
 from peers.protocol import HYBRID, Chunk, Found, Meter, serve
 from peers.rules import NOISE, NOTE
 
@@ -73,7 +74,7 @@ class ByTheBook:
 
     def open(self, home: Path) -> None:
         self._settings = load_settings({"home": home})
-        self._library = build_book(self._settings)
+        self._library = Book(self._settings)
 
     def chunks(self) -> list[Chunk]:
         passages = open_catalog(self._settings).passages().values()

@@ -47,11 +47,12 @@ def chat(
     With piped input the exit code is 0 if all were answered, 1 if the book has no answer, as for
     ask.
     """
-    from bythebook.wiring import build_book
+
+    from bythebook.book import Book
 
     settings = options.load(home=home, preset=preset, embedder=embedder, writer=writer)
     make_question = options.question_maker(settings, top_k, relevance_threshold, filters)
-    book = build_book(settings)
+    book = Book(settings)
     code = converse(book, make_question, thread=thread, selection=selected_text, as_json=as_json)
     raise typer.Exit(code)
 

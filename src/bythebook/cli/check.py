@@ -115,9 +115,8 @@ def links(
     as_json: options.Json = False,
 ) -> None:
     """Check that every stored URL leads to a page and a heading. Exit code 1: some do not."""
-    from bythebook.generations import not_ingested
     from bythebook.ingestion.link_check import lost_in_build, lost_in_sources
-    from bythebook.wiring import open_catalog
+    from bythebook.wiring import not_ingested, open_catalog
 
     catalog = open_catalog(options.load(home=home))
     current = catalog.current()
@@ -159,9 +158,9 @@ async def _compare(
     settings: Settings, *, repair: bool
 ) -> tuple[IndexReport, bool, ParsedBook | None]:
     """Return the report, whether the index was repaired, and the sources if they exist."""
-    from bythebook.wiring import build_book
+    from bythebook.book import Book
 
-    async with build_book(settings) as book:
+    async with Book(settings) as book:
         sources = _sources_if_there(await book.ingesting().origin())
         report = await book.ingesting().check_index(sources)
         repaired = repair and not report.index_is_right

@@ -205,8 +205,7 @@ def _setup(settings: Settings) -> dict[str, Any]:
 
 def _make(settings: Settings, count: int, seed: int, out: Path | None) -> None:
     from bythebook.evaluation.make_questions import make_questions
-    from bythebook.generations import not_ingested
-    from bythebook.wiring import open_catalog
+    from bythebook.wiring import not_ingested, open_catalog
 
     catalog = open_catalog(settings)
     if catalog.current() is None:

@@ -37,8 +37,8 @@ def create(
     as_json: options.Json = False,
 ) -> None:
     """Create a key. It is shown only once."""
+    from bythebook.access_stores import open_keys
     from bythebook.server.middleware.api_keys import make_key, pepper_of
-    from bythebook.wiring import open_keys
 
     if publishable != bool(origin):
         raise InvalidInput(
@@ -59,7 +59,7 @@ def create(
 @app.command("list")
 def list_keys(home: options.Home = None, as_json: options.Json = False) -> None:
     """List the keys, without their secrets."""
-    from bythebook.wiring import open_keys
+    from bythebook.access_stores import open_keys
 
     keys = asyncio.run(open_keys(options.load(home=home)).all())
     if as_json:
@@ -81,7 +81,7 @@ def revoke(
     as_json: options.Json = False,
 ) -> None:
     """Revoke a key; servers reject it within a second."""
-    from bythebook.wiring import open_keys
+    from bythebook.access_stores import open_keys
 
     store = open_keys(options.load(home=home))
     if not asyncio.run(store.revoke(key_id, datetime.now(UTC))):

@@ -29,6 +29,7 @@ app = typer.Typer(
 
 ThreadId = Annotated[str, typer.Argument(metavar="ID", help="The thread's id.")]
 _PAGE = 200  # threads that an export lists at a time
+_PATIENCE_S = 30.0  # a command-line user can wait for a busy database
 
 
 @app.command("list")
@@ -136,14 +137,16 @@ def export(
 
 
 def _run(home: Path | None, work: Callable[[ThreadStore, Archiver], Awaitable[T]]) -> T:
-    from bythebook.wiring import open_threads
+    from bythebook.wiring import Providers
 
     async def whole() -> T:
-        store, archiver = open_threads(options.load(home=home))
+        patient = {"timeout_s": _PATIENCE_S}
+        providers = Providers(options.load(home=home, database=patient))
+        assert providers.archiver is not None
         try:
-            return await work(store, archiver)
+            return await work(providers.threads, providers.archiver)
         finally:
-            await store.close()
+            await providers.close()
 
     return asyncio.run(whole())
 

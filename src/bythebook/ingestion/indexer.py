@@ -77,7 +77,8 @@ class IngestResult:
 
 def warnings_on(passages: Sequence[Passage]) -> tuple[str, ...]:
     """Return warnings that need a decision of the author: relative URLs."""
-    relative = any(not passage.place.is_on_the_web for passage in passages)
+    web = ("http://", "https://")  # without a site URL, an address is only a path
+    relative = any(not passage.place.url.startswith(web) for passage in passages)
     return (_NO_SITE_URL,) if relative else ()
 
 

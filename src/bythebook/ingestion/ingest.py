@@ -20,15 +20,15 @@ from bythebook.offload import offload, offloaded
 from bythebook.types import VectorState
 
 if TYPE_CHECKING:
-    from bythebook.components import Components
     from bythebook.generations import Generations
+    from bythebook.wiring import Providers
 
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
     """Ingests of one open book, one at a time."""
 
-    components: Components
+    providers: Providers
     generations: Generations
 
     async def ingest(
@@ -51,7 +51,7 @@ class Ingest:
     async def _ingest_folder(
         self, docs: Path, origin: str | None, progress: IngestProgress, allow_removal: bool
     ) -> IngestResult:
-        home, site = self.components.home, self.components.site
+        home, site = self.providers.home, self.providers.site
         origin = origin or origin_of(docs, site)
         manifest = None if home is None else await offload(lambda: find_manifest(home, origin))
         unchanged = manifest is not None and await offload(manifest.holds)
@@ -68,14 +68,14 @@ class Ingest:
         self, parsed: ParsedBook, origin: str, progress: IngestProgress, allow_removal: bool
     ) -> IngestResult:
         former = self.generations.embedder.name
-        if (choose := self.components.choose_embedder) is not None:
+        if (choose := self.providers.choose_embedder) is not None:
             self.generations.use_embedder(await offload(lambda: choose(parsed.passages)))
-        async with offloaded(self.components.catalog.ingesting()):
+        async with offloaded(self.providers.catalog.ingesting()):
             result = await self._indexer().ingest(
                 parsed,
                 origin=origin,
                 progress=progress,
-                price_in=self.components.price_in,
+                price_in=self.providers.settings.embedding.price_in,
                 allow_removal=allow_removal,
             )
         if not result.published:
@@ -84,7 +84,7 @@ class Ingest:
 
     async def serves(self, generation: str) -> bool:
         """Return whether this generation is served whole and with vectors: no ingest needed."""
-        async with offloaded(self.components.catalog.ingesting()):
+        async with offloaded(self.providers.catalog.ingesting()):
             return await self._indexer().serves(generation)
 
     async def check_index(self, sources: ParsedBook | None) -> IndexReport:
@@ -98,7 +98,7 @@ class Ingest:
 
         If vectors have been lost, the book is searched by keywords until the next ingest.
         """
-        catalog = self.components.catalog
+        catalog = self.providers.catalog
         async with offloaded(catalog.ingesting()):
             indexer, current = self._indexer(), await offload(self.generations.current)
             passages = list((await offload(catalog.passages)).values())
@@ -112,4 +112,4 @@ class Ingest:
 
     def _indexer(self) -> Indexer:
         generations = self.generations
-        return Indexer(self.components.catalog, generations.store, generations.embedder)
+        return Indexer(self.providers.catalog, generations.store, generations.embedder)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from bythebook.access_stores import AccessStores, open_access_stores
 from bythebook.config.sections import AccessSettings
 from bythebook.errors import ConfigurationError, ServiceError
 from bythebook.server.middleware.api_keys import AuthenticationMiddleware, KeyRing, pepper_of
@@ -23,7 +24,6 @@ from bythebook.server.middleware.messages import BodyLimitMiddleware, without_bo
 from bythebook.server.middleware.origins import CorsMiddleware, HostMiddleware
 from bythebook.server.middleware.rate_limit import Limiter, RateLimitMiddleware
 from bythebook.server.routes import Fail
-from bythebook.wiring import AccessStores, open_access_stores
 
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings

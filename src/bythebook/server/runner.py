@@ -26,7 +26,6 @@ from bythebook.server.access import open_access
 from bythebook.server.app import create_app
 from bythebook.server.logging_config import configuration
 from bythebook.server.sse import UNREAD_S
-from bythebook.wiring import build_book
 
 _KILL_AFTER_S = 13  # longer than a drain takes, shorter than operators wait
 _ORPHANED_S = 0.5  # how often a worker checks whether its parent is alive
@@ -38,7 +37,7 @@ _CONNECTIONS = 8192  # of a worker; measured: an idle one takes 2.6 KB, so all t
 OpenBook = Callable[[Settings], Book]
 
 
-def run(settings: Settings, *, open_book: OpenBook = build_book) -> None:
+def run(settings: Settings, *, open_book: OpenBook = Book) -> None:
     server = settings.server
     descriptors = raise_descriptor_limit()
     Granian(

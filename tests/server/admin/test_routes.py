@@ -13,7 +13,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.config.settings import AccessSettings, ServerSettings, Settings
 from bythebook.conversations.query_log import LogQueue
 from bythebook.interfaces.conversations import Feedback, LoggedQuery
@@ -67,14 +66,12 @@ async def _library(folder: Path, embedder: FakeEmbedder, *, with_text: bool = Tr
     told = Feedback(str(uuid.uuid4()), None, "down", "wrong", "<b>Bold</b>", datetime.now(UTC))
     await feedback.add(told)
     library = Book(
-        Components(
-            embedder=embedder,
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-            log=LogQueue(log, with_text=with_text),
-            feedback=feedback,
-        )
+        embedder=embedder,
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
+        log=LogQueue(log, with_text=with_text),
+        feedback=feedback,
     )
     await library.ingest(read(folder))
     return library

@@ -7,7 +7,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.components import Components
 from bythebook.ingestion.read_book import SiteOptions, read_book
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -32,12 +31,10 @@ def _pdf() -> bytes:
 async def book(tmp_path: Path) -> Book:
     (tmp_path / "air.pdf").write_bytes(_pdf())
     book = Book(
-        Components(
-            embedder=FakeEmbedder(),
-            store=MemoryGenerationStore(),
-            catalog=MemoryCatalog(),
-            threads=MemoryThreads(),
-        )
+        embedder=FakeEmbedder(),
+        store=MemoryGenerationStore(),
+        catalog=MemoryCatalog(),
+        threads=MemoryThreads(),
     )
     await book.ingest(read_book(tmp_path / "air.pdf", SiteOptions(base_url="/books/")))
     return book
