@@ -112,7 +112,8 @@ def test_a_selection_restricts_the_answer_to_its_text(small_home: Path) -> None:
 
 def test_plain_output_shows_numbered_sources(small_home: Path) -> None:
     done = ask(small_home, "At how many degrees does a kettle boil water?", "-v")
-    assert "[1] Welcome › Kettles" in done.stdout
+    assert "Welcome › Kettles\n" in done.stdout
+    assert "[1] “A kettle boils water at 100 degrees Celsius." in done.stdout
     assert "/docs/intro#kettles" in done.stdout
     assert " ms" in done.stdout
 

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.output import (
-    LONGEST_QUOTE,
-    echo,
-    explain_reply,
-    print_json,
-    printable,
-    reply_record,
-    shortened,
-    warnings_of,
-)
+from bythebook.cli.output import echo, explain_reply, print_json, reply_record
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
     from bythebook.book import Book
-    from bythebook.refusals import Refusal
-    from bythebook.types import Answer, Citation, Reply
+    from bythebook.types import Reply
 
 
 def ask(
@@ -63,21 +52,20 @@ def ask(
     if question is None:
         raise InvalidInput("There is no question.", hint='Run: bythebook ask "…"')
     from bythebook.api import use_book
-    from bythebook.types import Answer
 
     asked = make_question(question, selection=selected_text)
-    reply = use_book(settings, lambda book: book.reply(asked))
     if as_json:
+        reply = use_book(settings, lambda book: book.reply(asked))
         why = {"why": reply_record(reply)} if explain else {}
         print_json({**_document(reply, settings.server.reader), **why})
     else:
-        echo()
-        if isinstance(reply.outcome, Answer):
-            _print_answer(reply.outcome)
-        else:
-            _print_refusal(reply.outcome)
+        from bythebook.cli.printer import Page, show_events
+
+        page = Page()
+        page.note()
+        reply = use_book(settings, lambda book: show_events(book.ask(asked), page))
         _print_details(reply, verbose=verbose, explain=explain)
-    raise typer.Exit(0 if isinstance(reply.outcome, Answer) else 1)
+    raise typer.Exit(0 if reply.answered else 1)
 
 
 def _document(reply: Reply, reader: str) -> dict[str, Any]:
@@ -87,40 +75,7 @@ def _document(reply: Reply, reader: str) -> dict[str, Any]:
     return show(with_web_addresses(reply, reader)).model_dump(mode="json")
 
 
-def _print_answer(answer: Answer) -> None:
-    """Print the answer with its sources; the exact answer span, if any, is bold."""
-    before, span, after = map(printable, answer.parts)
-    typer.echo(f"{before}{typer.style(span, bold=True)}{after}\n")
-    for citation in answer.citations:
-        quote = shortened(citation.quote, LONGEST_QUOTE)
-        echo(f"[{citation.number}] {citation.place.path}  ({citation.score:.2f})", fg="cyan")
-        if citation.url:
-            typer.echo(f"    {_linked(citation)}")
-        echo(f"    “{quote}”", dim=True)
-
-
-def _linked(citation: Citation) -> str:
-    """Return the URL; on a terminal, as a hyperlink to the quoted text."""
-    url, link = printable(citation.url), printable(citation.link)
-    return f"\033]8;;{link}\033\\{url}\033]8;;\033\\" if sys.stdout.isatty() else url
-
-
-def _print_refusal(refusal: Refusal) -> None:
-    said = refusal.remark if refusal.is_small_talk else f"{refusal.text}."
-    echo(said or "", bold=True)
-    if refusal.related is not None:
-        echo(f"\n{refusal.remark}")
-        echo(f"  {refusal.related.link.partition(':~:')[0].removesuffix('#')}", dim=True)
-    if refusal.nearby:
-        echo("\nNearby, the book covers:", dim=True)
-    for topic in refusal.nearby:
-        echo(f"  {topic.title}")
-        echo(f"  {topic.url}", dim=True)
-
-
 def _print_details(reply: Reply, *, verbose: bool, explain: bool) -> None:
-    for warning in warnings_of(reply):
-        echo(f"\n{warning}", fg="yellow")
     if reply.withheld and not explain:
         echo("--explain shows why.", dim=True)
     if explain:

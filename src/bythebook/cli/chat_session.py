@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bythebook.cli.output import shortened
+from bythebook.cli.printer import Printer, show_events
 from bythebook.errors import BookError, InvalidInput
 from bythebook.interfaces.conversations import no_such_thread
-from bythebook.types import Answer, Citation, Question, Reply, Role, Thread
+from bythebook.types import Citation, Question, Role, Thread
 
 if TYPE_CHECKING:
     from bythebook.book import Book
-    from bythebook.cli.printer import Printer
     from bythebook.interfaces.conversations import ThreadSummary
 
 T = TypeVar("T")
@@ -35,7 +34,7 @@ class RunCoroutine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    act: Callable[[str], None]
+    act: Callable[[str], object]  # returning False ends the conversation
     argument: str
     help: str
 
@@ -67,7 +66,7 @@ class ChatSession:
             "/threads": Command(self._threads, "", "list the latest threads"),
             "/resume": Command(self._resume, "N | ID | last", "continue a thread"),
             "/help": Command(self._help, "", "show this list"),
-            "/quit": Command(self._help, "", "leave (also Ctrl+D)"),
+            "/quit": Command(lambda _: False, "", "leave (also Ctrl+D)"),
         }
 
     @property
@@ -81,13 +80,10 @@ class ChatSession:
         word, _, rest = line.strip().partition(" ")
         if not word:
             return True
-        if word in ("/quit", "/exit"):
-            return False
         try:
             if word.startswith("/"):
-                self._command(word, rest.strip())
-            else:
-                self._ask(line)
+                return self._command(word, rest.strip()) is not False
+            self._ask(line)
         except BookError as error:
             self.exit_code = max(self.exit_code, error.exit_code)
             self._printer.fail(error)
@@ -138,30 +134,20 @@ class ChatSession:
     def _ask(self, text: str) -> None:
         question = self._make_question(text, selection=self.selection)
         self._printer.begin(question)
-        reply = self._run(self._stream(replace(question, thread=self._thread_id)))
+        events = self._book.ask(replace(question, thread=self._thread_id))
+        reply = self._run(show_events(events, self._printer))
         self._is_stored = self._is_stored or reply.persisted
-        if isinstance(reply.outcome, Answer):
-            self._citations = reply.outcome.citations
-        else:
-            self._citations = ()
+        self._citations = reply.citations
+        if not reply.answered:
             self.exit_code = max(self.exit_code, 1)
-
-    async def _stream(self, question: Question) -> Reply:
-        """Print the events of a question as they arrive, and return the reply."""
-        async with aclosing(self._book.ask(question)) as events:
-            async for event in events:
-                self._printer.show(event)
-                if isinstance(event, Reply):
-                    return event
-        raise AssertionError("the last event is the reply")
 
     # --- commands -------------------------------------------------------------------------------
 
-    def _command(self, word: str, argument: str) -> None:
-        command = self.commands.get(word)
+    def _command(self, word: str, argument: str) -> object:
+        command = self.commands.get("/quit" if word == "/exit" else word)
         if command is None:
             raise InvalidInput(f"There is no command {word}.", hint="/help lists them.")
-        command.act(argument)
+        return command.act(argument)
 
     def _sources(self, number: str) -> None:
         if not self._citations:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
 
 from rich.cells import cell_len
@@ -25,6 +26,7 @@ from bythebook.types import Answer, Citation, Evidence, Question, Reply, Sentenc
 if TYPE_CHECKING:
     from rich.status import Status
 
+    from bythebook.book import ReplyStream
     from bythebook.errors import BookError
 
 _WIDEST = 96  # longer lines are hard to read, however wide the window
@@ -49,11 +51,22 @@ class Printer(Protocol):
     def sources(self, citations: Sequence[Citation]) -> None: ...
 
 
+async def show_events(events: ReplyStream, printer: Printer) -> Reply:
+    """Print the events of a question as they arrive, and return the reply."""
+    async with aclosing(events):
+        async for event in events:
+            printer.show(event)
+            if isinstance(event, Reply):
+                return event
+    raise AssertionError("the last event is the reply")
+
+
 class Page:
     """Printer for people: streams wrapped sentences, then sources, warnings and figures."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False, emoji=False, markup=False)
+        console = self._console
         self._terminal = console.is_terminal
         self._margin = 2 if self._terminal else 0
         self._column = 0
@@ -122,20 +135,21 @@ class Page:
         if "\n" in text:
             self._block(text)
         else:
-            self._words(text)
+            nested = (sentence.lead.rpartition("\n")[2] + text) if not self._column else ""
+            self._words(text, indent=len(nested) - len(nested.lstrip()))
         for number in sentence.markers:
             link = Style(color="cyan", link=self._links.get(number) if self._terminal else None)
             self._words(f"[{number}]", link)
 
-    def _words(self, text: str, style: Style | str = "") -> None:
-        """Append text to the current line, wrapped at word boundaries."""
+    def _words(self, text: str, style: Style | str = "", *, indent: int = 0) -> None:
+        """Append text to the current line, wrapped at word boundaries; indent a new one."""
         edge = min(self._console.width, _WIDEST) if self._terminal else sys.maxsize
         for word in text.split():
             width = cell_len(word)
             if self._column and self._column + 1 + width > edge:
                 self._console.print()
                 self._column = 0
-            gap = " " * (1 if self._column else self._margin)
+            gap = " " * (1 if self._column else self._margin + indent)
             self._console.print(gap, Text(word, style), sep="", end="", soft_wrap=True)
             self._column += len(gap) + width
 
@@ -186,7 +200,8 @@ class Page:
         if refusal.related is not None:
             self.note()
             self.note(printable(refusal.remark or ""))
-            self._address(refusal.related.link, refusal.related.link, indent=2)
+            link = refusal.related.link
+            self._address(link.partition(":~:")[0].removesuffix("#"), link, indent=2)
         if refusal.nearby:
             self.note()
             self.note("Nearby, the book covers:")
