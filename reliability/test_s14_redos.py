@@ -160,7 +160,12 @@ def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
             "search",
             [
                 pattern
-                for table in (text_kinds._LABELS, text_kinds._STRUCTURES, text_kinds._ORDERS)
+                for table in (
+                    text_kinds._LABELS,
+                    text_kinds._STRUCTURES,
+                    text_kinds._INSIDE,
+                    text_kinds._ORDERS,
+                )
                 for pattern in table.values()
             ],
         ),

@@ -6,6 +6,8 @@ a class (or function without arguments) that makes a ``Source``. It is imported 
 
 from __future__ import annotations
 
+import sys
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -32,9 +34,14 @@ _GENERAL = (
 def registered_sources() -> dict[str, EntryPoint]:
     """Return the formats by name, in the order of detection. Those of any folder are last."""
     built_in = {entry.name: entry for entry in (*_SPECIFIC, *_GENERAL)}
-    installed = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
-    others = [entry for entry in installed if entry.name not in built_in]
+    others = [entry for entry in _installed(tuple(sys.path)) if entry.name not in built_in]
     return {entry.name: entry for entry in (*_SPECIFIC, *others, *_GENERAL)}
+
+
+@lru_cache(maxsize=1)
+def _installed(_path: tuple[str, ...]) -> list[EntryPoint]:
+    """Return the formats of other packages; a mixed folder asks once for each file."""
+    return sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
 
 
 def load_source(entry: EntryPoint) -> Source:

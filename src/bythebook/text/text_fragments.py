@@ -37,7 +37,9 @@ def with_fragments(passages: Sequence[Passage]) -> tuple[Passage, ...]:
         replace(
             passage,
             units=tuple(
-                replace(unit, fragment=_fragment(passage, unit, page)) for unit in passage.units
+                replace(unit, fragment=fragment) if fragment else unit
+                for unit in passage.units
+                for fragment in (_fragment(passage, unit, page),)
             ),
         )
         for passage in passages
@@ -168,4 +170,9 @@ def _is_seen(words: Sequence[str]) -> bool:
 def _encoded(words: Sequence[str]) -> str:
     """Percent-encode the words, including the characters of the directive's syntax."""
     inner = _INNER.search(" ".join(words))
-    return quote(inner[0] if inner else "", safe="").replace("-", "%2D")
+    return "%20".join(map(_quoted, inner[0].split(" "))) if inner else ""
+
+
+@lru_cache(maxsize=65536)
+def _quoted(word: str) -> str:
+    return quote(word, safe="").replace("-", "%2D")

@@ -44,20 +44,19 @@ def _patterns(table: str, frame: str = "{}") -> dict[str, re.Pattern[str]]:
 
 _PHRASE, _ANYWHERE = _any_of(list(_PHRASES)), _any_of(_WORDS["anywhere"].strip().split("\n"))
 _LABELS = _patterns("labels", r"(?:{})\s\d[\d.]*+\s?(?:[:.(—–-]|\Z)")
-_STRUCTURES, _ORDERS = _patterns("structures"), _patterns("instructions")
+_STRUCTURES, _INSIDE = _patterns("structures"), _patterns("structures_inside")
+_ORDERS = _patterns("instructions")
 _EXTRAS = re.compile(r"\{[^{}]*\}|\A\W*\d[\d.]*+(?=\D)")  # "{#anchor}", "2.1 "
 _SEPARATORS = re.compile(r"(?<!\s)\s*+:\s++|(?<!\s)\s++[-–—|]\s++|(?<!\s)\s*+[—(]\s*+|:\Z")
 _CITED = re.compile(_WORDS["cited"])
-_HAS_FORM = re.compile(
-    r"\d|©|\.\s?\.|,\s[^\W\d_]\.|doi|isbn|copyright|all rights|printed|credit|courtesy|photo|image"
-    r"|illustration",
-    re.I,
-)
+# A unit has one of them if a structure is inside of it.
+_INSIDE_SIGNS = ("..", ". .", ".\xa0.", "doi", "isbn", "arxiv", "all rights")
 _NUMBER = re.compile(r"\d+|[ivx]+|[a-z]")
 _SENTENCE = re.compile(r"[.!?。！？؟۔।][\"'”’)\]*_]*\Z")
 _OPTION = re.compile(r"\(?[A-Ha-h][.)]\s|\[[ xX]\]\s|[☐☑□○◯]")
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 _SPACED = re.compile(r"(?<!\w)\w(?: \w){5,}(?!\w)")  # "i g n o r e"
+_LETTERS_ALIKE = bytes(119 if re.match(r"\w", chr(code)) else code for code in range(128)) * 2
 
 
 @lru_cache(maxsize=4096)
@@ -147,10 +146,11 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
 
 
 def _forms(text: str) -> Set[str]:
-    """Return the kinds whose structure a unit has. All have a digit or one of a few words."""
-    if not _HAS_FORM.search(text):
-        return frozenset()
-    return {kind for kind, pattern in _STRUCTURES.items() if pattern.search(text)}
+    """Return the kinds whose structure a unit has."""
+    found = {kind for kind, pattern in _STRUCTURES.items() if pattern.match(text)}
+    if any(map(text.lower().__contains__, _INSIDE_SIGNS)):
+        found |= {kind for kind, pattern in _INSIDE.items() if pattern.search(text)}
+    return found
 
 
 def _has_entries(passage: str, texts: Sequence[str], kind: TextKind) -> bool:
@@ -185,8 +185,8 @@ def instruction_units(passage: Passage) -> Iterator[int]:
         own = passage.unit_text(unit)
         goes_on = at + 1 < len(units) and units[at + 1].kind is not UnitKind.CODE
         is_cut = goes_on and not _SENTENCE.search(own)
-        more = f"{own} {passage.unit_text(units[at + 1])}" if is_cut else own
-        ordered = bool(ordered and follows) or addresses_assistant(own) or addresses_assistant(more)
+        texts = (own, f"{own} {passage.unit_text(units[at + 1])}") if is_cut else (own,)
+        ordered = bool(ordered and follows) or any(map(addresses_assistant, texts))
         if ordered and unit.kind is not UnitKind.CODE:
             yield at
 
@@ -212,10 +212,13 @@ def addresses_assistant(text: str) -> bool:
 
 def _has_hint(text: str) -> bool:
     lowered = f" {text.lower()}"
-    return any(hint in lowered for hint in _HINTS)
+    return any(map(lowered.__contains__, _HINTS))
 
 
 def _plain(text: str) -> str:
     """Return the text without invisible characters, special letters and spaced-out words."""
-    text = text if text.isascii() else _UNSEEN.sub("", unicodedata.normalize("NFKC", text))
-    return " ".join(_SPACED.sub(lambda run: run[0].replace(" ", ""), text).split())
+    is_ascii = text.isascii()
+    text = text if is_ascii else _UNSEEN.sub("", unicodedata.normalize("NFKC", text))
+    if not is_ascii or b"w w w w w" in text.encode().translate(_LETTERS_ALIKE):
+        text = _SPACED.sub(lambda run: run[0].replace(" ", ""), text)
+    return " ".join(text.split())

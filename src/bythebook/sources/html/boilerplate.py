@@ -13,7 +13,7 @@ from bythebook.sources.html.tree import Element
 
 _EDGE = 12  # blocks at either end of a page
 _SHARE = 0.6  # of the pages, on which a text is repeated
-_LEAST = 4  # pages
+LEAST = 4  # pages
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 
 
@@ -26,7 +26,7 @@ def edge_texts(content: Element) -> frozenset[str]:
 def repeated_texts(pages: Sequence[frozenset[str]]) -> frozenset[str]:
     """Return the texts that most pages have at an edge."""
     counts = Counter(text for page in pages for text in page)
-    least = max(_LEAST, _SHARE * len(pages))
+    least = max(LEAST, _SHARE * len(pages))
     return frozenset(text for text, count in counts.items() if count >= least)
 
 

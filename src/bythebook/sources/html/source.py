@@ -24,7 +24,7 @@ from bythebook.language.text import clean, word_set
 from bythebook.sources.documents import headings_of
 from bythebook.sources.files import matches_glob
 from bythebook.sources.html.blocks import BlockReader
-from bythebook.sources.html.boilerplate import edge_texts, find_repeated, repeated_texts
+from bythebook.sources.html.boilerplate import LEAST, edge_texts, find_repeated, repeated_texts
 from bythebook.sources.html.content import body_of, find_chrome, find_content, remove
 from bythebook.sources.html.navigation import (
     PageLinks,
@@ -78,7 +78,8 @@ class HtmlSource:
             )
         trees = _Trees(files, root, report)
         known = addresses(names)
-        some = names[:: -(-len(names) // _SAMPLE)]  # enough to see what all pages repeat
+        # Enough to see what all pages repeat; of a few, nothing is said to be repeated.
+        some = names[:: -(-len(names) // _SAMPLE)] if len(names) >= LEAST else []
         edges = [edge_texts(stripped_content(tree)) for _, tree in trees.parse(some)]
         repeated = repeated_texts(edges)
         read = {name: _read_page(tree, name, known, repeated) for name, tree in trees.parse(names)}

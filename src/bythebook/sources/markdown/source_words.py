@@ -30,6 +30,7 @@ _MARKUP = re.compile(
     r"<!--.*|</?[A-Za-z][^<>]*>?|!\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:\((?:\"[^\"]*\"|\([^()]*\)|[^()])*+\))?|\]\([^()]*(?:\([^()]*\)[^()]*)?\)|\]\[[^\[\]]*\]"
     r"|\{[^{}]*\}|\\.|\[\^[^\[\]]*\]|&\w+;|https?://\S+|\$[^$]*\$"
 )
+_SIGNS = ("`", "*", "_", "[", "<", "{", "\\", "$", "&", "://")  # of code, markup and emphasis
 _EMPHASIS = re.compile(r"\*+|(?<!\w)_+|_+(?!\w)")  # also inside of a word: **H**ypertext
 # Definitions of links and footnotes, options of directives, modules, Liquid, tags, formulas.
 _NO_TEXT = re.compile(
@@ -80,6 +81,8 @@ def _elements(line: str) -> list[str]:
 
 
 def _text_of(line: str) -> str:
+    if not any(map(line.__contains__, _SIGNS)):
+        return _NUMBER.sub("", line, count=1)
     line = _ROLE.sub(" ", line)
     code = " ".join(_CODE_SPAN.findall(line))
     rest = _MARKUP.sub(" ", _NUMBER.sub("", _CODE_SPAN.sub(" ", line), count=1))
