@@ -50,7 +50,8 @@ def cli_page() -> str:
 
 def _sections(group: Any, path: str) -> list[str]:
     parts = []
-    for name, command in sorted(group.commands.items()):
+    for name in sorted(group.list_commands(None)):
+        command = group.get_command(None, name)
         here = f"{path} {name}"
         parts += [f"## {here}\n", _help(command, here)]
         parts += _sections(command, here) if hasattr(command, "commands") else []

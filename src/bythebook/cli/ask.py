@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from bythebook.book import Book
     from bythebook.types import Reply
 
+app = options.command()
 
+
+@app.command()
 def ask(
     question: Annotated[str | None, typer.Argument(help="What to ask.", metavar="QUESTION")] = None,
     home: options.Home = None,
@@ -61,9 +64,12 @@ def ask(
     else:
         from bythebook.cli.printer import Page, show_events
 
-        page = Page()
-        page.note()
-        reply = use_book(settings, lambda book: show_events(book.ask(asked), page))
+        async def show(book: Book) -> Reply:
+            await book.context()  # fail before anything is printed
+            echo()
+            return await show_events(book.ask(asked), Page())
+
+        reply = use_book(settings, show)
         _print_details(reply, verbose=verbose, explain=explain)
     raise typer.Exit(0 if reply.answered else 1)
 

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 _HINT = "Ask what you like. /help lists the commands, Ctrl+C stops an answer, Ctrl+D leaves."
 _ESCAPES = re.compile(r"(\x1b\[[0-9;]*m)")
 
+app = options.command()
 
+
+@app.command()
 def chat(
     home: options.Home = None,
     thread: Annotated[

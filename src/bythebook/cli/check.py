@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from bythebook.ingestion.integrity import IndexReport
     from bythebook.ingestion.read_book import ParsedBook
 
-app = typer.Typer(
+app = options.command(
     help="Check the providers, the stored URLs and the index.",
     invoke_without_command=True,
-    rich_markup_mode=None,
 )
 
 

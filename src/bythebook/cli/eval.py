@@ -38,7 +38,10 @@ EPILOG = f"Figures: {FIGURES}. Most exist by kind, as in refused.off_book; auroc
 _BAR_MISSED = 4
 _WORST = 20
 
+app = options.command()
 
+
+@app.command(epilog=EPILOG)
 def evaluate(
     files: Annotated[
         list[Path] | None, typer.Argument(help="Question sets, as JSON lines.", metavar="QA.jsonl")

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from bythebook.book import Book
     from bythebook.documents.markdown.files import MarkdownExport
 
+app = options.command()
 
+
+@app.command()
 def export(
     markdown: Annotated[
         Path,

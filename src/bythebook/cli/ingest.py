@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 1.0
 _SHOWN = 10  # files that were not read: more would push the result off the screen
 
+app = options.command()
 
+
+@app.command()
 def ingest(
     docs: Annotated[Path, typer.Argument(help="Folder or file of the book.", metavar="DOCS")],
     home: options.Home = None,

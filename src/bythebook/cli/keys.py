@@ -15,9 +15,7 @@ from bythebook.errors import InvalidInput, NotFound
 if TYPE_CHECKING:
     from bythebook.interfaces.access import ApiKey
 
-app = typer.Typer(
-    help="Create, list and revoke API keys.", no_args_is_help=True, rich_markup_mode=None
-)
+app = options.command(help="Create, list and revoke API keys.", no_args_is_help=True)
 
 
 @app.command("create")

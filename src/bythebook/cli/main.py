@@ -1,4 +1,4 @@
-"""``bythebook COMMAND …``: registers the commands; turns errors into a message and an exit code."""
+"""``bythebook COMMAND …``: finds the command; turns errors into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -6,32 +6,42 @@ import gc
 import io
 import os
 import sys
+from importlib import import_module
 from itertools import takewhile
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from bythebook import __version__, validation
-from bythebook.cli import (
-    ask,
-    chat,
-    check,
-    eval,
-    export,
-    ingest,
-    keys,
-    mcp,
-    search,
-    serve,
-    threads,
-)
 from bythebook.cli.output import echo, print_json
 from bythebook.errors import BookError, WriterFailed
 
 _BAD_INPUT = 2  # exit code for bad input and configuration; 3 is for service failures
 
+_COMMANDS = [  # each a module of its own, with an app
+    *("ingest", "ask", "search", "chat", "export", "serve", "mcp", "eval", "check", "threads"),
+    "keys",
+]
+
+
+class _Commands(TyperGroup):
+    """Commands that are imported when one is run, and all of them for --help."""
+
+    def list_commands(self, _: object) -> list[str]:
+        return _COMMANDS
+
+    def get_command(self, _: object, name: str) -> Any:
+        if name not in _COMMANDS:
+            return None
+        command: Any = typer.main.get_command(import_module(f"bythebook.cli.{name}").app)
+        command.name = name
+        return command
+
+
 app = typer.Typer(
     name="bythebook",
+    cls=_Commands,
     help="Ask a book: answers from the book with sources, or a refusal.",
     no_args_is_help=True,
     add_completion=False,
@@ -39,17 +49,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"max_content_width": 100},
 )
-app.command("ingest")(ingest.ingest)
-app.command("ask")(ask.ask)
-app.command("search")(search.search)
-app.command("chat")(chat.chat)
-app.command("export")(export.export)
-app.command("serve")(serve.serve)
-app.command("mcp")(mcp.mcp)
-app.command("eval", epilog=eval.EPILOG)(eval.evaluate)
-app.add_typer(check.app, name="check")
-app.add_typer(threads.app, name="threads")
-app.add_typer(keys.app, name="keys")
 
 
 def _print_version(wanted: bool) -> None:

@@ -11,7 +11,10 @@ from bythebook.errors import UnknownProvider
 if TYPE_CHECKING:
     from bythebook.book import Book
 
+app = options.command()
 
+
+@app.command()
 def mcp(home: options.Home = None, embedder: options.Embedder = None) -> None:
     """Serve the book's tools over standard input and output (Model Context Protocol)."""
     if find_spec("mcp") is None:

@@ -61,6 +61,11 @@ Filters = Annotated[
 ]
 
 
+def command(**more: Any) -> typer.Typer:
+    """Return the app of a command, with or without subcommands."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None, **more)
+
+
 def load(**flags: Any) -> Settings:
     """Load the settings; say on stderr which of them are from the file in this folder."""
     from bythebook.config.settings import FILE, load_settings

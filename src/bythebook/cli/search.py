@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 _LONGEST_EXCERPT = 200
 
+app = options.command()
 
+
+@app.command()
 def search(
     query: Annotated[
         str | None, typer.Argument(help="What to search for.", metavar="QUERY")

@@ -9,7 +9,10 @@ import typer
 from bythebook.cli import options
 from bythebook.cli.output import echo
 
+app = options.command()
 
+
+@app.command()
 def serve(
     home: options.Home = None,
     preset: options.Preset = None,

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-app = typer.Typer(
+app = options.command(
     help="View, archive, delete and export conversations.",
     no_args_is_help=True,
-    rich_markup_mode=None,
 )
 
 ThreadId = Annotated[str, typer.Argument(metavar="ID", help="The thread's id.")]
