@@ -41,16 +41,14 @@ def test_every_error_and_setting_is_documented() -> None:
 
 def test_the_page_on_models_names_them_all_and_says_what_is_said() -> None:
     from bythebook.config.settings import Embedding, Model
-    from bythebook.providers.embeddings import cohere, gemini, openai
+    from bythebook.providers.embeddings.apis import APIS
     from bythebook.providers.http.errors import error_texts
     from bythebook.providers.registry import WRITERS
 
     page = (ROOT / "docs" / "operators" / "models.md").read_text("utf-8")
     for provider in WRITERS:
         assert f"`{provider}:" in page
-    light = {name for name in cohere.EMBEDDERS if "light" in name}
-    tables = (openai.OPENAI_EMBEDDERS, openai.OLLAMA_EMBEDDERS, cohere.EMBEDDERS, gemini.EMBEDDERS)
-    for name in {name for table in tables for name in table} - light:
+    for name in {name for api in APIS.values() for name in api.models if "light" not in name}:
         assert name in page
     for setting in {*Model.model_fields, *Embedding.model_fields} - {"agentic", "cache"}:
         assert setting in page

@@ -134,10 +134,12 @@ class Book:
         self, question: Question, asker: Asker | None, history: Sequence[Message]
     ) -> AsyncGenerator[Event, None]:
         asked_at = datetime.now(UTC)
-        visit = LoggedRequest(question, asker, mode=mode_of(question).value, log=self.log)
+        log = None if asker is None else self.log
+        threads = None if question.thread is None else self.threads
+        visit = LoggedRequest(question, asker, mode=mode_of(question).value, log=log)
         try:
             async with self.reading() as context:
-                conversation = await open_conversation(self.threads, question, asker or Asker())
+                conversation = await open_conversation(threads, question, asker or Asker())
                 messages = (*conversation.history, *history)
                 async with aclosing(self._respond(question, context, messages)) as events:
                     async for event in events:

@@ -16,10 +16,7 @@ from bythebook.config.settings import load_settings
 from bythebook.errors import EmbedderFailed, UnknownProvider
 from bythebook.ingestion.read_book import read_book
 from bythebook.language.tokens import estimate_tokens
-from bythebook.providers.embeddings.cohere import cohere_embedder
-from bythebook.providers.embeddings.gemini import gemini_embedder
-from bythebook.providers.embeddings.hosted import cut
-from bythebook.providers.embeddings.openai import openai_embedder
+from bythebook.providers.embeddings.hosted import HostedEmbedder, cut
 from bythebook.providers.http.client import HttpClient
 from bythebook.providers.http.credentials import embedder_account
 from bythebook.types import Question
@@ -134,23 +131,22 @@ def test_windows_overlap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "name", "hint"),
+    ("name", "hint"),
     [
-        (gemini_embedder, "gemini:text-embedding-004", "gemini-embedding-001"),
-        (gemini_embedder, "gemini:nothing", "@768"),
-        (cohere_embedder, "cohere:nothing", "embed-multilingual-v3.0"),
-        (openai_embedder, "openai:nothing", "nothing@768"),
-        (openai_embedder, "openai:text-embedding-3-small@many", "@768"),
-        (openai_embedder, "ollama:nothing", "nomic-embed-text"),
+        ("gemini:text-embedding-004", "gemini-embedding-001"),
+        ("gemini:nothing", "@768"),
+        ("cohere:nothing", "embed-multilingual-v3.0"),
+        ("openai:nothing", "nothing@768"),
+        ("openai:text-embedding-3-small@many", "@768"),
+        ("ollama:nothing", "nomic-embed-text"),
     ],
 )
-def test_an_unusable_model_is_reported_with_an_alternative(  # type: ignore[no-untyped-def]
-    make, name: str, hint: str
-) -> None:
+def test_an_unusable_model_is_reported_with_an_alternative(name: str, hint: str) -> None:
     settings = load_settings(environ={})
     provider, _, model = name.partition(":")
     with pytest.raises(UnknownProvider) as failure:
-        make(embedder_account(provider, model, settings), settings.embedding, web=HttpClient())
+        account = embedder_account(provider, model, settings)
+        HostedEmbedder(account, settings.embedding, web=HttpClient())
     assert hint in failure.value.hint
 
 
@@ -159,7 +155,7 @@ def test_ollama_tags_and_given_dimensions_are_read() -> None:
 
     def dimension(provider: str, model: str) -> int:
         account = embedder_account(provider, model, settings)
-        return openai_embedder(account, settings.embedding, web=HttpClient()).dimension
+        return HostedEmbedder(account, settings.embedding, web=HttpClient()).dimension
 
     assert dimension("ollama", "nomic-embed-text:v1.5") == 768
     assert dimension("ollama", "my-own:latest@640") == 640

@@ -85,13 +85,9 @@ def evaluate(
     if make is not None:
         if files or bar or html or card:
             raise InvalidInput("--make only generates questions.", hint="Evaluate them afterwards.")
-        _make(settings, make, seed, out)
-        return
+        return _make(settings, make, seed, out)
     if not files:
-        raise InvalidInput(
-            "There is no question set.",
-            hint="Give a file, or make one: bythebook eval --make 60",
-        )
+        raise InvalidInput("There is no question set.", hint="Make one: bythebook eval --make 60")
     from bythebook.evaluation.targets import check_targets, read_target
 
     bars = [read_target(text) for text in bar or ()]
@@ -103,12 +99,17 @@ def evaluate(
 
         _write(card, trust_card(evaluation, facts, _setup(settings)))
     _show(evaluation, facts, results, settings, as_json=as_json, html=html)
+    raise typer.Exit(_exit_code(results))
+
+
+def _exit_code(results: Sequence[TargetResult]) -> int:
+    """Name the targets that were missed, and return the exit code."""
     missed = [result for result in results if not result.met]
     for result in missed:
         value = "not measured" if result.value is None else f"{result.value:.4g}"
         target = f"{result.target.name} {result.target.sign} {result.target.limit:g}"
         echo(f"bythebook: the bar {target} was missed: {value}.", err=True)
-    raise typer.Exit(_BAR_MISSED if missed else 0)
+    return _BAR_MISSED if missed else 0
 
 
 def _read(files: Sequence[Path], limit: int | None) -> list[Row]:

@@ -29,8 +29,8 @@ def now() -> datetime:
 class Conversation:
     """The thread of one question, with the history before it."""
 
-    threads: ThreadStore
-    thread_id: str | None  # None: nothing is stored
+    threads: ThreadStore | None  # None: nothing is stored
+    thread_id: str | None
     owner: str | None
     history: tuple[Message, ...] = ()
     request: str | None = None  # stored with the message, so that a retry is stored only once
@@ -39,7 +39,7 @@ class Conversation:
 
     async def keep(self, reply: Reply) -> Reply:
         """Store the question and the reply; return the reply, which reports whether this worked."""
-        if self.thread_id is None:
+        if self.threads is None or self.thread_id is None:
             return reply
         if not self.readable:
             return replace(reply, persisted=False)
@@ -55,12 +55,12 @@ class Conversation:
 
 
 async def open_conversation(
-    threads: ThreadStore, question: Question, asker: Asker, clock: Clock = now
+    threads: ThreadStore | None, question: Question, asker: Asker, clock: Clock = now
 ) -> Conversation:
     """Load the thread of a question. Raise NotFound if it belongs to another owner."""
     owner, request = asker.owner, asker.request
-    if question.thread is None:
-        return Conversation(threads, None, owner)
+    if threads is None or question.thread is None:
+        return Conversation(None, None, owner)
     try:
         thread = await threads.read(question.thread, owner=owner)
     except DatabaseFailed:

@@ -25,23 +25,45 @@ class Provider:
     install: str = "pip install bythebook"
 
 
+@dataclass(frozen=True, slots=True)
+class HostedService:
+    """Addresses of a service, for what it offers, and the usual variable of its key."""
+
+    chat: str | None = None
+    embeddings: str | None = None
+    key_name: str = ""  # empty: it needs no key
+
+
+_OLLAMA = "http://127.0.0.1:11434/v1"  # unless OLLAMA_HOST is set
+HOSTED = {
+    "openai": HostedService(
+        chat="https://api.openai.com/v1",
+        embeddings="https://api.openai.com/v1",
+        key_name="OPENAI_API_KEY",
+    ),
+    "openrouter": HostedService(chat="https://openrouter.ai/api/v1", key_name="OPENROUTER_API_KEY"),
+    "cohere": HostedService(embeddings="https://api.cohere.com/v2", key_name="COHERE_API_KEY"),
+    "gemini": HostedService(
+        chat="https://generativelanguage.googleapis.com/v1beta/openai",
+        embeddings="https://generativelanguage.googleapis.com/v1beta",
+        key_name="GEMINI_API_KEY",
+    ),
+    "ollama": HostedService(chat=_OLLAMA, embeddings=_OLLAMA),
+}
+_EMBEDDER = Provider("bythebook.providers.embeddings.hosted", "HostedEmbedder")
+_CHAT = Provider("bythebook.providers.llm.openai", "OpenAIWriter")
+_AGENTS = Provider(
+    "bythebook.providers.llm.agents", "AgentsWriter", 'pip install "bythebook[agents]"'
+)
+
 EMBEDDERS = {
     "local": Provider("bythebook.providers.embeddings.local", "LocalEmbedder"),
-    "openai": Provider("bythebook.providers.embeddings.openai", "openai_embedder"),
-    "cohere": Provider("bythebook.providers.embeddings.cohere", "cohere_embedder"),
-    "gemini": Provider("bythebook.providers.embeddings.gemini", "gemini_embedder"),
-    "ollama": Provider("bythebook.providers.embeddings.openai", "openai_embedder"),
+    **{name: _EMBEDDER for name, service in HOSTED.items() if service.embeddings},
 }
 READERS = {"local": Provider("bythebook.providers.reader.local", "LocalReader")}
-_CHAT = Provider("bythebook.providers.llm.openai", "OpenAIWriter")
 WRITERS = {
-    "openai": _CHAT,
-    "openrouter": _CHAT,
-    "gemini": _CHAT,
-    "ollama": _CHAT,
-    "agents": Provider(
-        "bythebook.providers.llm.agents", "AgentsWriter", 'pip install "bythebook[agents]"'
-    ),
+    **{name: _CHAT for name, service in HOSTED.items() if service.chat},
+    "agents": _AGENTS,
 }
 _BUILT_IN = {"embedders": EMBEDDERS, "readers": READERS, "writers": WRITERS}
 
@@ -51,7 +73,7 @@ def choose_provider(kind: ProviderKind, name: str) -> tuple[Any, str, str]:
     provider, _, model = name.partition(":")
     table = _BUILT_IN[kind]
     if provider not in table:
-        table = {**table, **_added_providers(kind), **table}
+        table = {**table, **_added_providers(kind), **table}  # the order of the names
     if provider not in table or not model:
         raise UnknownProvider(
             f"There is no provider {name!r}.",

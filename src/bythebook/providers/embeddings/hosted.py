@@ -7,15 +7,15 @@ here: splitting long texts into windows, concurrent batches, retries and validat
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bythebook.errors import UnknownProvider
 from bythebook.language.tokens import estimate_lines, estimate_tokens
+from bythebook.providers.embeddings.apis import APIS
 from bythebook.providers.http.circuit_breaker import CircuitBreaker
 from bythebook.providers.http.client import Endpoint, HttpClient, Timeouts
 from bythebook.providers.http.errors import ErrorCode, ProviderError, translate_errors
@@ -36,54 +36,15 @@ _BLANK = "."  # replaces empty text, which most embedders reject
 _Post = Callable[[Sequence[str]], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSpec:
-    """Dimension, token limit and prefixes of a model, as documented by its provider."""
-
-    dimension: int
-    limit: int  # tokens per text
-    prefixes: Mapping[TextRole, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingApi:
-    """Request and response format of one provider, and its models."""
-
-    models: Mapping[str, ModelSpec]
-    path: str  # may contain {model}
-    most_texts: int  # per request
-    body: Callable[[str, ModelSpec, Sequence[str], TextRole], object]
-    # Returns vectors in the order of the texts; may raise anything on a malformed reply.
-    vectors: Callable[[Any], Sequence[Sequence[float]]]
-    key_header: tuple[str, str] = ("Authorization", "Bearer {key}")
-    unknown: ModelSpec | None = None  # for other models, whose dimension must be given
-
-    def spec(self, model: str) -> ModelSpec:
-        """Look up a model. ``model@512`` sets the dimension, to shorten vectors or if unknown."""
-        name, _, dimension = model.partition("@")
-        known = self.models.get(name) or self.models.get(name.partition(":")[0]) or self.unknown
-        if dimension.isdecimal() and known is not None:
-            return replace(known, dimension=int(dimension))
-        if dimension or known is None or not known.dimension:
-            raise UnknownProvider(
-                f"The dimension of {name!r} is not known.",
-                hint=f'Write it after the model, as in "{name}@768", or use one of '
-                f"{', '.join(self.models)}.",
-            )
-        return known
-
-
 class HostedEmbedder:
-    def __init__(
-        self, api: EmbeddingApi, account: Account, settings: Embedding, *, web: HttpClient
-    ) -> None:
+    def __init__(self, account: Account, settings: Embedding, *, web: HttpClient) -> None:
+        self._api = APIS[account.provider]
         self._model = account.model.partition("@")[0]
-        self._spec = api.spec(account.model)
+        self._spec = self._api.spec(account.model)
         self.name = account.service.name
         self.dimension, self.limit = self._spec.dimension, self._spec.limit
         self._account = account
         self._service = replace(account.service, dimension=self.dimension)
-        self._api = api
         self._web = web
         self._breaker = CircuitBreaker()
         self._concurrency = settings.concurrency
