@@ -16,8 +16,8 @@ import sys
 
 from tests.support.pdf_writer import BOLD, COURIER, Entry, PdfWriter
 
-from bythebook.sources.pdf.codec import decode_chapter
-from bythebook.sources.pdf.reading import read_lines
+from bythebook_formats.pdf.codec import decode_chapter
+from bythebook_formats.pdf.reading import read_lines
 
 _SECONDS = 20  # for one file
 _OBJECT = re.compile(rb"\d+ 0 obj\n.*?endobj\n", re.DOTALL)

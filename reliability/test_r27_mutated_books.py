@@ -12,9 +12,9 @@ from tests.support.epub_files import document, write_epub
 
 from bythebook.ingestion.pages import split_page
 from bythebook.interfaces.source import Problem, SiteOptions
-from bythebook.sources.epub.source import EpubSource
 from bythebook.sources.files import Files
-from bythebook.sources.html.source import HtmlSource
+from bythebook_formats.epub.source import EpubSource
+from bythebook_formats.html.source import HtmlSource
 from reliability.rows import Rows
 from reliability.text_mutations import mutate_text
 

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.sources.test_notebook import sample_notebook
+from tests.sources.jupyter import sample_notebook
 
 from bythebook.ingestion.pages import split_page
 from bythebook.interfaces.source import Problem, SiteOptions
 from bythebook.sources.files import Files
-from bythebook.sources.notebook.source import NotebookSource
+from bythebook_formats.notebook.source import NotebookSource
 from reliability.rows import Rows
 
 _WRONG: list[Any] = [

@@ -13,8 +13,8 @@ from tests.support.pdf_writer import Entry, PdfWriter, assemble
 
 from bythebook.interfaces.source import Problem, SiteOptions
 from bythebook.sources.files import Files
-from bythebook.sources.pdf.process import WorkerLimits
-from bythebook.sources.pdf.source import PdfSource
+from bythebook_formats.pdf.process import WorkerLimits
+from bythebook_formats.pdf.source import PdfSource
 from reliability.rows import Rows
 
 _SECONDS = 10  # of the processor

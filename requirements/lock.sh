@@ -3,8 +3,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 lock() {
-    uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
-        --no-emit-index-url --no-annotate --quiet --custom-compile-command "sh requirements/lock.sh" "$@"
+    uv pip compile pyproject.toml packages/bythebook-formats/pyproject.toml --universal --python-version 3.11 --generate-hashes \
+        --no-emit-package bythebook --no-emit-index-url --no-annotate --quiet --custom-compile-command "sh requirements/lock.sh" "$@"
 }
 lock --output-file requirements/run.txt
 lock --group dev --output-file requirements/dev.txt

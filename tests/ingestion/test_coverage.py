@@ -10,11 +10,11 @@ from bythebook.ingestion.pages import compare_words, split_page
 from bythebook.ingestion.read_book import read_book
 from bythebook.interfaces.source import SiteOptions, SourcePage
 from bythebook.sources.files import Files
-from bythebook.sources.html.content import body_of, find_content
-from bythebook.sources.html.source import PageContent
-from bythebook.sources.html.tree import parse_html
 from bythebook.sources.markdown.source_words import source_words
 from bythebook.sources.registry import find_source
+from bythebook_formats.html.content import body_of, find_content
+from bythebook_formats.html.source import PageContent
+from bythebook_formats.html.tree import parse_html
 from tests.sources.book_files import write_files
 
 _SENTENCES = [f"Kite number{n} rises above the meadow{n} with a tail{n}." for n in range(12)]

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.samples import SAMPLE_BOOK
+
 HOME = Path(os.environ.get("BYTHEBOOK_JUPYTER", Path.home() / ".cache" / "bythebook" / "jupyter"))
 
 
@@ -81,3 +83,21 @@ class _Ids(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.ids |= {value for name, value in attrs if name == "id" and value}
+
+
+def stream(text: str | list[str], name: str = "stdout") -> dict[str, Any]:
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def sample_notebook() -> str:
+    """Make a notebook of the sample book: its code blocks are code cells with outputs."""
+    cells: list[dict[str, Any]] = []
+    for file in sorted((SAMPLE_BOOK / "docs").rglob("*.md*")):
+        pieces = file.read_text(encoding="utf-8").split("\n```")
+        for number, piece in enumerate(pieces):
+            if number % 2:
+                code = piece.partition("\n")[2]
+                cells.append(cell("code", code, f"c{len(cells)}", outputs=[stream(code[:80])]))
+            else:
+                cells.append(cell("markdown", piece, f"c{len(cells)}"))
+    return notebook(cells)

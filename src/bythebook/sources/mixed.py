@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 from bythebook.errors import SourceError
 from bythebook.interfaces.source import Problem, Report, SiteOptions, SourceFiles, SourcePage
@@ -13,7 +13,7 @@ from bythebook.sources.files import matches_glob, natural_key
 from bythebook.sources.inventory import HTML, MARKDOWN, UNBUILT, is_hidden
 from bythebook.sources.markdown_folder import MarkdownFolder
 from bythebook.sources.markdown_sites import find_site
-from bythebook.sources.registry import detect_format, find_source
+from bythebook.sources.registry import INSTALL_FORMATS, detect_format, find_source, needs_formats
 
 _OTHERS = (*HTML, ".ipynb", ".epub", ".pdf")
 # Formats whose own configuration has the path of the site.
@@ -25,7 +25,7 @@ class MixedFolder:
 
     def detects(self, path: Path, files: SourceFiles) -> bool:
         if not files.has_folder(path):
-            return path.suffix.lower() in UNBUILT and files.has_file(path)
+            return bool(_reason(path)) and files.has_file(path)
         if find_site(files, path, SiteOptions()).root != path:
             return False  # a site of Hugo: other files are beside its pages
         return any(
@@ -36,21 +36,19 @@ class MixedFolder:
         self, path: Path, files: SourceFiles, options: SiteOptions, report: Report
     ) -> Iterator[SourcePage]:
         if not files.has_folder(path):
-            suffix = path.suffix.lower()
-            if suffix not in UNBUILT:
+            if not _reason(path):
                 raise SourceError(
                     f"{path.name!r} is not a folder.",
                     hint="The format mixed is for folders: leave out --format.",
                 )
-            raise SourceError(f"{path.name!r} {_reason(suffix)}.", hint=_hint(suffix))
+            raise SourceError(f"{path.name!r} {_reason(path)}.", hint=_hint(path))
         options = replace(options, format=None)  # of the folder, not of its files
         found = list(_files(path, files, options))
-        unbuilt = [file for file in found if file.suffix.lower() in UNBUILT]
-        if unbuilt and len(unbuilt) == len(found):
-            suffix = unbuilt[0].suffix.lower()
+        unread = {file: reason for file in found if (reason := _reason(file))}
+        if unread and len(unread) == len(found):
             raise SourceError(
-                f"{path.name!r} holds {suffix} files only: {suffix} {_reason(suffix)}.",
-                hint=_hint(suffix),
+                f"{path.name!r} holds {found[0].suffix.lower()} files only: {_reason(found[0])}.",
+                hint=_hint(found[0]),
             )
         markdown: dict[str, SourcePage] = {}
         if any(file.suffix.lower() in MARKDOWN for file in found):
@@ -60,15 +58,9 @@ class MixedFolder:
             yield from markdown.values()  # in the order of the site
             markdown = {}
         for file in sorted(found, key=_path_order):
-            if file.suffix.lower() in UNBUILT:
-                report(
-                    Problem(
-                        str(file),
-                        None,
-                        _reason(file.suffix.lower()) + f"; {_hint(file.suffix.lower())}",
-                        fatal=True,
-                    )
-                )
+            if file in unread:
+                told = f"{unread[file]}; {_hint(file)}"
+                report(Problem(str(file), None, told, fatal=True))
             elif file.suffix.lower() not in MARKDOWN:
                 yield from read_part(path, file, files, options, report)
             elif str(file) in markdown:
@@ -137,9 +129,16 @@ def _path_order(path: PurePosixPath) -> list[tuple[bool, list[tuple[int, str]]]]
     return [*((True, natural_key(part)) for part in folders), (not is_index, natural_key(name))]
 
 
-def _reason(suffix: str) -> str:
-    return f"is a source that has to be built first ({suffix})"
+def _reason(file: PurePath) -> str:
+    """Return why a file cannot be read, or an empty string."""
+    suffix = file.suffix.lower()
+    if suffix in UNBUILT:
+        return f"is a source that has to be built first ({suffix})"
+    return "needs the package bythebook-formats" if needs_formats(file.name) else ""
 
 
-def _hint(suffix: str) -> str:
-    return f"Build it with `{UNBUILT[suffix]}`, then: bythebook ingest BUILD"
+def _hint(file: PurePath) -> str:
+    command = UNBUILT.get(file.suffix.lower())
+    return (
+        f"Build it with `{command}`, then: bythebook ingest BUILD" if command else INSTALL_FORMATS
+    )

@@ -13,35 +13,56 @@ from pathlib import Path
 
 from bythebook.errors import SourceError
 from bythebook.interfaces.source import Source, SourceFiles
+from bythebook.sources.inventory import HTML
 
 GROUP = "bythebook.sources"
 
 _SPECIFIC = (
-    EntryPoint("epub", "bythebook.sources.epub.source:EpubSource", GROUP),
-    EntryPoint("html", "bythebook.sources.html.source:HtmlSource", GROUP),
     EntryPoint("mdbook", "bythebook.sources.mdbook:MdBookSource", GROUP),
     EntryPoint("docusaurus", "bythebook.sources.docusaurus.source:DocusaurusSource", GROUP),
-    EntryPoint("jupyter-book", "bythebook.sources.jupyter_book.source:JupyterBookSource", GROUP),
-    EntryPoint("notebook", "bythebook.sources.notebook.source:NotebookSource", GROUP),
-    EntryPoint("pdf", "bythebook.sources.pdf.source:PdfSource", GROUP),
 )
 _GENERAL = (
     EntryPoint("mixed", "bythebook.sources.mixed:MixedFolder", GROUP),
     EntryPoint("markdown", "bythebook.sources.markdown_folder:MarkdownFolder", GROUP),
 )
+# Formats of the package bythebook-formats, which is asked only about these files or folders with
+# them. The order is that of detection: a built site comes before its sources.
+_FORMATS = {
+    "epub": (".epub",),
+    "html": HTML,
+    "jupyter-book": ("_toc.yml", "myst.yml"),
+    "notebook": (".ipynb",),
+    "pdf": (".pdf",),
+}
+INSTALL_FORMATS = 'pip install "bythebook[formats]"'
 
 
 def registered_sources() -> dict[str, EntryPoint]:
     """Return the formats by name, in the order of detection. Those of any folder are last."""
-    built_in = {entry.name: entry for entry in (*_SPECIFIC, *_GENERAL)}
-    others = [entry for entry in _installed(tuple(sys.path)) if entry.name not in built_in]
-    return {entry.name: entry for entry in (*_SPECIFIC, *others, *_GENERAL)}
+    installed = {entry.name: entry for entry in _installed(tuple(sys.path))}
+    built_in = {entry.name for entry in (*_SPECIFIC, *_GENERAL)}
+    first = [installed[name] for name in _FORMATS if name in installed]
+    others = [entry for name, entry in installed.items() if name not in {*built_in, *_FORMATS}]
+    return {entry.name: entry for entry in (*first, *_SPECIFIC, *others, *_GENERAL)}
 
 
 @lru_cache(maxsize=1)
 def _installed(_path: tuple[str, ...]) -> list[EntryPoint]:
     """Return the formats of other packages; a mixed folder asks once for each file."""
     return sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+
+
+def needs_formats(name: str) -> bool:
+    """Return whether reading a file needs the package bythebook-formats, which is not installed."""
+    entries = registered_sources()
+    return any(
+        name.lower().endswith(endings) and format_ not in entries
+        for format_, endings in _FORMATS.items()
+    )
+
+
+def _without_formats(what: str) -> SourceError:
+    return SourceError(f"Reading {what} needs the package bythebook-formats.", hint=INSTALL_FORMATS)
 
 
 def load_source(entry: EntryPoint) -> Source:
@@ -68,6 +89,8 @@ def find_source(path: Path, files: SourceFiles, name: str | None = None) -> Sour
     """Return the source of this name, or else the first that detects its format."""
     entries = registered_sources()
     name = name or detect_format(path, files)
+    if name in _FORMATS and name not in entries:
+        raise _without_formats(f"the format {name}")
     if name not in entries:
         raise SourceError(
             f"There is no book format {name!r}.", hint=f"Known are: {', '.join(entries)}."
@@ -78,8 +101,14 @@ def find_source(path: Path, files: SourceFiles, name: str | None = None) -> Sour
 def detect_format(path: Path, files: SourceFiles) -> str:
     """Return the name of the first format that detects itself."""
     entries = registered_sources()
+    names = files.names(path) if files.has_folder(path) else [path.name]
+    if "jupyter-book" not in entries and not set(names).isdisjoint(_FORMATS["jupyter-book"]):
+        raise _without_formats("a Jupyter Book")
     for name, entry in entries.items():
-        if load_source(entry).detects(path, files):
+        is_possible = name not in _FORMATS or any(
+            each.lower().endswith(_FORMATS[name]) for each in names
+        )
+        if is_possible and load_source(entry).detects(path, files):
             return name
     raise SourceError(
         f"No installed format reads {path.name!r}.",

@@ -10,10 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from bythebook.interfaces.source import UnreadableFile
-from bythebook.sources.html.maths import maths_of
-from bythebook.sources.html.tree import parse_html
 from bythebook.sources.markdown.elements import ADMONITIONS
+from bythebook.sources.mathml import tex_in
 
 GONE = "\v"  # a line end of the source that the result does not have
 
@@ -99,12 +97,7 @@ def _table(mark: re.Match[str]) -> str:
 
 
 def _maths(mark: re.Match[str]) -> str:
-    try:
-        tree = parse_html(mark.group().encode()).find(".//math")
-        found = maths_of(tree) if tree is not None else None
-    except UnreadableFile:
-        found = None
-    tex = " ".join(found[0].replace("$", r"\$").split()) if found else ""
+    tex = " ".join(tex_in(mark.group()).replace("$", r"\$").split())
     return f"${tex}$" * bool(tex) + " " * mark.group().endswith("\n")
 
 
