@@ -284,7 +284,7 @@ def test_the_image_is_made_of_what_is_there_and_runs_as_nobody_in_particular() -
 
 
 def test_the_image_is_set_up_as_a_machine_is() -> None:
-    """The locked packages with their hashes, then the projects and nothing that they would bring."""
+    """The locked packages with their hashes, then the projects without what they would bring."""
     setup = (ROOT / "setup.sh").read_text("utf-8").replace('"$lock"', "requirements/deploy.txt")
     commands = [_installs(line) for line in setup.splitlines() if "pip install" in line]
     image = [_installs(rest) for word, rest in _instructions() if word == "RUN" and "pip" in rest]
