@@ -329,10 +329,11 @@ def _loss(known: int, found: int, errors: Sequence[str]) -> str:
     """Return why a book with this many passages does not replace the known one, or ""."""
     if found and not (errors and found < _MOST_LOST * known):
         return ""
-    found_text = f"only {found} of {known} passages were found, with errors"
-    kept = f"; the old book is kept, with {known} passages" if known else "; nothing is published"
+    if not known:
+        return "no passages were found; nothing is published"
+    what = f"only {found} of {known} passages were found, with errors"
     return (
-        f"{found_text if found else 'no passages were found'}{kept}. "
+        f"{what if found else 'no passages were found'}; the old book is kept, with {known} passages. "
         "--allow-removal (allow_removal=True) replaces it all the same"
     )
 
