@@ -331,10 +331,10 @@ def _loss(known: int, found: int, errors: Sequence[str]) -> str:
         return ""
     if not known:
         return "no passages were found; nothing is published"
-    what = f"only {found} of {known} passages were found, with errors"
+    few = f"only {found} of {known} passages were found, with errors"
     return (
-        f"{what if found else 'no passages were found'}; the old book is kept, with {known} passages. "
-        "--allow-removal (allow_removal=True) replaces it all the same"
+        f"{few if found else 'no passages were found'}; the old book is kept, with "
+        f"{known} passages. --allow-removal (allow_removal=True) replaces it all the same"
     )
 
 
