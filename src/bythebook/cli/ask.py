@@ -41,17 +41,11 @@ def ask(
     if batch is not None:
         from bythebook.cli.batch import run_batch
 
-        if question is not None or selected_text is not None:
-            raise InvalidInput(
-                "--batch reads the questions from a file.",
-                hint="Leave QUESTION and --selected-text out.",
-            )
-
         async def answer(book: Book, row: dict[str, Any]) -> dict[str, Any]:
             asked = make_question(row["question"], selection=row.get("selected_text"))
             return _document(await book.reply(asked), settings.server.reader)
 
-        raise typer.Exit(run_batch(batch, settings, answer))
+        raise typer.Exit(run_batch(batch, settings, answer, question, selected_text))
     if question is None:
         raise InvalidInput("There is no question.", hint='Run: bythebook ask "…"')
     from bythebook.api import use_book

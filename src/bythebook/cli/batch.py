@@ -18,9 +18,15 @@ if TYPE_CHECKING:
 AnswerRow = Callable[["Book", dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
-def run_batch(path: Path, settings: Settings, answer: AnswerRow) -> int:
-    """Write one line per line read; return the last error's exit code, or 0."""
+def run_batch(path: Path, settings: Settings, answer: AnswerRow, *instead: str | None) -> int:
+    """Write one line per line read; return the last error's exit code, or 0.
+
+    ``instead`` are the texts of the command line, which must not be given as well.
+    """
     from bythebook.api import use_book
+
+    if any(text is not None for text in instead):
+        raise InvalidInput("--batch reads the questions from a file.", hint="Give no other text.")
 
     async def answer_lines(book: Book) -> int:
         code = 0

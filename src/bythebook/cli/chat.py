@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from bythebook.book import Book
     from bythebook.cli.chat_session import ChatSession, MakeQuestion
-    from bythebook.cli.printer import Printer
 
 _HINT = "Ask what you like. /help lists the commands, Ctrl+C stops an answer, Ctrl+D leaves."
 _ESCAPES = re.compile(r"(\x1b\[[0-9;]*m)")
@@ -72,8 +71,9 @@ def converse(
     from bythebook.cli.chat_session import ChatSession
     from bythebook.cli.printer import Lines, Page
 
-    console = _console()
-    printer: Printer = Lines() if as_json else Page(console)
+    page = Page()
+    console = page.console
+    printer = Lines() if as_json else page
     with asyncio.Runner() as runner:
         try:
             runner.run(book.context())  # fail early if the book cannot be opened
@@ -86,12 +86,6 @@ def converse(
             return _run_interactive(session, console)
         finally:
             runner.run(book.close())
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False, emoji=False, markup=False)
 
 
 def _greet(session: ChatSession, runner: asyncio.Runner, book: Book, console: Console) -> None:

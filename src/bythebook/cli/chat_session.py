@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from bythebook.cli.output import shortened
-from bythebook.cli.printer import Printer, show_events
+from bythebook.cli.printer import Lines, Page, show_events
 from bythebook.errors import BookError, InvalidInput
 from bythebook.interfaces.conversations import no_such_thread
 from bythebook.types import Citation, Question, Role, Thread
@@ -43,7 +43,7 @@ class ChatSession:
     """State of a chat: current thread, selection and the last reply's citations."""
 
     def __init__(
-        self, book: Book, run: RunCoroutine, printer: Printer, make_question: MakeQuestion
+        self, book: Book, run: RunCoroutine, printer: Page | Lines, make_question: MakeQuestion
     ) -> None:
         self._book = book
         self._run = run

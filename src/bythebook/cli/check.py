@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,43 +42,29 @@ def check(context: typer.Context, home: options.Home = None, as_json: options.Js
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
-    """Result of the check of one provider or store."""
-
-    name: str
-    error: BookError | None
-    seconds: float
-
-    @property
-    def line(self) -> str:
-        return f"✓ {self.name}" if self.error is None else f"✗ {self.name}: {self.error}"
-
-    @property
-    def record(self) -> dict[str, object]:
-        return {
-            "name": self.name,
-            "ok": self.error is None,
-            "message": self.error.message if self.error else None,
-            "cure": self.error.hint if self.error else None,
-            "milliseconds": round(self.seconds * 1000),
-        }
-
-
 @app.command("providers")
 def providers(home: options.Home = None, as_json: options.Json = False) -> None:
     """Check each configured provider and store. Exit code 2: wrong setting; 3: unavailable."""
     settings = options.load(home=home)
-    results = []
+    records, code = [], 0
     with asyncio.Runner() as runner:
         for name, probe in _probes(settings).items():
-            result = runner.run(_run_probe(name, probe))
-            results.append(result)
+            began = time.perf_counter()
+            error = runner.run(_failure_of(probe))
+            code = max(code, error.exit_code if error else 0)
+            record = {
+                "name": name,
+                "ok": error is None,
+                "message": error.message if error else None,
+                "cure": error.hint if error else None,
+                "milliseconds": round((time.perf_counter() - began) * 1000),
+            }
+            records.append(record)
             if not as_json:
-                echo(result.line, fg="red" if result.error else None)
+                echo(f"✗ {name}: {error}" if error else f"✓ {name}", fg="red" if error else None)
     if as_json:
-        print_json({"checks": [result.record for result in results]})
-    raise typer.Exit(max(result.error.exit_code if result.error else 0 for result in results))
+        print_json({"checks": records})
+    raise typer.Exit(code)
 
 
 def _probes(settings: Settings) -> dict[str, HealthCheck]:
@@ -96,13 +82,12 @@ def _probes(settings: Settings) -> dict[str, HealthCheck]:
     return {**store_checks(settings), **probes}
 
 
-async def _run_probe(name: str, probe: HealthCheck) -> ProbeResult:
-    began, error = time.perf_counter(), None
+async def _failure_of(probe: HealthCheck) -> BookError | None:
     try:
         await probe()
-    except BookError as raised:
-        error = raised
-    return ProbeResult(name, error, time.perf_counter() - began)
+    except BookError as error:
+        return error
+    return None
 
 
 @app.command("links")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from bythebook.config.settings import Settings
     from bythebook.ingestion.indexer import IngestProgress, IngestResult
     from bythebook.ingestion.preview import IngestPreview
-    from bythebook.ingestion.read_book import LeftOutTotal, ParsedBook
+    from bythebook.ingestion.read_book import ParsedBook
     from bythebook.interfaces.store import Catalog
-    from bythebook.sources.inventory import UnreadFile
 
 _POLL_SECONDS = 1.0
 _SHOWN = 10  # files that were not read: more would push the result off the screen
@@ -157,7 +155,7 @@ def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) ->
     plan = preview(book, _catalog(settings), embedder=settings.embedder, price_in=price)
     if as_json:
         print_json(_dry_document(book, plan))
-        return 1 if plan.errors else 0
+        return plan.exit_code
     for page in book.pages:
         echo(
             f"{one_line(page.file)}: {len(page.passages)} passages, "
@@ -165,17 +163,14 @@ def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) ->
             f"{_percent(_share(page.covered_words, page.visible_words))} of "
             f"{page.visible_words} words, {page.url}"
         )
-    _print_notes(plan.errors, plan.warnings, plan.notes, verbose=verbose)
-    unread = book.unread
-    _print_not_read(unread.files, len(unread.files), unread.images, verbose=verbose)
-    _print_left_out(book.left_out if verbose else ())
+    _print_remarks(plan, verbose=verbose)
     echo(
         f"{len(book.pages)} pages, {len(book.passages)} passages. Would change "
         f"{plan.change.changed}, remove {plan.change.removed}, keep {plan.change.unchanged}."
     )
     if plan.estimate is not None:
         echo(f"{plan.estimate}.")
-    return 1 if plan.errors else 0
+    return plan.exit_code
 
 
 def _read(docs: Path, settings: Settings, *, quiet: bool) -> ParsedBook:
@@ -203,7 +198,7 @@ def _dry_document(book: ParsedBook, plan: IngestPreview) -> dict[str, Any]:
         "files_processed": len(book.pages),
         "chunks_created": len(book.passages),
         "errors": plan.errors,
-        "exit_code": 1 if plan.errors else 0,
+        "exit_code": plan.exit_code,
         **asdict(plan.change),
         "coverage": _rounded(book.coverage),
         "notes": [describe(problem) for problem in book.problems if not problem.fatal],
@@ -221,8 +216,7 @@ def _dry_document(book: ParsedBook, plan: IngestPreview) -> dict[str, Any]:
             for page in book.pages
         ],
         "warnings": plan.warnings,
-        **_not_read(book.unread.files, len(book.unread.files), book.unread.images),
-        "left_out": [asdict(each) for each in book.left_out],
+        **_not_read(plan),
     }
     return document if plan.estimate is None else {**document, "to_embed": asdict(plan.estimate)}
 
@@ -231,8 +225,8 @@ def _document(result: IngestResult) -> dict[str, Any]:
     return {
         "files_processed": result.files_processed,
         "chunks_created": result.chunks_created,
-        "errors": list(result.errors),
-        "warnings": list(result.warnings),
+        "errors": result.errors,
+        "warnings": result.warnings,
         "exit_code": result.exit_code,
         "embedded": result.embedded,
         "unchanged": result.unchanged,
@@ -240,39 +234,23 @@ def _document(result: IngestResult) -> dict[str, Any]:
         "removed": result.removed,
         "coverage": _rounded(result.coverage),
         "seconds": round(result.seconds, 3),
-        **_not_read(result.not_read, result.not_read_total, result.images),
-        "left_out": [asdict(each) for each in result.left_out],
+        **_not_read(result),
     }
 
 
-def _not_read(files: Sequence[UnreadFile], total: int, images: int) -> dict[str, Any]:
+def _not_read(report: IngestResult | IngestPreview) -> dict[str, Any]:
     from bythebook.ingestion.indexer import MOST_LISTED
 
-    listed = [asdict(file) for file in files[:MOST_LISTED]]
-    return {"not_read": listed, "not_read_total": total, "images": images}
-
-
-def _print_not_read(files: Sequence[UnreadFile], total: int, images: int, *, verbose: bool) -> None:
-    """Print the files of the folder that are in no page, by name and reason."""
-    shown = files if verbose else files[:_SHOWN]
-    for file in shown:
-        echo(f"not read: {one_line(file.file)}: {file.reason}", err=True)
-    more = [f"{total - len(shown)} more files" if total > len(shown) else ""]
-    more += [f"text in {images} images" if images else ""]
-    if any(more):
-        echo(f"not read: {' and '.join(filter(None, more))}", err=True)
-
-
-def _print_left_out(left_out: Sequence[LeftOutTotal]) -> None:
-    for each in left_out:
-        counts = f"{each.words} words on {each.pages} pages"
-        echo(f"left out: {each.reason}: {counts}, such as “{each.example}”", err=True)
+    return {
+        "not_read": [asdict(file) for file in report.not_read[:MOST_LISTED]],
+        "not_read_total": report.not_read_total,
+        "images": report.images,
+        "left_out": [asdict(each) for each in report.left_out],
+    }
 
 
 def _print(result: IngestResult, settings: Settings, *, verbose: bool) -> None:
-    hidden = _print_notes(result.errors, result.warnings, result.notes, verbose=verbose)
-    _print_not_read(result.not_read, result.not_read_total, result.images, verbose=verbose)
-    _print_left_out(result.left_out if verbose else ())
+    _print_remarks(result, verbose=verbose)
     if not result.published:
         return
     echo(
@@ -280,20 +258,27 @@ def _print(result: IngestResult, settings: Settings, *, verbose: bool) -> None:
         f"{result.changed} new or changed, {result.removed} removed, "
         f"{result.unchanged} unchanged, {result.embedded} embedded."
     )
+    unseen = 0 if verbose else len(result.notes)
+    hidden = f" {unseen} notes: --verbose shows them." if unseen else ""
     echo(f"{_percent(result.coverage)} of the visible words, {result.seconds:.1f} s.{hidden}")
 
 
-def _print_notes(
-    errors: Sequence[str], warnings: Sequence[str], notes: Sequence[str], *, verbose: bool
-) -> str:
-    """Print errors and warnings, and notes if verbose; return a hint if notes were not printed."""
-    for error in errors:
-        echo(f"error: {error}", err=True)
-    for warning in warnings:
-        echo(f"warning: {warning}", err=True)
-    for note in notes if verbose else ():
-        echo(f"note: {note}", err=True)
-    return f" {len(notes)} notes: --verbose shows them." if notes and not verbose else ""
+def _print_remarks(report: IngestResult | IngestPreview, *, verbose: bool) -> None:
+    """Print what an author should know: problems, and what of the folder is in no page."""
+    lines = [f"error: {error}" for error in report.errors]
+    lines += [f"warning: {warning}" for warning in report.warnings]
+    lines += [f"note: {note}" for note in report.notes if verbose]
+    shown = report.not_read if verbose else report.not_read[:_SHOWN]
+    lines += [f"not read: {one_line(file.file)}: {file.reason}" for file in shown]
+    unshown = report.not_read_total - len(shown)
+    more = [f"{unshown} more files"] * (unshown > 0)
+    more += [f"text in {report.images} images"] * (report.images > 0)
+    lines += [f"not read: {' and '.join(more)}"] * bool(more)
+    for each in report.left_out if verbose else ():
+        counts = f"{each.words} words on {each.pages} pages"
+        lines.append(f"left out: {each.reason}: {counts}, such as “{each.example}”")
+    for line in lines:
+        echo(line, err=True)
 
 
 def _share(part: int, whole: int) -> float | None:

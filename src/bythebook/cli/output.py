@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 _CONTROLS = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 LONGEST_QUOTE = 500  # characters: only a single unit, most often code, is longer
 _LONGEST_SENTENCE = 90
-# Names of signals in the JSON output that differ from those of the fields.
-_JSON_NAMES = {
-    "missing_rare_term": "missing",
-    "negation_mismatch": "denied",
-    "unmatched_entities": "strange",
-    "echo": "hollow",
-}
 
 
 def printable(text: str) -> str:
@@ -102,9 +95,8 @@ def explain_hit(hit: Hit) -> str:
 
 
 def hit_record(hit: Hit) -> dict[str, Any]:
-    signals = {_JSON_NAMES.get(name, name): value for name, value in asdict(hit.signals).items()}
     reading = None if hit.reading is None else hit.reading.probability
-    return {**signals, "reading": reading}
+    return {**asdict(hit.signals), "reading": reading}
 
 
 def explain_reply(reply: Reply) -> Iterator[str]:

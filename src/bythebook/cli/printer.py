@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -35,23 +35,7 @@ _FENCE = re.compile(r"(`{3,}+|~{3,}+)[ \t]*+([\w+-]*+)[^\n]*+\n")
 _WAITING = {State.RETRIEVING: "Searching …", State.GENERATING: "Writing …"}
 
 
-class Printer(Protocol):
-    def begin(self, question: Question) -> None: ...
-
-    def show(self, event: Event) -> None: ...
-
-    def stop(self) -> None:
-        """Discard the state of an output that was interrupted."""
-        ...
-
-    def note(self, text: str = "", *, style: str = "dim") -> None: ...
-
-    def fail(self, error: BookError) -> None: ...
-
-    def sources(self, citations: Sequence[Citation]) -> None: ...
-
-
-async def show_events(events: ReplyStream, printer: Printer) -> Reply:
+async def show_events(events: ReplyStream, printer: Page | Lines) -> Reply:
     """Print the events of a question as they arrive, and return the reply."""
     async with aclosing(events):
         async for event in events:
@@ -65,9 +49,8 @@ class Page:
     """Printer for people: streams wrapped sentences, then sources, warnings and figures."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(highlight=False, emoji=False, markup=False)
-        console = self._console
-        self._terminal = console.is_terminal
+        self.console = console or Console(highlight=False, emoji=False, markup=False)
+        self._terminal = self.console.is_terminal
         self._margin = 2 if self._terminal else 0
         self._column = 0
         self._links: dict[int, str] = {}
@@ -92,7 +75,7 @@ class Page:
     def stop(self) -> None:
         self._stop_waiting()
         if self._column:
-            self._console.print()
+            self.console.print()
         self._column = 0
         self._links = {}
 
@@ -117,7 +100,7 @@ class Page:
         if not self._terminal or state not in _WAITING:
             return
         if self._status is None:
-            self._status = self._console.status(_WAITING[state], spinner_style="cyan")
+            self._status = self.console.status(_WAITING[state], spinner_style="cyan")
             self._status.start()
         self._status.update(_WAITING[state])
 
@@ -130,7 +113,7 @@ class Page:
         self._stop_waiting()
         text = printable(sentence.text)
         if self._column:
-            self._console.print("\n" * (sentence.lead.count("\n") or "\n" in text), end="")
+            self.console.print("\n" * (sentence.lead.count("\n") or "\n" in text), end="")
             self._column = 0 if "\n" in sentence.lead + text else self._column
         if "\n" in text:
             self._block(text)
@@ -143,14 +126,14 @@ class Page:
 
     def _words(self, text: str, style: Style | str = "", *, indent: int = 0) -> None:
         """Append text to the current line, wrapped at word boundaries; indent a new one."""
-        edge = min(self._console.width, _WIDEST) if self._terminal else sys.maxsize
+        edge = min(self.console.width, _WIDEST) if self._terminal else sys.maxsize
         for word in text.split():
             width = cell_len(word)
             if self._column and self._column + 1 + width > edge:
-                self._console.print()
+                self.console.print()
                 self._column = 0
             gap = " " * (1 if self._column else self._margin + indent)
-            self._console.print(gap, Text(word, style), sep="", end="", soft_wrap=True)
+            self.console.print(gap, Text(word, style), sep="", end="", soft_wrap=True)
             self._column += len(gap) + width
 
     def _block(self, text: str) -> None:
@@ -158,13 +141,13 @@ class Page:
         fence = _FENCE.match(text)
         code = text.partition("\n")[2].rpartition("\n")[0] if fence else text
         if not self._terminal:
-            self._console.print(Text(text), soft_wrap=True)
+            self.console.print(Text(text), soft_wrap=True)
         else:
             from rich.syntax import Syntax
 
             lexer = (fence[2] if fence else "") or "text"
             drawn = Syntax(code, lexer, theme="ansi_dark", background_color="default")
-            self._console.print(Padding(drawn, (0, 0, 0, self._margin + 2)))
+            self.console.print(Padding(drawn, (0, 0, 0, self._margin + 2)))
 
     # --- after the reply ------------------------------------------------------------------------
 
@@ -228,18 +211,18 @@ class Page:
     def _address(self, shown: str, link: str, *, indent: int = 0) -> None:
         style = Style(color="blue", link=printable(link)) if self._terminal else ""
         space = " " * (self._margin + indent)
-        self._console.print(Text.assemble(space, (printable(shown), style)), soft_wrap=True)
+        self.console.print(Text.assemble(space, (printable(shown), style)), soft_wrap=True)
 
     def _line(self, text: Text, *, indent: int = 0, hang: int = 0) -> None:
         """Print a paragraph with a hanging indent."""
         if not self._terminal or not text:
-            self._console.print(Text(" " * indent) + text, soft_wrap=True)
+            self.console.print(Text(" " * indent) + text, soft_wrap=True)
             return
         left = self._margin + indent
-        width = max(min(self._console.width, _WIDEST) - left - hang, 8)
-        for number, line in enumerate(text.wrap(self._console, width)):
+        width = max(min(self.console.width, _WIDEST) - left - hang, 8)
+        for number, line in enumerate(text.wrap(self.console, width)):
             space = " " * (left + (hang if number else 0))
-            self._console.print(Text(space) + line, soft_wrap=True)
+            self.console.print(Text(space) + line, soft_wrap=True)
 
 
 def _figures(reply: Reply, answer: Answer) -> Iterator[str]:

@@ -50,15 +50,12 @@ def search(
     if batch is not None:
         from bythebook.cli.batch import run_batch
 
-        if query is not None:
-            raise InvalidInput("--batch reads the queries from a file.", hint="Leave QUERY out.")
-
         async def answer(book: Book, row: dict[str, Any]) -> dict[str, Any]:
             question = make_question(row["question"])
             findings = (await book.search(question)).at_least(question.min_score)
             return _document(question, findings, reader=settings.server.reader, explain=explain)
 
-        raise typer.Exit(run_batch(batch, settings, answer))
+        raise typer.Exit(run_batch(batch, settings, answer, query))
     if query is None:
         raise InvalidInput("There is no query.", hint='Run: bythebook search "…"')
     from bythebook.api import use_book

@@ -16,8 +16,9 @@ from bythebook.ingestion.indexer import (
 from bythebook.text.passage_records import Change, diff
 
 if TYPE_CHECKING:
-    from bythebook.ingestion.read_book import ParsedBook
+    from bythebook.ingestion.read_book import LeftOutTotal, ParsedBook
     from bythebook.interfaces.store import Catalog
+    from bythebook.sources.inventory import UnreadFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,14 @@ class IngestPreview:
     errors: tuple[str, ...]
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    not_read: tuple[UnreadFile, ...]
+    not_read_total: int
+    images: int
+    left_out: tuple[LeftOutTotal, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.errors else 0
 
 
 def preview(
@@ -41,4 +50,8 @@ def preview(
         errors=errors_of(book),
         warnings=warnings_on(book.passages),
         notes=notes_on(book),
+        not_read=tuple(book.unread.files),
+        not_read_total=len(book.unread.files),
+        images=book.unread.images,
+        left_out=tuple(book.left_out),
     )
