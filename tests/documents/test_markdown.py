@@ -22,11 +22,11 @@ from bythebook.ingestion.pages import compare_words
 from bythebook.ingestion.passages import passages_of
 from bythebook.ingestion.read_book import ParsedBook, read_book
 from bythebook.interfaces.blocks import Code, Document, Listing, Paragraph, Table
-from bythebook.language.sentences import split_units
 from bythebook.language.text import words
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
 from bythebook.text.outline import OutlineEntry
 from bythebook.text.section_text import Joined, join
+from bythebook.text.units import split_units
 from bythebook.types import Metadata, Place
 from tests.documents.book_pages import blocks_of, by_page, pages_of, read_again
 from tests.support.samples import FEATURES, SAMPLE_BOOK, WORKSHOP, read

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.language.sentences import split_sentences, split_units
+from bythebook.language.sentences import split_sentences
 from bythebook.language.text import words
+from bythebook.text.units import split_units
 from bythebook.types import UnitKind
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from bythebook.ingestion.read_book import ParsedBook, read_book
-from bythebook.language.sentences import split_units
 from bythebook.text.selections import content_hash, estimate_tokens
 from bythebook.text.text_kinds import with_text_kinds
+from bythebook.text.units import split_units
 from bythebook.types import Evidence, Hit, Metadata, Passage, Place
 
 ROOT = Path(__file__).parents[2]

@@ -19,10 +19,10 @@ from bythebook.language.english.follow_ups import ENUMERATED, EXPLETIVE_IT, FRAG
 from bythebook.language.english.question_parts import split_parts
 from bythebook.language.english.question_types import question_type
 from bythebook.language.english.small_talk import is_small_talk
-from bythebook.language.sentences import split_units
 from bythebook.language.terms import terms_of
 from bythebook.language.tokens import shortened
 from bythebook.retrieval.question_analysis import QUESTION_TOKENS
+from bythebook.text.units import split_units
 from bythebook.types import Message, Question, Role
 
 _LONGEST_CHAIN = 6  # earlier questions

@@ -12,8 +12,9 @@ from bythebook.evaluation.gold_locations import Places, Whereabouts
 from bythebook.evaluation.nuggets import NuggetScore, score_nuggets
 from bythebook.evaluation.questions import Row
 from bythebook.evaluation.text_metrics import holds
-from bythebook.grounding.stream_splitter import inside_fence, without_line_mark
+from bythebook.grounding.stream_splitter import without_line_mark
 from bythebook.text.text_fragments import folded
+from bythebook.text.units import inside_fence
 from bythebook.types import Answer, Citation, Hit, Reply, Timings
 
 DEEPEST_RANK = 10

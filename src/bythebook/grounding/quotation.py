@@ -18,10 +18,10 @@ import numpy as np
 from bythebook.errors import ReaderFailed
 from bythebook.grounding.claim_parser import ParsedClaim, parse_claim
 from bythebook.grounding.entailment import header_of
-from bythebook.grounding.stream_splitter import inside_fence
 from bythebook.language.markup import is_readable
 from bythebook.language.terms import language_of_passage
 from bythebook.text.text_kinds import mistakes_label
+from bythebook.text.units import inside_fence
 from bythebook.types import Hit, Passage, Unit, UnitKind
 
 if TYPE_CHECKING:

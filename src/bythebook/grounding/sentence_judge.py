@@ -21,13 +21,13 @@ from bythebook.grounding.quotation import LEAST_RELEVANCE, Quotation, find_quota
 from bythebook.grounding.stream_splitter import (
     DraftClaim,
     claim_of,
-    inside_fence,
     without_line_mark,
 )
 from bythebook.grounding.verbatim import find_verbatim
 from bythebook.grounding.verdicts import Finding, Supported, Withheld
 from bythebook.interfaces.reader import SentenceSupport
 from bythebook.language.terms import language_of_passage
+from bythebook.text.units import inside_fence
 from bythebook.types import Evidence, Hit, Passage, Usage
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from bythebook.interfaces.writer import DraftEvent, DraftPiece
 from bythebook.language.sentences import split_sentences
 from bythebook.language.text import clean
+from bythebook.text.units import FENCE, is_row
 
 # (?<!\s) starts the match at the first of several spaces: avoids quadratic backtracking.
 _MARKER = re.compile(r"(?<!\s)\s*\[\s*([0-9]{1,4}(?:\s*[,;–-]\s*[0-9]{1,4})*)\s*\](?!\()")
@@ -26,7 +27,6 @@ _STRANGE_MARKER = re.compile(
     r"|\[(?:source|passage|citation|ref)s?[ #]*\d*\]|\[\s*\d{1,4}\s*\](?!\())",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _LINE_MARK = re.compile(r"^\s*(?:(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>)\s+)+")
 
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\s*\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s[^()]*)?\)")
@@ -105,14 +105,7 @@ def _without_dotted(text: str, known: str) -> tuple[str, int]:
 def without_line_mark(text: str) -> str:
     """Remove the marker of a list item, heading or quotation, or the borders of a table row."""
     text = _LINE_MARK.sub("", text)
-    if len(text) > 1 and text.startswith("|") and text.endswith("|"):
-        text = text.strip("| \t")
-    return text
-
-
-def inside_fence(text: str) -> str | None:
-    """Return the content of a fenced block, or None if the text is not one."""
-    return text.partition("\n")[2].rpartition("\n")[0] if _FENCE.match(text) else None
+    return text.strip("| \t") if is_row(text) else text
 
 
 async def claims(
@@ -164,7 +157,7 @@ class Splitter:
     def _take(self, *, final: bool) -> Iterator[tuple[str, str]]:
         while True:
             self._skip_space()
-            fence = _FENCE.match(self._rest)
+            fence = FENCE.match(self._rest)
             end = _fence_end(self._rest, fence[1]) if fence else self._rest.find("\n")
             if end < 0 and not final:
                 break
@@ -174,7 +167,7 @@ class Splitter:
                 return
             for claim in [block.strip()] if fence else split_line(block):
                 yield self._with_lead(claim)
-        if not _FENCE.match(self._rest):
+        if not FENCE.match(self._rest):
             yield from self._take_whole_sentences()
 
     def _take_whole_sentences(self) -> Iterator[tuple[str, str]]:

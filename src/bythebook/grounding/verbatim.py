@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from bythebook.grounding.stream_splitter import inside_fence, without_line_mark
+from bythebook.grounding.stream_splitter import without_line_mark
 from bythebook.language.sentences import split_sentences
+from bythebook.text.units import inside_fence
 from bythebook.types import Hit, UnitKind
 
 

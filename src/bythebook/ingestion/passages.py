@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from bythebook.ingestion.render import render
 from bythebook.ingestion.section_packing import TextChunk, pack
 from bythebook.interfaces.blocks import Anchor, Block, Box, Document, Heading, Paragraph
-from bythebook.language.sentences import split_units
 from bythebook.sources.documents import headings_of, plain_text
 from bythebook.text.selections import content_hash
 from bythebook.text.text_fragments import with_fragments
 from bythebook.text.text_kinds import with_text_kinds
+from bythebook.text.units import split_units
 from bythebook.types import Metadata, Passage, Place
 
 MAX_TOKENS = 500

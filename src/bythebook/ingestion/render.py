@@ -21,6 +21,7 @@ from bythebook.interfaces.blocks import (
     Table,
 )
 from bythebook.text.text_kinds import kind_of_heading
+from bythebook.text.units import row_of
 from bythebook.types import TextKind
 
 _BACKTICKS = re.compile(r"`{3,}")
@@ -111,14 +112,10 @@ def _listing(listing: Listing, indent: str, gap: str) -> Iterator[TextPiece]:
 
 
 def _table(table: Table, gap: str) -> Iterator[TextPiece]:
-    header = f"{_row(table.header)}\n|{'---|' * len(table.header)}"
+    header = f"{row_of(table.header)}\n|{'---|' * len(table.header)}"
     yield TextPiece(header, table.span, PieceKind.TITLE, gap)
     for row in table.rows:
-        yield TextPiece(_row(row), table.span, PieceKind.ROW, "\n", header)
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        yield TextPiece(row_of(row), table.span, PieceKind.ROW, "\n", header)
 
 
 def fenced(code: Code, *, text: str | None = None) -> str:

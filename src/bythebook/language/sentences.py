@@ -1,13 +1,11 @@
-"""Split prose into sentences, and passages into units: sentences, items, rows, code, maths."""
+"""Split prose into sentences."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from bythebook.language.stopwords import FUNCTION_WORDS
 from bythebook.language.text import word_set
-from bythebook.types import Unit, UnitKind
 
 # Sentence-ending punctuation, repeated or not, with closing quotes and brackets. The first group
 # must be followed by a space; the second (Chinese, Japanese) need not.
@@ -41,12 +39,6 @@ _STARTERS = FUNCTION_WORDS["en"] | word_set(
     "every several such one two three another other under over between among during before after "
     "until despite without within given figure table section chapter see assume use using due"
 )
-_LONG_ITEM = 240  # characters: a longer list item is split into sentences
-
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-_ITEM = re.compile(r"[ \t]*(?:[-*•]|[0-9]{1,9}[.)])[ \t]+")
-_RULE_ROW = re.compile(r"[ \t]*\|(?:[ \t]*:?-+:?[ \t]*\|)+[ \t]*\Z")
-_BLOCK_SIGNS = frozenset("`~$")
 _HAS_WORD = re.compile(r"\w|[^\s\w!-/:-@\[-`{-~—–…·•]")
 
 
@@ -124,61 +116,3 @@ def _is_initial(letter: str, earlier: list[str], after: str, *, begins: bool) ->
     named = before if beside in ("and", "&", "und", "et") else beside  # not "A and B. Both"
     is_named = beside in _BEFORE_NAME or (len(named) > 1 and named[0].isupper())
     return not begins and (is_second or (letter.isupper() and is_named))
-
-
-def split_units(text: str) -> tuple[Unit, ...]:
-    """Return the smallest pieces of a passage that can be shown separately, in order."""
-    units: list[Unit] = []
-    lines = text.split("\n")
-    index = start = 0
-    while index < len(lines):
-        line = lines[index]
-        indent = len(line) - len(line.lstrip())
-        last = _block_end(lines, index) if line[indent : indent + 1] in _BLOCK_SIGNS else None
-        if last is None:
-            units.extend(_line_units(line, start))
-            last = index
-        else:
-            size = sum(map(len, lines[index : last + 1])) + last - index
-            kind = UnitKind.MATHS if line[indent] == "$" else UnitKind.CODE
-            units.append(Unit(start + indent, start + size, kind))
-        start += sum(map(len, lines[index : last + 1])) + last + 1 - index
-        index = last + 1
-    return tuple(units)
-
-
-def _block_end(lines: list[str], index: int) -> int | None:
-    """Return the last line of the code or maths block that starts here, or None."""
-    fence = _FENCE.match(lines[index])
-    if fence is None and lines[index].strip() != "$$":
-        return None
-    mark = fence.group(1) if fence else "$$"
-    for later in range(index + 1, len(lines)):
-        if mark in lines[later]:
-            closing = lines[later].strip()
-            if closing.startswith(mark) and not closing.strip(mark[0]):
-                return later
-    return len(lines) - 1 if fence else None
-
-
-def _line_units(line: str, start: int) -> Iterator[Unit]:
-    """Yield the units of a line whose offset is ``start``."""
-    bare = line.strip()
-    if len(bare) > 1 and bare[0] == bare[-1] == "|":
-        row = line.strip(" \t|")
-        if row and not _RULE_ROW.match(line):
-            first = start + line.index(row)
-            yield Unit(first, first + len(row), UnitKind.ROW)
-        return
-    marker = _ITEM.match(line)
-    inside = marker.end() if marker else 0
-    spans = split_sentences(line[inside:])
-    start += inside
-    if marker is None:
-        kind = UnitKind.SENTENCE
-    else:
-        kind = UnitKind.ITEM
-        if spans and len(line) - inside - spans[0][0] <= _LONG_ITEM:
-            spans = [(spans[0][0], spans[-1][1])]
-    for first, last in spans:
-        yield Unit(start + first, start + last, kind)

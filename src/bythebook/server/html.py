@@ -23,6 +23,7 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from bythebook.language.text import clean, word_set
 from bythebook.sources.markdown.maths import likely_maths_inline, maths_block
+from bythebook.text.units import cells_of, is_row, is_rule_row, mark_code
 from bythebook.types import AnswerSpan, Sentence
 
 _LONGEST_CODE = 20_000  # characters; longer code is not highlighted
@@ -38,8 +39,6 @@ _MARKER = re.compile(f"{_OPEN}([0-9]{{1,4}}){_CLOSE}")
 _MARKERS_AT_END = re.compile(  # tried only where spaces or markers begin
     rf"(?:(?<!\s)\s++|(?<![\s{_CLOSE}]))((?:{_OPEN}[0-9]{{1,4}}{_CLOSE})++)\Z"
 )
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_DELIMITER_ROW = re.compile(r"\|(?:\s*:?-+:?\s*\|)+\s*")
 
 _MATHS_TAGS = word_set(
     "math menclose mfenced mfrac mi mmultiscripts mn mo mover mpadded mphantom mroot mrow ms "
@@ -153,22 +152,17 @@ def _marker(state: StateInline, silent: bool) -> bool:
 
 def _whole_tables(lines: Sequence[str]) -> Iterator[str]:
     """Repair tables cited row by row: move markers into the last cell, add the delimiter row."""
-    fence, before, columns = "", "", 0
-    for line in lines:
-        found = _FENCE.match(line)
-        if found and not fence:
-            fence = found[1]
-        elif found and fence and found[1].startswith(fence):
-            fence = ""
-        row = None if fence else _row(line)
+    before, columns = "", 0
+    for line, is_code in mark_code(lines):
+        row = None if is_code else _row(line)
         if before and row is None:
             before = ""
         elif before == "head" and row is not None:
             before = "rows"
-            if not _DELIMITER_ROW.fullmatch(row):
+            if not is_rule_row(row):
                 yield "|" + "---|" * columns
         elif row is not None and not before:
-            before, columns = "head", len(re.findall(r"(?<!\\)\|", row)) - 1
+            before, columns = "head", len(cells_of(row))
         yield line if row is None else row
     if before == "head":
         yield "|" + "---|" * columns
@@ -178,7 +172,7 @@ def _row(line: str) -> str | None:
     bare = line.strip()
     found = _MARKERS_AT_END.search(bare)
     cells = bare[: found.start()] if found else bare
-    if not (len(cells) > 2 and cells.startswith("|") and cells.endswith("|")):
+    if len(cells) < 3 or not is_row(cells):
         return None
     return f"{cells[:-1].rstrip()} {found[1]} |" if found else cells
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 
-from bythebook.language.sentences import split_units
 from bythebook.language.text import clean
 from bythebook.language.tokens import estimate_tokens
+from bythebook.text.units import split_units
 from bythebook.types import Passage, Place
 
 _LONGEST_SELECTION = 10_000  # characters, the same limit as for other passages

@@ -27,6 +27,7 @@ from bythebook.errors import InvalidInput
 from bythebook.language.text import clean
 from bythebook.offload import offload
 from bythebook.text.outline import path_of
+from bythebook.text.units import mark_code
 
 if TYPE_CHECKING:
     from bythebook.book import Book
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 _LINK = re.compile(r"(?<!\\)\[(?:\\.|[^\[\]\\])*+\]\(([^()\s]+)\)")
 # Too long, or a file where a folder has to be, or the other way round.
 _BAD_NAMES = (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EINVAL)
-_FENCE = re.compile(r" *(`{3,}|~{3,})")
 
 Wrote = Callable[[int], None]  # called with the number of pages written
 
@@ -116,19 +116,9 @@ def write_file(folder: Path, name: str, text: str) -> None:
 
 def links_of(text: str) -> Iterator[str]:
     """Yield the targets of all Markdown links outside of code."""
-    yield from (target for line in _lines_without_code(text) for target in _LINK.findall(line))
-
-
-def _lines_without_code(text: str) -> Iterator[str]:
-    fence = ""
-    for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if not fence and mark:
-            fence = mark[1]
-        elif not fence:
-            yield line
-        elif mark and mark[1].startswith(fence) and line.strip() == mark[1]:
-            fence = ""
+    for line, is_code in mark_code(text.split("\n")):
+        if not is_code:
+            yield from _LINK.findall(line)
 
 
 def broken_links(folder: Path, name: str = LIST, base_url: str = "/") -> list[str]:

@@ -20,7 +20,6 @@ from qdrant_client import AsyncQdrantClient, models
 from bythebook.errors import ConfigurationError, EmbedderMismatch
 from bythebook.interfaces.embedding import Embedder
 from bythebook.interfaces.store import Candidate, Filters, Generation, IndexedPassage
-from bythebook.language.sentences import split_units
 from bythebook.language.terms import Vocabulary
 from bythebook.language.text import well_formed
 from bythebook.language.tokens import estimate_tokens
@@ -28,6 +27,7 @@ from bythebook.providers.qdrant.nodes import Nodes, Server, to_filter
 from bythebook.providers.qdrant.payload import in_order
 from bythebook.text.selections import content_hash
 from bythebook.text.text_kinds import with_text_kinds
+from bythebook.text.units import split_units
 from bythebook.types import Metadata, Passage, Place
 
 if TYPE_CHECKING:

@@ -1,29 +1,29 @@
-"""Convert a section's text to HTML; each sentence, item, row and code block has an id.
-
-A passage contains only what ``ingestion/render.py`` writes: paragraphs, lists, tables, fenced code,
-maths between dollars, and lines that are the title of the block after them.
-"""
+"""Convert a section's text to HTML; each sentence, item, row and code block has an id."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 
 from bythebook.server.html import to_html
-from bythebook.sources.markdown.elements import ADMONITIONS
+from bythebook.text.section_blocks import (
+    Block,
+    Item,
+    Items,
+    Line,
+    Prose,
+    Rows,
+    Whole,
+    are_titles,
+    blocks_of,
+)
 from bythebook.text.section_text import Joined, Marked
+from bythebook.text.units import NOTE, cells_of
 from bythebook.types import UnitKind
 
-_ITEM = re.compile(r"( *)(?:([-*•])|([0-9]{1,9})[.)])[ \t]+")
-_RULE_ROW = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*")
-_CELL = re.compile(r"(?<!\\)\|")
-_STOPS = (".", "!", "?", ":", ";", "…", "。", "؟", "۔", "।")
-_LONGEST_TITLE = 80  # characters
-_MOST_TITLES = 3
-_ADMONITION = re.compile(rf"({'|'.join(sorted(ADMONITIONS))})(?: — (.+))?", re.IGNORECASE)
 _WORD = re.compile(r"[\w./~-]+(?:\(\))?")
 _ID_DIGITS = 10
 _OTHER = {"ul": "ol", "ol": "ul"}
@@ -35,28 +35,12 @@ def unit_id(passage_id: str, number: int) -> str:
 
 
 def section_html(section: Joined) -> str:
-    return "\n".join(_Section(section).blocks())
+    return _Section(section).html()
 
 
 def words_html(section: Joined) -> str:
     """Convert inline only: for a section that consists of its heading."""
     return _Section(section).inline(0, len(section.text))
-
-
-@dataclass(slots=True)
-class _Line:
-    start: int
-    end: int
-    text: str
-
-    @property
-    def is_blank(self) -> bool:
-        return not self.text.strip()
-
-    @property
-    def is_row(self) -> bool:
-        bare = self.text.strip()
-        return len(bare) > 1 and bare[0] == bare[-1] == "|"
 
 
 @dataclass(slots=True)
@@ -70,138 +54,67 @@ class ListItem:
 
 class _Section:
     def __init__(self, section: Joined) -> None:
-        self._text = section.text
-        self._units = section.units
+        self._section = section
+        self._text, self._units = section.text, section.units
         self._starts = [unit.start for unit in section.units]
-        blocks = (unit for unit in section.units if unit.kind in (UnitKind.CODE, UnitKind.MATHS))
-        self._whole = {unit.start: unit for unit in blocks}
-        self._lines = list(_lines(section.text))
-        self._at = 0
 
-    def blocks(self) -> Iterator[str]:
-        while self._at < len(self._lines):
-            if self._lines[self._at].is_blank:
-                self._at += 1
-            else:
-                yield self._block()
+    def html(self) -> str:
+        return "\n".join(map(self._block, blocks_of(self._section)))
 
-    # --- blocks: each method consumes the lines of its block
+    def _block(self, block: Block) -> str:
+        match block:
+            case Whole():
+                return _whole(block)
+            case Rows():
+                return self._table(block)
+            case Items():
+                return nested(map(self._item, block.items))
+            case Prose():
+                return self._paragraph(block)
 
-    def _block(self) -> str:
-        line = self._lines[self._at]
-        if self._block_unit(line):
-            return self._code_or_maths()
-        if line.is_row:
-            return self._table()
-        if _ITEM.match(line.text):
-            return self._list()
-        return self._paragraph()
-
-    def _block_unit(self, line: _Line) -> Marked | None:
-        return self._whole.get(line.start + len(line.text) - len(line.text.lstrip()))
-
-    def _code_or_maths(self, titles: str = "") -> str:
-        unit = self._block_unit(self._lines[self._at])
-        assert unit is not None
-        first = last = bisect_right(self._starts, unit.start)
-        while last < len(self._units) and self._units[last].continues:
-            last += 1
-        parts = self._units[first:last]
-        end = parts[-1].end if parts else unit.end
-        source = self._text[unit.start : end]
-        while self._at < len(self._lines) and self._lines[self._at].start < end:
-            self._at += 1
-        # A citation of any part links to the whole block.
-        opening = "".join(f"<div {_mark(part)}>" for part in reversed(parts))
-        return f"{opening}{self._block_html(unit, source, titles)}{'</div>' * len(parts)}"
-
-    def _block_html(self, unit: Marked, source: str, titles: str) -> str:
-        mark = _mark(unit)
-        if unit.kind is UnitKind.MATHS:
-            letters = escape(source.strip("$\n "))
-            return f'<div class="maths" {mark} data-words="{letters}">{to_html(source)}</div>'
-        language = source.partition("\n")[0].strip("`~ \t").partition(" ")[0]
-        named = f'<span class="language">{escape(language)}</span>' if language else ""
-        caption = f"<figcaption>{titles}{named}</figcaption>" if titles or named else ""
-        code = _scroll("Code", to_html(source))
-        return f'<figure class="code" dir="ltr" {mark}>{caption}{code}</figure>'
-
-    def _table(self) -> str:
-        rows, head = list(self._take(lambda line: line.is_row)), ""
-        if len(rows) > 1 and _RULE_ROW.fullmatch(rows[1].text):
-            head = f"<thead>{self._row(rows.pop(0), 'th')}</thead>"
-        body = "".join(self._row(row, "td") for row in rows if not _RULE_ROW.fullmatch(row.text))
+    def _table(self, table: Rows) -> str:
+        head = f"<thead>{self._row(table.header, 'th')}</thead>" if table.header else ""
+        body = "".join(self._row(row, "td") for row in table.rows)
         return _scroll("Table", f"<table>{head}<tbody>{body}</tbody></table>")
 
-    def _row(self, row: _Line, cell: str) -> str:
+    def _row(self, row: Line, cell: str) -> str:
         first, last = (bisect_left(self._starts, border) for border in (row.start, row.end))
-        unit = self._units[first] if first < last else None
+        mark = f" {_mark(self._units[first])}" if first < last else ""
         scope = ' scope="col"' if cell == "th" else ""
-        texts = [text.strip().replace("\\|", "|") for text in _CELL.split(row.text.strip()[1:-1])]
-        cells = "".join(f'<{cell} dir="auto"{scope}>{_inline(text)}</{cell}>' for text in texts)
-        return f"<tr {_mark(unit)}>{cells}</tr>" if unit else f"<tr>{cells}</tr>"
+        texts = map(_inline, cells_of(row.text))
+        cells = "".join(f'<{cell} dir="auto"{scope}>{text}</{cell}>' for text in texts)
+        return f"<tr{mark}>{cells}</tr>"
 
-    def _list(self) -> str:
-        items: list[ListItem] = []
-        while self._at < len(self._lines):
-            line = self._lines[self._at]
-            marker = _ITEM.match(line.text)
-            if line.is_blank:
-                following = self._lines[self._at + 1 : self._at + 2]
-                if not following or not _ITEM.match(following[0].text):
-                    break
-                self._at += 1
-            elif marker:
-                number = int(marker[3]) if marker[3] else None
-                words = self.inline(line.start + marker.end(), line.end)
-                items.append(ListItem(len(marker[1]), number, [words]))
-                self._at += 1
-            elif self._block_unit(line):
-                items[-1].parts.append(self._code_or_maths())
-            elif line.text.startswith(" "):
-                items[-1].parts.append(f"<br>{self.inline(line.start, line.end)}")
-                self._at += 1
-            else:
-                break
-        return nested(items)
+    def _item(self, item: Item) -> ListItem:
+        parts = [self._inline_of(item.line), *map(self._block_in_item, item.blocks)]
+        return ListItem(item.indent, item.number, parts)
 
-    def _paragraph(self) -> str:
-        lines = list(self._take(self._is_prose))
-        following = self._lines[self._at] if self._at < len(self._lines) else None
-        adjoins = following is not None and not following.is_blank
-        note = _ADMONITION.fullmatch(lines[0].text.strip())
-        if note and (len(lines) > 1 or adjoins):
-            return self._note(note[1].lower(), lines, adjoins=adjoins)
-        if adjoins and self._block_unit(self._lines[self._at]) and _are_titles(lines):
+    def _block_in_item(self, block: Block) -> str:
+        if not (isinstance(block, Prose) and block.lines[0].text[0] == " "):
+            return self._block(block)
+        lines = "".join(f"<br>{self._inline_of(line)}" for line in block.lines)
+        return lines + (self._block(block.below) if block.below else "")
+
+    def _paragraph(self, prose: Prose) -> str:
+        lines, below = prose.lines, prose.below
+        note = NOTE.fullmatch(lines[0].text.strip())
+        if note and (len(lines) > 1 or below):
+            title = f'<p class="title" dir="auto">{self._inline_of(lines[0])}</p>'
+            body = self._prose(lines[1:]) if len(lines) > 1 else ""
+            body += self._block(below) if below else ""
+            return f'<aside class="note {note[1].lower()}">{title}{body}</aside>'
+        if isinstance(below, Whole) and are_titles(lines):
             titles = (f'<span class="name">{self._inline_of(line)}</span>' for line in lines)
-            return self._code_or_maths("".join(titles))
-        return self._prose(lines)
+            return _whole(below, "".join(titles))
+        return "\n".join([self._prose(lines), *([self._block(below)] if below else [])])
 
-    def _note(self, kind: str, lines: list[_Line], *, adjoins: bool) -> str:
-        title = f'<p class="title" dir="auto">{self._inline_of(lines[0])}</p>'
-        body = self._prose(lines[1:]) if len(lines) > 1 else ""
-        body += self._block() if adjoins else ""
-        return f'<aside class="note {kind}">{title}{body}</aside>'
-
-    def _prose(self, lines: list[_Line]) -> str:
+    def _prose(self, lines: tuple[Line, ...]) -> str:
         first, *rest = map(self._inline_of, lines)
-        if rest and _are_titles(lines[:1]) and not _are_titles(lines[1:2]):
+        if rest and are_titles(lines[:1]) and not are_titles(lines[1:2]):
             first = f'<strong class="label">{first}</strong>'
         return f'<p dir="auto">{"<br>".join([first, *rest])}</p>'
 
-    def _is_prose(self, line: _Line) -> bool:
-        return not (
-            line.is_blank or line.is_row or self._block_unit(line) or _ITEM.match(line.text)
-        )
-
-    def _take(self, wanted: Callable[[_Line], object]) -> Iterator[_Line]:
-        while self._at < len(self._lines) and wanted(self._lines[self._at]):
-            yield self._lines[self._at]
-            self._at += 1
-
-    # --- inline
-
-    def _inline_of(self, line: _Line) -> str:
+    def _inline_of(self, line: Line) -> str:
         return self.inline(line.start, line.end)
 
     def inline(self, start: int, end: int) -> str:
@@ -228,22 +141,25 @@ def _scroll(name: str, html: str) -> str:
     return f'<div class="scroll" tabindex="0" role="group" aria-label="{name}">{html}</div>'
 
 
-def _lines(text: str) -> Iterator[_Line]:
-    start = 0
-    for line in text.split("\n"):
-        yield _Line(start, start + len(line), line)
-        start += len(line) + 1
+def _whole(block: Whole, titles: str = "") -> str:
+    """Return code or maths; a citation of any part of it links to the whole block."""
+    unit, *parts = block.parts
+    if unit.kind is UnitKind.MATHS:
+        letters = escape(block.source.strip("$\n "))
+        drawn = f'<div class="maths" {_mark(unit)} data-words="{letters}">'
+        html = f"{drawn}{to_html(block.source)}</div>"
+    else:
+        language = block.source.partition("\n")[0].strip("`~ \t").partition(" ")[0]
+        named = f'<span class="language">{escape(language)}</span>' if language else ""
+        caption = f"<figcaption>{titles}{named}</figcaption>" if titles or named else ""
+        code = _scroll("Code", to_html(block.source))
+        html = f'<figure class="code" dir="ltr" {_mark(unit)}>{caption}{code}</figure>'
+    opening = "".join(f"<div {_mark(part)}>" for part in reversed(parts))
+    return f"{opening}{html}{'</div>' * len(parts)}"
 
 
 def _mark(unit: Marked) -> str:
     return f'id="{unit_id(unit.passage, unit.number)}" data-unit'
-
-
-def _are_titles(lines: list[_Line]) -> bool:
-    bare = [line.text.strip() for line in lines]
-    return len(bare) <= _MOST_TITLES and all(
-        len(text) <= _LONGEST_TITLE and not text.endswith(_STOPS) for text in bare
-    )
 
 
 def _inline(text: str) -> str:

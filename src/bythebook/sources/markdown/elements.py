@@ -19,6 +19,7 @@ from bythebook.language.text import word_set
 from bythebook.sources.documents import plain_text
 from bythebook.sources.markdown.jsx import Tag
 from bythebook.text.text_kinds import kind_of_heading
+from bythebook.text.units import ADMONITIONS
 from bythebook.types import TextKind
 
 # Block-level elements, even if the source has them inside a line.
@@ -28,7 +29,6 @@ BLOCK_NAMES = word_set(
     "figure figcaption h1 h2 h3 h4 h5 h6 hr center header footer main nav"
 )
 HIDDEN_NAMES = word_set("head Head style script template title noscript")
-ADMONITIONS = word_set("note tip info warning danger caution important success secondary")
 # Properties of components that hold text, in the order in which they are shown.
 _TEXT_PROPERTIES = (
     *("alt", "title", "heading", "subtitle", "question", "text", "description", "summary"),

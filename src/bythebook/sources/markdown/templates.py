@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from bythebook.sources.markdown.elements import ADMONITIONS
 from bythebook.sources.mathml import tex_in
+from bythebook.text.units import ADMONITIONS
 
 GONE = "\v"  # a line end of the source that the result does not have
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from bythebook.language.text import word_set
-from bythebook.sources.markdown.elements import ADMONITIONS, admonition_title
+from bythebook.sources.markdown.elements import admonition_title
+from bythebook.text.units import ADMONITIONS
 from bythebook_formats.html.content import classes
 from bythebook_formats.html.text import BLOCKS
 from bythebook_formats.html.tree import Element

@@ -9,7 +9,6 @@ from markdown_it.rules_block import StateBlock
 
 from bythebook.interfaces.source import UnreadableFile
 from bythebook.language.text import word_set
-from bythebook.sources.markdown.elements import ADMONITIONS
 from bythebook.sources.markdown.frontmatter import read_yaml
 from bythebook.sources.markdown.myst.directive import (
     Directive,
@@ -20,6 +19,7 @@ from bythebook.sources.markdown.myst.directive import (
 )
 from bythebook.sources.markdown.myst.writers import WRITERS
 from bythebook.sources.markdown.parser_state import line_text
+from bythebook.text.units import ADMONITIONS
 
 _OPENING = re.compile(r"(`{3,}+|~{3,}+|:{3,}+) *+\{([\w:.+-]{1,64}+)\}[ \t]*+(.*+)\Z")
 _OPTION = re.compile(r":([\w-]{1,64}+):(?:[ \t]++(.*+))?+\Z")
