@@ -87,7 +87,7 @@ def measured_files() -> list[Measure]:
     twice = [name for name, times in Counter(_public_classes(source)).items() if times > 1]
     return [
         Measure("lines in src/", sum(map(_length, source)), 38_800, 30_000),
-        Measure("modules in src/", len(source), 300, 215),
+        Measure("modules in src/", len(source), 301, 215),
         Measure("lines in packages/", sum(map(_length, formats)), 6_000, 5_500),
         Measure("lines of tests and reliability", sum(map(_length, tests)), 45_700, 34_000),
         Measure("modules in one folder", folders[fullest], 19, 19, [fullest]),
