@@ -27,8 +27,8 @@ from bythebook.server.contracts.registry import contract_routers
 from bythebook.server.lifecycle import Lifecycle, health_routes
 from bythebook.server.metrics import Metrics
 from bythebook.server.middleware.request_log import RequestLogMiddleware, attach_reply
-from bythebook.server.reader.markdown import MarkdownNames, markdown_routes
-from bythebook.server.reader.routes import reader_routes
+from bythebook.server.pages.markdown import MarkdownNames, markdown_routes
+from bythebook.server.pages.routes import book_routes
 from bythebook.server.sse import Streams
 from bythebook.server.static_pages import page_routes
 from bythebook.server.widget import widget_routes
@@ -68,7 +68,7 @@ def create_app(
     app.state.lifecycle = lifecycle
     routers = contract_routers(Services(book, streams, settings.server.api_query))
     names = MarkdownNames()
-    reader = reader_routes(book, names.name)
+    reader = book_routes(book, names.name)
     admin = admin_routes(book, needs_key=not private)
     markdown = markdown_routes(book, names)
     is_public = settings.server.page_key is not None

@@ -31,7 +31,7 @@ from bythebook.server.contracts.chat.threads import (
     add_thread_routes,
     links_to_thread,
 )
-from bythebook.server.reader.suggest import NextQuestions
+from bythebook.server.pages.suggest import NextQuestions
 from bythebook.server.routes import Client, call_of
 
 

@@ -5,7 +5,7 @@ from starlette.testclient import TestClient
 
 from bythebook.book import Book
 from bythebook.errors import StoreFailed
-from bythebook.server.reader.suggest import candidates, next_candidates, unique_headings
+from bythebook.server.pages.suggest import candidates, next_candidates, unique_headings
 from bythebook.text.outline import OutlineEntry, OutlineSection
 from bythebook.types import Place
 from tests.server.asgi_client import events_of

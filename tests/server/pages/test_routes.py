@@ -8,8 +8,8 @@ from starlette.testclient import TestClient
 from bythebook.book import Book
 from bythebook.config.settings import AccessSettings, ServerSettings, Settings
 from bythebook.server.app import create_app
-from bythebook.server.reader.routes import by_title
-from bythebook.server.reader.suggest import candidates, suggestions
+from bythebook.server.pages.routes import by_title
+from bythebook.server.pages.suggest import candidates, suggestions
 from bythebook.text.outline import OutlineEntry, outline, path_of
 from tests.server.conftest import FragileEmbedder
 from tests.support.samples import read

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bythebook.ingestion.pages import ParsedPage
 from bythebook.ingestion.read_book import read_book
-from bythebook.server.reader.blocks import ListItem, nested, unit_id
-from bythebook.server.reader.page import page_view
+from bythebook.server.pages.blocks import ListItem, nested, unit_id
+from bythebook.server.pages.page import page_view
 from bythebook.text.outline import outline
 from bythebook.text.section_text import Joined, join
 from bythebook.text.text_fragments import folded

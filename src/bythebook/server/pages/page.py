@@ -9,7 +9,7 @@ from html import escape
 from itertools import chain, count, groupby
 
 from bythebook.language.text import word_set
-from bythebook.server.reader.blocks import section_html, words_html
+from bythebook.server.pages.blocks import section_html, words_html
 from bythebook.sources.slugs import slug
 from bythebook.text.outline import HeadingTrail
 from bythebook.text.section_text import join

@@ -21,9 +21,9 @@ from bythebook.documents.fields import Text
 from bythebook.errors import NotFound, ServiceError
 from bythebook.server.middleware.errors import fail
 from bythebook.server.middleware.rate_limit import READER
-from bythebook.server.reader.blocks import unit_id
-from bythebook.server.reader.page import direction, page_view
-from bythebook.server.reader.suggest import suggestions
+from bythebook.server.pages.blocks import unit_id
+from bythebook.server.pages.page import direction, page_view
+from bythebook.server.pages.suggest import suggestions
 from bythebook.server.routes import contract_route
 from bythebook.server.static_file import READER_HEADERS, FileCache, StaticFile, read_static, render
 from bythebook.server.widget import languages
@@ -41,7 +41,7 @@ class Search(BaseModel):
     text: Annotated[Text, StringConstraints(max_length=500)]
 
 
-def reader_routes(book: Book, markdown: NameOf = lambda contents, page: None) -> APIRouter:
+def book_routes(book: Book, markdown: NameOf = lambda contents, page: None) -> APIRouter:
     """Return the routes of the reader; ``markdown`` names the Markdown of a page."""
     router = APIRouter(tags=[READER], route_class=contract_route(fail), include_in_schema=False)
     files = FileCache()
