@@ -14,9 +14,16 @@ from markdown_it.token import Token
 from bythebook.ingestion.pages import compare_words
 from bythebook.ingestion.passages import passages_of
 from bythebook.language.text import words
-from bythebook.sources.heading_ids import DocutilsIds, MystIds, NbconvertIds
+from bythebook.sources.markdown.maths import add_latex_maths
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
 from bythebook.types import Metadata, Passage, Place
+from bythebook_formats.jupyter_book.myst import add_jupyter_book
+from bythebook_formats.notebook.heading_ids import (
+    DocutilsIds,
+    MystIds,
+    NbconvertIds,
+    add_heading_ids,
+)
 from tests.support.clock import seconds_of
 
 PLACE = Place("a.md", "Title", "/docs/a", "M", "C", ())
@@ -53,8 +60,8 @@ class FreshIds:
 
 
 NOTEBOOK, MYST = (
-    replace(LOOSE, dialect=dialect, maths=maths, env={"heading_ids": FreshIds()})
-    for dialect, maths in (("notebook", "guess"), ("myst", "on"))
+    replace(LOOSE, plugins=(add, add_heading_ids), maths=maths, env={"heading_ids": FreshIds()})
+    for add, maths in ((add_latex_maths, "guess"), (add_jupyter_book, "on"))
 )
 READINGS = (MDX, COMMONMARK, LOOSE, NOTEBOOK, MYST)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -15,8 +16,17 @@ from bythebook.ingestion.read_book import ParsedBook, read_book
 from bythebook.interfaces.blocks import Block, Box, Code, Heading, Listing, Maths, Table
 from bythebook.interfaces.source import SiteOptions
 from bythebook.sources.documents import plain_text
-from bythebook.sources.heading_ids import DocutilsIds, MystIds
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
+from bythebook_formats.jupyter_book.myst import add_jupyter_book
+from bythebook_formats.notebook.heading_ids import DocutilsIds, MystIds, add_heading_ids
+
+MYST = ParseOptions(
+    mdx=False,
+    loose=True,
+    maths="on",
+    notes_heading=False,
+    plugins=(add_jupyter_book, add_heading_ids),
+)
 
 CONFIG = """title: Kites
 html:
@@ -53,8 +63,7 @@ def blocks_of(text: str) -> tuple[Block, ...]:
 
 
 def myst() -> ParseOptions:
-    env = {"heading_ids": DocutilsIds(), "kernel": "python"}
-    return ParseOptions(mdx=False, loose=True, maths="on", dialect="myst", env=env)
+    return replace(MYST, env={"heading_ids": DocutilsIds(), "kernel": "python"})
 
 
 def one(text: str) -> Block:
@@ -139,8 +148,7 @@ def test_folders_named_by_a_number_keep_it_in_the_url(tmp_path: Path) -> None:
 
 
 def _mystmd() -> ParseOptions:
-    env = {"heading_ids": MystIds()}
-    return ParseOptions(mdx=False, loose=True, maths="on", dialect="myst", env=env)
+    return replace(MYST, env={"heading_ids": MystIds()})
 
 
 def test_files_that_cannot_be_read_are_reported(tmp_path: Path) -> None:

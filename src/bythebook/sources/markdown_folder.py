@@ -24,12 +24,13 @@ class MarkdownFolder:
             files=files,
             root=found.root,
             format=options.markdown_format or "guess",
-            parsing=ParseOptions(maths="guess", template_values=found.values),
+            parsing=ParseOptions(maths="guess"),
             exclude=(*found.exclude, *options.exclude),
             report=report,
             site_prefix=f"{found.root.name}/",
             only=None if files.has_folder(path) else path.name,
             shown=("_index.md", *(f"_{name}" for name in found.names("collections"))),
             arrange=found.arrange,
+            values=found.values,
         )
         return read_tree(site, PageTree(routes=found.routes, language=options.locale))

@@ -14,15 +14,8 @@ from bythebook.sources.files import matches_glob
 from bythebook.sources.inventory import MARKDOWN, is_hidden
 from bythebook.sources.markdown.frontmatter import front_text
 from bythebook.sources.markdown.mdx import ParseOptions
-from bythebook.sources.markdown.pages import (
-    Imports,
-    Labels,
-    PageDraft,
-    looks_like_mdx,
-    make_page,
-    plain_options,
-    read_draft,
-)
+from bythebook.sources.markdown.pages import Imports, Labels, PageDraft, make_page, read_draft
+from bythebook.sources.markdown.plain import looks_like_mdx, plain_options
 
 # (pages in order, with their front matter) -> pages in the order of the site, with their labels
 Arrange = Callable[[dict[PurePosixPath, Mapping[str, object]]], dict[PurePosixPath, Labels | None]]
@@ -46,6 +39,7 @@ class DocsSite:
     only: str | None = None  # name of the only file to read
     shown: tuple[str, ...] = ()  # names that begin with "_" and are read
     arrange: Arrange = dict.fromkeys
+    values: Mapping[str, object] | None = None  # of {{ site.name }}; None: it stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +103,7 @@ def _read_page(
 ) -> SourcePage:
     parsing = replace(site.parsing, mdx=_is_mdx(site.format, draft), loose=site.format == "guess")
     if parsing.loose and not parsing.mdx:
-        parsing = plain_options(draft, parsing)
+        parsing = plain_options(parsing, draft.text, draft.front, site.values)
     document = imports.document(draft, (tree.folder / draft.file).parent, parsing)
     labels = replace(labels, language=tree.language)
     url = tree.routes.url(draft.file, draft.front)

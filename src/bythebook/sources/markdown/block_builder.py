@@ -38,12 +38,7 @@ class Surroundings:
     values: Values
     maths: bool
     mdx: bool = True
-    dialect: str = ""  # but for Docusaurus, footnotes have no heading
-
-    @property
-    def ids_given(self) -> bool:
-        """Return whether the grammar has found the ids of headings."""
-        return self.dialect in ("notebook", "myst")
+    notes_heading: bool = True
 
 
 @dataclass(slots=True)
@@ -223,10 +218,13 @@ class Builder:
 
     # --- headings and footnotes ---
 
-    def add_heading(self, level: int, children: Sequence[Token], explicit: str) -> None:
+    def add_heading(self, opening: Token, children: Sequence[Token]) -> None:
+        """Add a heading with the anchor that a plugin of the grammar has found, or else its id."""
         self.refer(children)
-        ids_given = self.around.ids_given
-        anchor = explicit or None if ids_given else self._anchor(level, children, explicit)
+        level, meta = int(opening.tag[1]), opening.meta
+        anchor = meta.get("anchor") or None
+        if "anchor" not in meta:
+            anchor = self._anchor(level, children, meta.get("id", ""))
         text = visible(children, self.around.values).replace("\n", " ")
         self.top.blocks.append(Heading(level, text, anchor, self.span))
 
@@ -255,7 +253,7 @@ class Builder:
         if not shown:
             return
         span = self.around.span_of(shown[0].start, shown[0].start + 1)
-        if not self.around.dialect:
+        if self.around.notes_heading:
             heading = Heading(2, "Footnotes", "footnote-label", span)
             self.frames[0].blocks.append(heading)
         items = tuple(tuple(frame.blocks) for frame in shown)

@@ -8,6 +8,7 @@ New tokens: ``flow`` (a line of tags and expressions, in ``meta["parts"]``), inl
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache, partial
 from itertools import pairwise
 
@@ -17,13 +18,11 @@ from markdown_it.parser_inline import RuleFuncInlineType
 from markdown_it.rules_block import StateBlock, blockquote, list_block
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline, image, link
-from markdown_it.token import Token
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.footnote.index import footnote_def
 
-from bythebook.sources.heading_ids import HeadingIds
 from bythebook.sources.js_literals import skip_expression
-from bythebook.sources.markdown.admonitions import directive
+from bythebook.sources.markdown.directives import admonition
 from bythebook.sources.markdown.jsx import (
     Expression,
     Tag,
@@ -32,17 +31,21 @@ from bythebook.sources.markdown.jsx import (
     starts_module_code,
 )
 from bythebook.sources.markdown.maths import likely_maths_inline, maths_block, maths_inline
-from bythebook.sources.markdown.myst.rules import add_definitions, add_myst, add_notebook_maths
-from bythebook.sources.markdown.parser_state import budget_of, line_text
+from bythebook.sources.markdown.rules import (
+    INTERRUPTS,
+    MAX_LEVEL,
+    budget_of,
+    limit_depth,
+    line_text,
+)
 
-MAX_LEVEL = 24  # deeper quotes, lists and boxes stay text: no loss and no stack overflow
+Plugin = Callable[[MarkdownIt], None]  # adds rules to a parser
 
-_INTERRUPTS = ["paragraph", "reference", "blockquote", "list"]
 _NESTING: tuple[tuple[str, RuleFuncBlockType, list[str]], ...] = (
-    ("blockquote", blockquote, _INTERRUPTS),
-    ("list", list_block, _INTERRUPTS[:3]),
-    ("footnote_def", footnote_def, _INTERRUPTS[:2]),
-    ("directive", directive, _INTERRUPTS),
+    ("blockquote", blockquote, INTERRUPTS),
+    ("list", list_block, INTERRUPTS[:3]),
+    ("footnote_def", footnote_def, INTERRUPTS[:2]),
+    ("directive", admonition, INTERRUPTS),
 )
 Marks = tuple[tuple[str, str], ...]
 _COMMENTS: Marks = (("{/*", "*/}"), ("<!--", "-->"))
@@ -51,7 +54,7 @@ _CLASSIC_ID = re.compile(r"\{#([^{}]*)\}\Z")
 
 @lru_cache(maxsize=16)
 def grammar(
-    flavour: str, *, maths: str, comment_ids: bool = False, dialect: str = ""
+    flavour: str, *, maths: str, comment_ids: bool = False, plugins: tuple[Plugin, ...] = ()
 ) -> MarkdownIt:
     """Return a parser for "mdx", "md" (CommonMark) or "loose": CommonMark, but an HTML tag does
     not turn the lines after it into raw text. ``maths`` is "on", "off" or "guess".
@@ -59,9 +62,7 @@ def grammar(
     ``comment_ids``: ``<!-- #id -->`` sets a heading's id. Docusaurus removes such comments before
     it looks for ids, unless the site sets ``mdx1Compat.comments`` to false.
 
-    ``dialect``: "" for Docusaurus and mdBook, "plain" for Markdown of any other kind, "plain-myst"
-    for such files with directives; "notebook" for the cells of a notebook, "myst" for MyST. The
-    last two get their heading ids from ``env["heading_ids"]``.
+    ``plugins`` add rules. One that knows the anchors of headings sets ``meta["anchor"]`` of each.
     """
     parser = MarkdownIt("commonmark", {"maxNesting": MAX_LEVEL + 4, "html": True})
     parser.enable(["table", "strikethrough"])
@@ -71,34 +72,20 @@ def grammar(
     parser.block.ruler.disable("lheading")
     parser.block.ruler.at("paragraph", _paragraph)
     _add_tags(parser, flavour)
-    parser.block.ruler.before("fence", "directive", directive, {"alt": _INTERRUPTS})
+    parser.block.ruler.before("fence", "directive", admonition, {"alt": INTERRUPTS})
     if maths != "off":
-        parser.block.ruler.before("fence", "maths_block", maths_block, {"alt": _INTERRUPTS})
+        parser.block.ruler.before("fence", "maths_block", maths_block, {"alt": INTERRUPTS})
         rule = maths_inline if maths == "on" else likely_maths_inline
         parser.inline.ruler.before("escape", "maths_inline", rule)
-    _add_dialect(parser, dialect, comment_ids=comment_ids)
+    marks = _COMMENTS if comment_ids else _COMMENTS[:1]
+    parser.core.ruler.after("block", "heading_ids", partial(_heading_ids, marks=marks))
     for name, block_rule, alternatives in _NESTING:
-        parser.block.ruler.at(name, _limit_depth(block_rule), {"alt": alternatives})
+        parser.block.ruler.at(name, limit_depth(block_rule), {"alt": alternatives})
     for name, inline_rule in (("link", link), ("image", image)):
         parser.inline.ruler.at(name, _expect_bracket(inline_rule))
+    for add in plugins:
+        add(parser)
     return parser
-
-
-def _add_dialect(parser: MarkdownIt, dialect: str, *, comment_ids: bool) -> None:
-    core = parser.core.ruler
-    if dialect in ("notebook", "myst"):
-        core.push("heading_ids", _assigned_ids)
-    else:
-        marks = _COMMENTS if comment_ids else _COMMENTS[:1]
-        core.after("block", "heading_ids", partial(_heading_ids, marks=marks))
-    if dialect:
-        add_notebook_maths(parser)
-    if dialect.startswith("plain"):
-        core.after("inline", "captions", _captions)
-    if dialect.endswith("myst"):
-        add_myst(parser, _limit_depth)
-    elif dialect == "plain":
-        add_definitions(parser, _limit_depth)
 
 
 def _add_tags(parser: MarkdownIt, flavour: str) -> None:
@@ -110,21 +97,14 @@ def _add_tags(parser: MarkdownIt, flavour: str) -> None:
         return
     block = parser.block.ruler
     block.disable("html_block")
-    block.before("table", "comment", _flow_comment, {"alt": _INTERRUPTS})
+    block.before("table", "comment", _flow_comment, {"alt": INTERRUPTS})
     if flavour == "mdx":
         block.disable("code")
         inline.disable("autolink")
         inline.before("tag", "expression", _inline_expression)
         block.before("comment", "module_code", _module_code, {"alt": []})
     signs = "<{" if flavour == "mdx" else "<"
-    block.before("table", "flow", partial(_flow, signs=signs), {"alt": _INTERRUPTS})
-
-
-def _limit_depth(rule: RuleFuncBlockType) -> RuleFuncBlockType:
-    def limited(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        return state.level < MAX_LEVEL and rule(state, start, end, silent)
-
-    return limited
+    block.before("table", "flow", partial(_flow, signs=signs), {"alt": INTERRUPTS})
 
 
 def _expect_bracket(rule: RuleFuncInlineType) -> RuleFuncInlineType:
@@ -310,21 +290,6 @@ def _heading_ids(state: StateCore, *, marks: Marks) -> None:
             if anchor:
                 inline.content = text
                 opening.meta["id"] = anchor
-
-
-def _captions(state: StateCore) -> None:
-    """Show the title of an image in place of its alternative text, which kramdown never shows."""
-    for token in state.tokens:
-        for child in token.children or ():
-            title = str(child.attrs.get("title", "")) if child.type == "image" else ""
-            if title or (child.type == "image" and state.env.get("kramdown")):
-                child.children = [Token("text", "", 0, content=title)]
-
-
-def _assigned_ids(state: StateCore) -> None:
-    ids: HeadingIds | None = state.env.get("heading_ids")
-    if ids is not None:
-        ids.assign(state.tokens)
 
 
 def split_heading_id(text: str, marks: Marks) -> tuple[str, str]:

@@ -1,46 +1,127 @@
-"""markdown-it rules for ``$…$`` (token ``maths_inline``) and ``$$…$$`` (``maths_block``)."""
+"""Rules for formulas: ``$…$`` (token ``maths_inline``) and ``$$…$$`` (``maths_block``)."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from functools import partial
 
+from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
-from bythebook.sources.markdown.parser_state import budget_of, line_text
+from bythebook.language.text import word_set
+from bythebook.sources.markdown.rules import (
+    INTERRUPTS,
+    budget_of,
+    ends_container,
+    line_text,
+    push_paragraph,
+)
 
 _DOLLARS = re.compile(r"\$+")
+_LABEL = re.compile(r"[ \t]*+(?:\([^()]*+\)[ \t]*+)?+\Z")  # after the closing dollars
+_NOT_MATHS = re.compile(r"#{1,6} |```|~~~|:::")
+_AMSMATH = re.compile(r"\\begin\{(\w{1,20}\*?)\}")
+_AMSMATH_NAMES = word_set(
+    "equation equation* multline multline* gather gather* align align* alignat alignat* flalign "
+    "flalign* matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix eqnarray eqnarray*"
+)
+
+
+def add_latex_maths(parser: MarkdownIt) -> None:
+    """Parse displayed formulas as MathJax and MyST do, and environments of LaTeX."""
+    block = parser.block.ruler
+    block.at("maths_block", _latex_block, {"alt": INTERRUPTS})
+    block.before("maths_block", "amsmath", _amsmath, {"alt": INTERRUPTS})
+
+
+def _lines(state: StateBlock, start: int, end: int) -> Iterator[tuple[int, str]]:
+    """Yield the lines of the list or quote that is being read, as far as the budget goes."""
+    budget = budget_of(state.env, len(state.src))
+    for line in range(start, end):
+        if budget.left <= 0 or ends_container(state, line):
+            return
+        text = line_text(state, line)
+        budget.left -= len(text) + 1
+        yield line, text
 
 
 def maths_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Parse ``$$`` on a line of its own up to the next such line, as remark-math does."""
     text = line_text(state, start)
     opening = _DOLLARS.match(text)
     if opening is None or len(opening.group()) < 2 or "$" in text[opening.end() :]:
         return False
-    close = _maths_end(state, start, end, len(opening.group()))
-    if close is None:
-        return False
-    if silent:
-        return True
+    for line, inner in _lines(state, start + 1, end):
+        closing = inner.rstrip()
+        if len(closing) >= len(opening.group()) and not closing.strip("$"):
+            if not silent:
+                content = state.getLines(start + 1, line, state.sCount[start], False)
+                _push_block(state, content, start, line + 1)
+            return True
+    return False
+
+
+def _push_block(state: StateBlock, content: str, start: int, after: int) -> None:
     token = state.push("maths_block", "", 0)
-    token.content = state.getLines(start + 1, close, state.sCount[start], False)
-    state.line = close + 1
-    token.map = [start, state.line]
+    token.content, token.map = content, [start, after]
+    state.line = after
+
+
+def _latex_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Parse ``$$ … $$``, on one line or several, with an optional ``(label)`` at the end."""
+    text = line_text(state, start)
+    if not text.startswith("$$") or text.startswith("$$$") or state.is_code_block(start):
+        return False
+    found = _latex_end(state, start, end)
+    if found is None:
+        return False
+    if not silent:
+        content, rest, after = found
+        _push_block(state, content, start, after)
+        if rest:
+            push_paragraph(state, rest, after - 1)
     return True
 
 
-def _maths_end(state: StateBlock, start: int, end: int, dollars: int) -> int | None:
-    budget = budget_of(state.env, len(state.src))
-    for line in range(start + 1, end):
-        if budget.left <= 0 or (state.sCount[line] < state.blkIndent and not state.isEmpty(line)):
+def _latex_end(state: StateBlock, start: int, end: int) -> tuple[str, str, int] | None:
+    """Return the formula, the text after it and the next line; None if it is no formula.
+
+    A heading or a fence before the closing dollars means that the opening ones are a slip: they
+    must not pair with those of the next formula.
+    """
+    lines: list[str] = []
+    for line, text in _lines(state, start, end):
+        inner = text if line > start else text[2:]
+        before, dollars, after = inner.partition("$$")
+        if dollars:
+            content = "\n".join(filter(str.strip, (*lines, before))).strip()
+            is_apart = bool(_LABEL.match(after))
+            if not content or not (is_apart or "" in map(str.strip, lines[1:])):
+                return None  # part of a paragraph
+            return content, "" if is_apart else after.strip(), line + 1
+        if _NOT_MATHS.match(inner):
             return None
-        budget.left -= state.eMarks[line] - state.bMarks[line] + 1
-        text = line_text(state, line).rstrip()
-        if len(text) >= dollars and not text.strip("$"):
-            return line
+        lines.append(inner)
     return None
+
+
+def _amsmath(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    opening = _AMSMATH.match(line_text(state, start))
+    if opening is None or opening[1] not in _AMSMATH_NAMES or state.is_code_block(start):
+        return False
+    for line, text in _lines(state, start, end):
+        if text.rstrip().endswith(f"\\end{{{opening[1]}}}"):
+            if not silent:
+                content = state.getLines(start, line + 1, state.sCount[start], False).strip()
+                _push_block(state, content, start, line + 1)
+            return True
+    return False
+
+
+# --- in a line ------------------------------------------------------------------------------------
 
 
 def _scan_maths(state: StateInline, silent: bool, *, certain: bool) -> bool:

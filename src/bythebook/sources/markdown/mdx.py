@@ -16,7 +16,7 @@ from bythebook.language.text import clean
 from bythebook.sources.documents import document_of, headings_of
 from bythebook.sources.js_literals import ScanBudget
 from bythebook.sources.markdown.block_builder import Builder, Surroundings
-from bythebook.sources.markdown.grammar import grammar
+from bythebook.sources.markdown.grammar import Plugin, grammar
 from bythebook.sources.markdown.jsx import (
     Expression,
     Tag,
@@ -26,7 +26,7 @@ from bythebook.sources.markdown.jsx import (
     scan_tag,
 )
 from bythebook.sources.markdown.source_words import source_words
-from bythebook.sources.markdown.templates import GONE, without_templates
+from bythebook.sources.markdown.templates import GONE
 from bythebook.sources.markdown.token_visitor import build
 from bythebook.sources.slugs import Slugger, slug
 
@@ -79,9 +79,10 @@ class ParseOptions:
     maths: str = "guess"  # "on", "off" or "guess"
     comment_ids: bool = False  # <!-- #id --> sets a heading's id
     slug: Callable[[str], str] = slug  # heading text -> anchor
-    dialect: str = ""  # see `grammar`
-    template_values: Mapping[str, object] | None = None  # of {{ … }}; None: it stays
-    env: Mapping[str, object] = field(default_factory=dict)  # for the rules of the dialect
+    notes_heading: bool = True  # footnotes are below a heading, as in Docusaurus
+    rewrite: Callable[[str], str] | None = None  # of the text, which marks lost line ends with GONE
+    plugins: tuple[Plugin, ...] = ()  # that add rules to the grammar
+    env: Mapping[str, object] = field(default_factory=dict)  # for the rules of the plugins
     open_partial: OpenPartial = lambda path, properties, span: None
     open_text: OpenText = lambda path: None
     values: Mapping[str, object] = field(default_factory=dict)
@@ -94,8 +95,8 @@ _AS_MDX = ParseOptions()
 def parse(source: MdxSource, reading: ParseOptions = _AS_MDX) -> Document:
     """Parse one file into a Document. Never fails: any text is accepted."""
     source = unwrap(source)
-    if reading.dialect.startswith("plain"):
-        source = _without_templates(source, reading.template_values)
+    if reading.rewrite is not None:
+        source = _rewritten(source, reading.rewrite)
     try:
         return _parse(source, reading)
     except RecursionError:
@@ -105,7 +106,7 @@ def parse(source: MdxSource, reading: ParseOptions = _AS_MDX) -> Document:
 def _parse(source: MdxSource, reading: ParseOptions) -> Document:
     flavour = "mdx" if reading.mdx else "loose" if reading.loose else "md"
     parser = grammar(
-        flavour, maths=reading.maths, comment_ids=reading.comment_ids, dialect=reading.dialect
+        flavour, maths=reading.maths, comment_ids=reading.comment_ids, plugins=reading.plugins
     )
     text = "\n".join(source.lines).replace("\0", "\ufffd")
     tokens = parser.parse(text, {"budget": ScanBudget(len(text)), **reading.env})
@@ -156,7 +157,7 @@ def _surroundings(
         values=values,
         maths=reading.maths != "off",
         mdx=reading.mdx,
-        dialect=reading.dialect,
+        notes_heading=reading.notes_heading,
     )
 
 
@@ -196,8 +197,8 @@ def _html_parts(content: str) -> list[Tag | Expression | str]:
     return parts
 
 
-def _without_templates(source: MdxSource, values: Mapping[str, object] | None) -> MdxSource:
-    lines = without_templates("\n".join(source.lines), values).split("\n")
+def _rewritten(source: MdxSource, rewrite: Callable[[str], str]) -> MdxSource:
+    lines = rewrite("\n".join(source.lines)).split("\n")
     kept = [0, *accumulate(1 + line.count(GONE) for line in lines[:-1])]
     return MdxSource(
         tuple(line.replace(GONE, "") for line in lines),

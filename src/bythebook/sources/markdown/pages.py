@@ -18,15 +18,6 @@ from bythebook.types import Metadata
 
 _MAX_PARTIAL_DEPTH = 5
 _MAX_INLINED = 2 * 1024 * 1024  # characters of partials per page
-_MDX_SIGNS = re.compile(
-    r"^(?:import\s[^\n]{0,200}\sfrom\s*['\"]|export\s+(?:const|default|function)\s)|^\{/\*", re.M
-)
-_MYST_SIGNS = re.compile(
-    r"^[ \t]*(?:`{3,}|:{3,})\{(?:code-cell|code-block|math|figure|image|prf:\w|admonition|note|"
-    r"tip|warning|important|hint|seealso|exercise|solution|dropdown|list-table|tableofcontents)"
-    r"[\w-]*\}",
-    re.M,
-)
 _DIGITS = re.compile(r"[0-9]{1,4}")
 
 
@@ -127,22 +118,6 @@ class Labels:
     module: str | None
     chapter: str | None
     language: str | None = None
-
-
-def looks_like_mdx(text: str) -> bool:
-    """Return whether a ``.md`` file of unknown origin has imports, exports or comments of MDX."""
-    return _MDX_SIGNS.search(text) is not None
-
-
-def plain_options(draft: PageDraft, reading: ParseOptions) -> ParseOptions:
-    """Return the options for a file that may be written for Jekyll, Hugo, GitBook or MyST."""
-    values = reading.template_values
-    if values is not None:
-        values = {**values, **{f"page.{name}": value for name, value in draft.front.items()}}
-    dialect = "plain-myst" if _MYST_SIGNS.search(draft.text) else "plain"
-    is_kramdown = values is not None or "{:" in draft.text
-    env = {**reading.env, "kramdown": is_kramdown}
-    return replace(reading, dialect=dialect, template_values=values, env=env)
 
 
 def make_page(

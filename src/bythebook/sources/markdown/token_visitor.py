@@ -79,7 +79,7 @@ def _open_container(builder: Builder, name: str, token: Token) -> None:
 
 def _add_inline(builder: Builder, children: Sequence[Token], before: Token) -> None:
     if before.type == "heading_open":
-        builder.add_heading(int(before.tag[1]), children, before.meta.get("id", ""))
+        builder.add_heading(before, children)
     elif before.type == "directive_open":
         builder.refer(children)
         builder.top.title += visible(children, builder.around.values).replace("\n", " ")

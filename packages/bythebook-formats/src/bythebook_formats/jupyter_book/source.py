@@ -24,13 +24,19 @@ from bythebook.interfaces.source import (
     UnreadableFile,
 )
 from bythebook.sources.files import matches_glob
-from bythebook.sources.heading_ids import DocutilsIds, HeadingIds, MystIds
 from bythebook.sources.markdown.frontmatter import front_text, read_yaml
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
 from bythebook.sources.markdown.pages import Labels, PageDraft, make_page, read_draft
 from bythebook_formats.jupyter_book.contents import Entry, myst_slug, natural_order, read_toc
 from bythebook_formats.jupyter_book.includes import labels_in, with_includes
+from bythebook_formats.jupyter_book.myst import add_jupyter_book
 from bythebook_formats.notebook.cells import CellReader, describe
+from bythebook_formats.notebook.heading_ids import (
+    DocutilsIds,
+    HeadingIds,
+    MystIds,
+    add_heading_ids,
+)
 from bythebook_formats.notebook.ipynb import Notebook, read_notebook
 from bythebook_formats.notebook.source import title_of
 
@@ -160,7 +166,14 @@ class _Book:
         has_citations = bool(self.config.get("bibtex_bibfiles"))
         ids: HeadingIds = MystIds() if self.is_myst else DocutilsIds(citations=has_citations)
         env = {"heading_ids": ids, "kernel": _kernel(front), "labels": self._labels(listed)}
-        return ParseOptions(mdx=False, loose=True, maths="on", dialect="myst", env=env)
+        return ParseOptions(
+            mdx=False,
+            loose=True,
+            maths="on",
+            notes_heading=False,
+            plugins=(add_jupyter_book, add_heading_ids),
+            env=env,
+        )
 
     def _labels(self, listed: _Listed) -> Mapping[str, str]:
         folder = str(listed.file.parent)

@@ -10,7 +10,7 @@ from typing import Any
 
 from bythebook.interfaces.source import UnreadableFile
 from bythebook.language.text import well_formed
-from bythebook.sources.markdown.myst.writers import shown_parts
+from bythebook.sources.markdown.myst import shown_parts
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_CELLS = 20_000

@@ -18,10 +18,11 @@ from bythebook.interfaces.source import (
     UnreadableFile,
 )
 from bythebook.language.text import clean
-from bythebook.sources.heading_ids import NbconvertIds
+from bythebook.sources.markdown.maths import add_latex_maths
 from bythebook.sources.markdown.mdx import ParseOptions
 from bythebook.types import Metadata
 from bythebook_formats.notebook.cells import CellReader, describe
+from bythebook_formats.notebook.heading_ids import NbconvertIds, add_heading_ids
 from bythebook_formats.notebook.ipynb import read_notebook
 
 SUFFIX = ".ipynb"
@@ -45,7 +46,8 @@ class NotebookSource:
             mdx=False,
             loose=True,
             maths="guess",
-            dialect="notebook",
+            notes_heading=False,
+            plugins=(add_latex_maths, add_heading_ids),
             env={"heading_ids": NbconvertIds()},
         )
         reader = CellReader(parsing, cell_anchors=True)

@@ -13,6 +13,8 @@ from itertools import pairwise
 from typing import Protocol
 from urllib.parse import quote
 
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 from bythebook.sources.markdown.jsx import Tag
@@ -36,9 +38,23 @@ _LETTERS = str.maketrans(
 
 
 class HeadingIds(Protocol):
-    """Rule that sets ``meta["id"]`` of the headings that have an id in the built page."""
+    """Rule that sets ``meta["anchor"]`` of the headings that have an id in the built page."""
 
     def assign(self, tokens: Sequence[Token]) -> None: ...
+
+
+def add_heading_ids(parser: MarkdownIt) -> None:
+    """Give headings the ids of the rule in ``env["heading_ids"]``, or none."""
+    parser.core.ruler.disable("heading_ids")
+    parser.core.ruler.push("built_ids", _assign)
+
+
+def _assign(state: StateCore) -> None:
+    for opening, _ in _headings(state.tokens):
+        opening.meta["anchor"] = ""
+    ids: HeadingIds | None = state.env.get("heading_ids")
+    if ids is not None:
+        ids.assign(state.tokens)
 
 
 class NbconvertIds:
@@ -55,7 +71,7 @@ class NbconvertIds:
             children = inline.children or []
             name = quote(_text(children, maths="$").replace(" ", "-"), safe=_NBCONVERT_SAFE)
             if name and name not in self._seen and _is_xml(children):
-                opening.meta["id"] = name
+                opening.meta["anchor"] = name
             self._seen.add(name)
 
 
@@ -102,7 +118,7 @@ class DocutilsIds:
     def _assign(self, opening: Token, inline: Token, labels: Sequence[str]) -> None:
         """Set the id of a heading. The ids of labels before it are made after its own."""
         own = self._id_of(_text(inline.children or []))
-        opening.meta["id"] = next(filter(None, (own, *self._take(labels))), "")
+        opening.meta["anchor"] = next(filter(None, (own, *self._take(labels))), "")
 
     def _take(self, labels: Sequence[str]) -> list[str]:
         return [self._id_of(label) for label in labels]
@@ -145,7 +161,7 @@ class MystIds:
             elif before.type == "heading_open":
                 name = label or myst_id(_text(token.children or []))
                 is_title = self._is_first and before.tag == "h1"
-                before.meta["id"] = "" if is_title or not name else self._unique(name)
+                before.meta["anchor"] = "" if is_title or not name else self._unique(name)
                 self._is_first, label = False, ""
             elif token.type != "heading_open":
                 if label:
