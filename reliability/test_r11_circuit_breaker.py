@@ -14,7 +14,7 @@ from tests.providers.hosted import drafted, writer_at
 from tests.providers.loopback import Loopback, Step, chat, refuse
 
 from bythebook.errors import WriterFailed
-from bythebook.providers.http.circuit_breaker import EVERY_S, FAILURES, CircuitBreaker
+from bythebook.providers.http.client import EVERY_S, FAILURES, CircuitBreaker
 from reliability.rows import Rows
 
 pytestmark = pytest.mark.loopback

@@ -16,8 +16,8 @@ from tests.support.databases import address as address_of
 from tests.support.servers import running_redis
 
 from bythebook.config.settings import load_settings
+from bythebook.providers.sql.access import SqlCounter
 from bythebook.providers.sql.engine import open_access_database
-from bythebook.providers.sql.rate_limits import SqlCounter
 from reliability.rows import Rows
 
 pytestmark = pytest.mark.real

@@ -12,14 +12,13 @@ from bythebook.wiring import open_database
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings
     from bythebook.interfaces.access import RateCounter
-    from bythebook.providers.sql.idempotency import SqlReplies
-    from bythebook.providers.sql.keys import SqlKeys
+    from bythebook.providers.sql.access import SqlKeys, SqlReplies
 
 _log = logging.getLogger(__name__)
 
 
 def open_keys(settings: Settings) -> SqlKeys:
-    from bythebook.providers.sql.keys import SqlKeys
+    from bythebook.providers.sql.access import SqlKeys
 
     return SqlKeys(open_database(settings, new=True))
 
@@ -36,10 +35,8 @@ class AccessStores:
 def open_access_stores(settings: Settings | None = None) -> AccessStores:
     """Open the stores that the settings name; without settings, in-memory ones."""
     from bythebook.providers.rate_limits import FallbackCounter, MemoryCounter
+    from bythebook.providers.sql.access import SqlCounter, SqlKeys, SqlReplies
     from bythebook.providers.sql.engine import open_access_database, open_memory_database
-    from bythebook.providers.sql.idempotency import SqlReplies
-    from bythebook.providers.sql.keys import SqlKeys
-    from bythebook.providers.sql.rate_limits import SqlCounter
 
     if settings is None:
         engine = open_memory_database()
@@ -60,11 +57,12 @@ def open_access_stores(settings: Settings | None = None) -> AccessStores:
 
 
 def redis_counter(url: str) -> RateCounter:
+    from bythebook.providers.rate_limits import RedisCounter
+
     try:
-        from bythebook.providers.redis import RedisCounter
+        return RedisCounter(url)
     except ModuleNotFoundError as error:
         raise UnknownProvider(
             f"Counting on Redis needs the package {error.name}.",
             hint='Run: pip install "bythebook[redis]"',
         ) from None
-    return RedisCounter(url)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bythebook.providers.http.client import HttpClient
     from bythebook.providers.llm.agents import AgentTools
     from bythebook.providers.llm.budget import Budget
-    from bythebook.providers.llm.service import ModelService
+    from bythebook.providers.llm.chat import LanguageModel
     from bythebook.providers.qdrant.foreign import ForeignCollection
     from bythebook.providers.qdrant.nodes import Server
     from bythebook.providers.sql.catalog import SqlCatalog
@@ -182,7 +182,7 @@ class Providers:
 
     @cached_property
     def feedback(self) -> FeedbackStore | None:
-        from bythebook.providers.sql.feedback import SqlFeedback
+        from bythebook.providers.sql.query_log import SqlFeedback
 
         return SqlFeedback(self._engine, deadline_s=self.deadline_s)
 
@@ -286,7 +286,7 @@ class Providers:
         if provider not in WRITERS:
             return cast("Writer", self._close_later(make(model)))
         from bythebook.answering.prompts import OTHER_TOKENS, compose
-        from bythebook.providers.llm.openai import OpenAIWriter
+        from bythebook.providers.llm.chat import OpenAIWriter
 
         tokens = self.context_tokens + OTHER_TOKENS
         return OpenAIWriter(self._model, compose=partial(compose, tokens=tokens))
@@ -351,22 +351,22 @@ class Providers:
         """Return what tells the failure of the model's last call; None: there is no model."""
         if self.settings.writer == "extractive":
             return None
-        return lambda: next(iter(self._model.failures), None) if "_model" in vars(self) else None
+        return lambda: self._model.failure if "_model" in vars(self) else None
 
     @cached_property
-    def _model(self) -> ModelService:
+    def _model(self) -> LanguageModel:
         """Return the language model: one for writer and verifier, which share its state.
 
         Agents use OpenAI's account, or ``model.base_url``.
         """
         from bythebook.providers.http.credentials import writer_account
-        from bythebook.providers.llm.service import ModelService
+        from bythebook.providers.llm.chat import LanguageModel
 
         settings = self.settings
         _, provider, model = choose_provider("writers", settings.writer)
         account = writer_account("openai" if provider == "agents" else provider, model, settings)
         account = replace(account, service=replace(account.service, name=settings.writer))
-        return ModelService(account, settings.model, self.connections, self.budget)
+        return LanguageModel(account, settings.model, self.connections, self.budget)
 
     @cached_property
     def budget(self) -> Budget | None:

@@ -20,12 +20,9 @@ from bythebook.interfaces.access import (
     KeptReply,
     RateCounter,
 )
-from bythebook.providers.rate_limits import MemoryCounter
-from bythebook.providers.redis import RedisCounter
+from bythebook.providers.rate_limits import MemoryCounter, RedisCounter
+from bythebook.providers.sql.access import SqlCounter, SqlKeys, SqlReplies
 from bythebook.providers.sql.engine import open_access_database, open_database
-from bythebook.providers.sql.idempotency import SqlReplies
-from bythebook.providers.sql.keys import SqlKeys
-from bythebook.providers.sql.rate_limits import SqlCounter
 from bythebook.providers.testing import MemoryKeys, MemoryReplies
 from tests.support.databases import POSTGRES, address
 from tests.support.servers import running_redis

@@ -10,7 +10,7 @@ import pytest
 
 from bythebook.interfaces.conversations import Feedback, FeedbackStore
 from bythebook.providers.sql.engine import open_database
-from bythebook.providers.sql.feedback import SqlFeedback
+from bythebook.providers.sql.query_log import SqlFeedback
 from bythebook.providers.testing import MemoryFeedback
 from tests.support.databases import POSTGRES, address
 

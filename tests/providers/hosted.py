@@ -14,12 +14,10 @@ from bythebook.config.settings import Settings, load_settings
 from bythebook.interfaces.writer import Prompt
 from bythebook.language.terms import terms_of
 from bythebook.providers.embeddings.hosted import HostedEmbedder
-from bythebook.providers.http.circuit_breaker import CircuitBreaker
-from bythebook.providers.http.client import HttpClient
+from bythebook.providers.http.client import CircuitBreaker, HttpClient
 from bythebook.providers.http.credentials import embedder_account, writer_account
 from bythebook.providers.llm.budget import Budget
-from bythebook.providers.llm.openai import OpenAIWriter
-from bythebook.providers.llm.service import ModelService
+from bythebook.providers.llm.chat import LanguageModel, OpenAIWriter
 from bythebook.providers.llm.support import ModelSupport
 from bythebook.providers.registry import choose_provider
 from bythebook.types import Evidence, Message, Question, Role, Usage
@@ -69,13 +67,15 @@ async def service_at(
     budget: Budget | None = None,
     web: HttpClient | None = None,
     **model: Any,
-) -> AsyncIterator[ModelService]:
+) -> AsyncIterator[LanguageModel]:
     own = None if web else HttpClient()
     settings = settings_for(url, environ, **{**CALM, "api_key": "sk-secret", **model})
     provider, _, what = name.partition(":")
     account = writer_account(provider, what, settings)
     try:
-        yield ModelService(account, settings.model, web or own, budget, breaker or CircuitBreaker())
+        yield LanguageModel(
+            account, settings.model, web or own, budget, breaker or CircuitBreaker()
+        )
     finally:
         if own is not None:
             await own.close()

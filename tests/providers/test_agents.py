@@ -18,12 +18,11 @@ from bythebook.answering.prompts import Quoting
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.grounding.verifier import SentenceVerifier
 from bythebook.interfaces.writer import DraftPiece, WriterSearchResult
-from bythebook.providers.http.circuit_breaker import FAILURES, CircuitBreaker
-from bythebook.providers.http.client import HttpClient
+from bythebook.providers.http.client import FAILURES, CircuitBreaker, HttpClient
 from bythebook.providers.http.credentials import writer_account
 from bythebook.providers.llm.agents import MOST_SEARCHES, AgentsWriter, AgentTools
 from bythebook.providers.llm.budget import Budget
-from bythebook.providers.llm.service import ModelService
+from bythebook.providers.llm.chat import LanguageModel
 from bythebook.providers.testing import FakeEmbedder
 from bythebook.types import Evidence, Hit, Message, Question, Role, Usage
 from tests.providers.hosted import CALM, HURRIED, settings_for
@@ -78,7 +77,7 @@ async def writer_at(
     tools = AgentTools(Quoting, search or BookSearch(DRAGON), SentenceVerifier(FakeEmbedder()))
     web = HttpClient()
     try:
-        service = ModelService(account, settings.model, web, budget, breaker or CircuitBreaker())
+        service = LanguageModel(account, settings.model, web, budget, breaker)
         yield AgentsWriter(service, tools=tools)
     finally:
         await web.close()

@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 
 from bythebook.errors import EmbedderFailed, Truncated, WriterFailed
 from bythebook.providers.http.client import ResponseReader
-from bythebook.providers.http.error_responses import fault_of, retry_after
-from bythebook.providers.http.errors import ErrorCode, ProviderError, ServiceName, error_texts
+from bythebook.providers.http.errors import (
+    ErrorCode,
+    ProviderError,
+    ServiceName,
+    error_texts,
+    fault_of,
+    retry_after,
+)
 
 _NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -15,8 +15,8 @@ from reliability.crash import Point, before, started, survived
 
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
+from bythebook.providers.sql.access import SqlReplies
 from bythebook.providers.sql.engine import open_database
-from bythebook.providers.sql.idempotency import SqlReplies
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import FakeEmbedder, MemoryCatalog, MemoryGenerationStore
 from bythebook.server.access import open_access

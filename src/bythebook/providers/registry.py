@@ -51,7 +51,7 @@ HOSTED = {
     "ollama": HostedService(chat=_OLLAMA, embeddings=_OLLAMA),
 }
 _EMBEDDER = Provider("bythebook.providers.embeddings.hosted", "HostedEmbedder")
-_CHAT = Provider("bythebook.providers.llm.openai", "OpenAIWriter")
+_CHAT = Provider("bythebook.providers.llm.chat", "OpenAIWriter")
 _AGENTS = Provider(
     "bythebook.providers.llm.agents", "AgentsWriter", 'pip install "bythebook[agents]"'
 )

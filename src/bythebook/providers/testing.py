@@ -16,13 +16,11 @@ from bythebook.interfaces.reader import SentenceSupport
 from bythebook.interfaces.store import IndexedPassage, index_missing
 from bythebook.language.terms import terms_of
 from bythebook.providers.flat_index import FlatStore
+from bythebook.providers.sql.access import SqlKeys, SqlReplies
 from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_memory_database
 from bythebook.providers.sql.executor import DeadlineExecutor
-from bythebook.providers.sql.feedback import SqlFeedback
-from bythebook.providers.sql.idempotency import SqlReplies
-from bythebook.providers.sql.keys import SqlKeys
-from bythebook.providers.sql.query_log import SqlQueryLog
+from bythebook.providers.sql.query_log import SqlFeedback, SqlQueryLog
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.types import Evidence, Message, Passage, PassageReading, Question
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from bythebook.language.tokens import estimate_lines, estimate_tokens
 from bythebook.providers.embeddings.apis import APIS
-from bythebook.providers.http.circuit_breaker import CircuitBreaker
-from bythebook.providers.http.client import Endpoint, HttpClient, Timeouts
+from bythebook.providers.http.client import CircuitBreaker, Endpoint, HttpClient, Timeouts
 from bythebook.providers.http.errors import ErrorCode, ProviderError, translate_errors
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import asyncio
 import json
 import random
 import re
+import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -19,9 +20,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from bythebook.providers.http.circuit_breaker import CircuitBreaker
-from bythebook.providers.http.error_responses import refusal
-from bythebook.providers.http.errors import ErrorCode, ProviderError
+from bythebook.providers.http.errors import ErrorCode, ProviderError, refusal
 from bythebook.providers.http.transport import Transport
 
 T = TypeVar("T")
@@ -35,6 +34,8 @@ _HEADERS = {
 }
 _LINE_BYTES = 1 << 20  # also of a whole JSON answer; parsed JSON takes up to 50 times as much
 _ERROR_BYTES = 1 << 16
+FAILURES = 5  # in a row that open a circuit breaker
+EVERY_S = 10.0  # between the probes of an open one
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 20.0
 
@@ -91,6 +92,59 @@ class Deadline:
         if self._next >= self._end:
             return ErrorCode.LATE
         return ErrorCode.STALLED if self.begun else ErrorCode.LATE_START
+
+
+class CircuitBreaker:
+    """Circuit breaker for a hosted service.
+
+    It opens after five failures in a row and then allows one probe every ten seconds: clients need
+    not wait for calls that will fail, and a failing service is not overloaded.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._next = 0.0  # while open: when the next call may be made
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Count the outcome of one call; raise instead of calling while the breaker is open.
+
+        A non-retryable rejection, or a client that leaves, shows that the service is up.
+        """
+        if wait_s := self.wait_s():
+            raise ProviderError(ErrorCode.CIRCUIT_OPEN, retry_after=wait_s)
+        try:
+            yield
+        except ProviderError as fault:
+            if fault.retryable:
+                self.failed()
+            else:
+                self.succeeded()
+            raise
+        except GeneratorExit:
+            self.succeeded()
+            raise
+        else:
+            self.succeeded()
+
+    def wait_s(self) -> float:
+        """Return 0 if a call may be made (report its outcome), else the seconds until the next."""
+        if self._failures < FAILURES:
+            return 0.0
+        now = self._clock()
+        if now < self._next:
+            return self._next - now
+        self._next = now + EVERY_S  # later callers must wait: a probe is under way
+        return 0.0
+
+    def failed(self) -> None:
+        self._failures += 1
+        if self._failures == FAILURES:
+            self._next = self._clock() + EVERY_S
+
+    def succeeded(self) -> None:
+        self._failures = 0
 
 
 class HttpClient:

@@ -29,8 +29,7 @@ from openai.types.responses import ResponseCompletedEvent, ResponseTextDeltaEven
 from bythebook.grounding.verifier import SentenceVerifier, Supported, check
 from bythebook.interfaces.writer import WriterSearchResult
 from bythebook.providers.http.client import Deadline, raise_for_status, translate_http_errors
-from bythebook.providers.http.error_responses import stream_fault
-from bythebook.providers.http.errors import ErrorCode, ProviderError
+from bythebook.providers.http.errors import ErrorCode, ProviderError, stream_fault
 from bythebook.providers.llm.budget import within_budget
 from bythebook.types import Evidence, Hit, Question, Usage
 
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
 
     from bythebook.interfaces.writer import DraftPiece, Prompt
     from bythebook.providers.http.transport import Transport
+    from bythebook.providers.llm.chat import LanguageModel
     from bythebook.providers.llm.draft import Draft
-    from bythebook.providers.llm.service import ModelService
     from bythebook.types import Message
 
 _log = logging.getLogger(__name__)
@@ -161,22 +160,22 @@ async def _is_supported(
 
 
 class AgentsWriter:
-    def __init__(self, service: ModelService, *, tools: AgentTools) -> None:
-        self.name = service.account.service.name
-        self._service = service
+    def __init__(self, model: LanguageModel, *, tools: AgentTools) -> None:
+        self.name = model.name
+        self._model = model
         self._tools = tools
 
     async def write(
         self, question: Question, evidence: Evidence, history: Sequence[Message]
     ) -> AsyncGenerator[DraftPiece, None]:
-        prompts, service = self._tools.prompts(), self._service
+        prompts, model = self._tools.prompts(), self._model
         prompt = prompts.prompt(question, evidence, history)
-        run = _Run(self._tools, question, evidence, prompts, service.draft(prompt))
-        calls = 1 + MOST_SEARCHES if service.settings.agentic else 1
+        run = _Run(self._tools, question, evidence, prompts, model.draft(prompt))
+        calls = 1 + MOST_SEARCHES if model.settings.agentic else 1
         most = calls * run.draft.most_tokens
-        with service.calling():
-            async with within_budget(service.budget, most, run.cost):
-                with service.breaker.watch():
+        with model.calling():
+            async with within_budget(model.budget, most, run.cost):
+                with model.breaker.watch():
                     async with aclosing(self._generate(run, prompt)) as pieces:
                         async for piece in pieces:
                             yield piece
@@ -191,7 +190,7 @@ class AgentsWriter:
             run_config=sdk.RunConfig(tracing_disabled=True, trace_include_sensitive_data=False),
         )
         try:
-            events = Deadline(self._service.timeouts).limit(_model_events(result))
+            events = Deadline(self._model.timeouts).limit(_model_events(result))
             async with aclosing(events):
                 async for event in events:
                     while run.results:
@@ -211,9 +210,9 @@ class AgentsWriter:
             raise
 
     def _agent(self, run: _Run, instructions: str) -> sdk.Agent[_Run]:
-        account, chosen = self._service.account, self._service.settings
+        account, chosen = self._model.account, self._model.settings
         # The client accepts those of httpx, which its type does not say.
-        http_client: Any = self._service.web.client_through(
+        http_client: Any = self._model.web.client_through(
             partial(_CheckedTransport, draft=run.draft, key=account.usable_key())
         )
         client = openai.AsyncOpenAI(

@@ -1,4 +1,4 @@
-"""Calls of language models at ``/chat/completions``, streamed.
+"""Language models at ``/chat/completions``, streamed, and the writer that uses one.
 
 A draft is complete only if its stream has a finish reason or ``[DONE]``: one that just ends was cut
 off. A draft that ends at the length limit or at a filter is reported as such.
@@ -7,34 +7,87 @@ off. A draft that ends at the length limit or at a filter is reported as such.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from bythebook.providers.http.client import Endpoint, ResponseReader, Timeouts, parse_json
-from bythebook.providers.http.error_responses import stream_fault
-from bythebook.providers.http.errors import ErrorCode, ProviderError
+from bythebook.errors import ServiceError, Truncated
+from bythebook.interfaces.writer import Prompt
+from bythebook.providers.http.client import (
+    CircuitBreaker,
+    Endpoint,
+    HttpClient,
+    ResponseReader,
+    Timeouts,
+    parse_json,
+)
+from bythebook.providers.http.errors import (
+    ErrorCode,
+    ProviderError,
+    stream_fault,
+    translate_errors,
+)
 from bythebook.providers.llm.budget import within_budget
+from bythebook.providers.llm.draft import Draft, prompt_tokens
+from bythebook.types import Role
 
 if TYPE_CHECKING:
-    from bythebook.interfaces.writer import Prompt
-    from bythebook.providers.llm.draft import Draft
-    from bythebook.providers.llm.service import ModelService
-    from bythebook.types import Usage
+    from bythebook.config.sections import Model
+    from bythebook.interfaces.writer import Compose, DraftPiece
+    from bythebook.providers.http.credentials import Account
+    from bythebook.providers.llm.budget import Budget
+    from bythebook.types import Evidence, Message, Question, Usage
 
+_PROBE_TOKENS = 16
 _COUNTING_S = 1.0  # wait for the usage after the last text
 _UNNAMED = "response_format"  # some endpoints reject it without naming it
 
 
-class ChatModel:
-    """Language model at ``/chat/completions``, called within its deadlines and budget."""
+class LanguageModel:
+    """Language model of a hosted service, called within its deadlines and budget.
 
-    def __init__(self, service: ModelService) -> None:
-        self._service = service
+    Writers and verifiers of a book share one, with what its earlier calls told.
+    """
+
+    def __init__(
+        self,
+        account: Account,
+        settings: Model,
+        web: HttpClient,
+        budget: Budget | None = None,
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        self.name = account.service.name
+        self.account = account
+        self.settings = settings
+        self.web = web
+        self.budget = budget
+        self.breaker = breaker or CircuitBreaker()
+        self.failure: ServiceError | None = None  # the last call's, if it failed
         self._rejected: set[str] = set()  # parameters that the endpoint rejected
+
+    @property
+    def timeouts(self) -> Timeouts:
+        chosen = self.settings
+        return Timeouts(chosen.timeout_s, chosen.first_token_timeout_s, chosen.idle_timeout_s)
+
+    def draft(self, prompt: Prompt, *, max_tokens: int | None = None) -> Draft:
+        most = max_tokens or self.settings.max_output_tokens
+        return Draft(self.settings, prompt_tokens(prompt), most)
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Translate the errors of a call, and keep how it ended."""
+        try:
+            with translate_errors(self.account.service):
+                yield
+        except ServiceError as error:
+            self.failure = None if isinstance(error, Truncated) else error
+            raise
+        self.failure = None
 
     async def generate(
         self,
@@ -45,10 +98,10 @@ class ChatModel:
         **parameters: object,
     ) -> AsyncGenerator[str | Usage, None]:
         """Yield the text of the draft and then its usage, also if it fails midway."""
-        with self._service.calling():
-            async with within_budget(self._service.budget, draft.most_tokens, draft.cost):
+        with self.calling():
+            async with within_budget(self.budget, draft.most_tokens, draft.cost):
                 body = {**self._body(prompt, draft.max_tokens), **parameters}
-                stream = self._stream(body, draft, timeouts or self._service.timeouts)
+                stream = self._stream(body, draft, timeouts or self.timeouts)
                 try:
                     async with aclosing(stream) as texts:
                         async for text in texts:
@@ -64,12 +117,10 @@ class ChatModel:
         self, body: dict[str, Any], draft: Draft, timeouts: Timeouts
     ) -> AsyncGenerator[str, None]:
         """Stream the draft; retry without a parameter that the endpoint rejects."""
-        account, now = self._service.account, asyncio.get_running_loop().time
+        account, now = self.account, asyncio.get_running_loop().time
         key, began = account.usable_key(), now()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        endpoint = Endpoint(
-            self._service.web, account.address, headers=headers, breaker=self._service.breaker
-        )
+        endpoint = Endpoint(self.web, account.address, headers=headers, breaker=self.breaker)
         rejected = set(self._rejected)
         while True:
             sent = _without(body, rejected)
@@ -95,11 +146,11 @@ class ChatModel:
     def _body(self, prompt: Prompt, most: int) -> dict[str, Any]:
         turns = [{"role": str(role), "content": text} for role, text in prompt.turns]
         return {
-            "model": self._service.account.model,
+            "model": self.account.model,
             "messages": [{"role": "system", "content": prompt.system}, *turns],
             "stream": True,
             "stream_options": {"include_usage": True},
-            "temperature": self._service.settings.temperature,
+            "temperature": self.settings.temperature,
             "max_tokens": most,
         }
 
@@ -109,6 +160,34 @@ def _without(body: dict[str, Any], rejected: set[str]) -> dict[str, Any]:
     if "max_tokens" in rejected:
         body = {**body, "max_completion_tokens": body["max_tokens"]}
     return {name: value for name, value in body.items() if name not in rejected}
+
+
+class OpenAIWriter:
+    """Writer that uses a language model at ``/chat/completions``."""
+
+    def __init__(self, model: LanguageModel, *, compose: Compose) -> None:
+        self.name = model.name
+        self._model = model
+        self._compose = compose
+
+    async def write(
+        self, question: Question, evidence: Evidence, history: Sequence[Message]
+    ) -> AsyncGenerator[DraftPiece, None]:
+        prompt = self._compose(question, evidence, history)
+        async with aclosing(self._model.generate(prompt, self._model.draft(prompt))) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def probe(self) -> None:
+        """Check endpoint, key and model with a request of a few tokens."""
+        prompt = Prompt("Answer with one word.", ((Role.USER, "Are you there?"),))
+        draft = self._model.draft(prompt, max_tokens=_PROBE_TOKENS)
+        try:
+            async with aclosing(self._model.generate(prompt, draft)) as pieces:
+                async for _ in pieces:
+                    pass
+        except Truncated:
+            return
 
 
 # --- parsing of responses -------------------------------------------------------------------------

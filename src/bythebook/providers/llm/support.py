@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from bythebook.interfaces.reader import SentenceSupport
 from bythebook.providers.http.errors import ErrorCode, ProviderError, translate_errors
-from bythebook.providers.llm.chat import ChatModel
 from bythebook.types import Usage
 
 if TYPE_CHECKING:
     from bythebook.interfaces.writer import ComposeSupport, SupportPrompt
     from bythebook.providers.http.client import Timeouts
-    from bythebook.providers.llm.service import ModelService
+    from bythebook.providers.llm.chat import LanguageModel
     from bythebook.types import Passage
 
 # A model states a category, not a probability: these numbers rank the categories and are not
@@ -62,10 +61,9 @@ def _ignore(usage: Usage) -> None:
 class ModelSupport:
     """``Reader.support`` by a language model: one request, or several if not all sentences fit."""
 
-    def __init__(self, service: ModelService, *, compose: ComposeSupport) -> None:
-        self.name = service.account.service.name
-        self._service = service
-        self._chat = ChatModel(service)
+    def __init__(self, model: LanguageModel, *, compose: ComposeSupport) -> None:
+        self.name = model.name
+        self._model = model
         self._compose = compose
 
     async def support(
@@ -83,22 +81,22 @@ class ModelSupport:
         if not evidence:
             return [_UNSUPPORTED] * len(sentences)
         now = asyncio.get_running_loop().time
-        timeouts = self._service.timeouts
+        timeouts = self._model.timeouts
         end = now() + timeouts.total_s
-        most = max(1, self._service.settings.max_output_tokens // _ENTRY_TOKENS)
+        most = max(1, self._model.settings.max_output_tokens // _ENTRY_TOKENS)
         found: list[SentenceSupport] = []
         while len(found) < len(sentences):
             asked = self._compose(sentences[len(found) :][:most], evidence)
             text = await self._ask(asked, replace(timeouts, total_s=end - now()), on_usage)
-            with translate_errors(self._service.account.service):
+            with translate_errors(self._model.account.service):
                 found += parse_support(text, asked)
         return found
 
     async def _ask(
         self, asked: SupportPrompt, timeouts: Timeouts, on_usage: Callable[[Usage], None]
     ) -> str:
-        draft, texts = self._service.draft(asked.prompt), list[str]()
-        call = self._chat.generate(
+        draft, texts = self._model.draft(asked.prompt), list[str]()
+        call = self._model.generate(
             asked.prompt,
             draft,
             timeouts=timeouts,

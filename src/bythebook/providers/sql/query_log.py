@@ -1,4 +1,4 @@
-"""Query log in SQL: the tables ``query_sessions`` and ``queries`` of the envelope contract."""
+"""Query log in SQL, in the tables of the envelope contract, and readers' feedback on answers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bythebook.interfaces.conversations import SCORE_BINS, DayTally, LoggedQuery, Tally, Unanswered
+from bythebook.interfaces.conversations import (
+    SCORE_BINS,
+    DayTally,
+    Feedback,
+    LoggedQuery,
+    Tally,
+    Unanswered,
+)
 from bythebook.providers.sql.engine import SqlStore, aware, delete_batch, insert, on_database_thread
+from bythebook.providers.sql.schema import feedback as feedback_table
 from bythebook.providers.sql.schema import queries, query_sessions
 
 _REPORT = 60  # deadlines; reports on the whole log may take longer than a request
@@ -152,3 +160,54 @@ def _row(entry: LoggedQuery) -> dict[str, Any]:
 
 def _utc(entry: LoggedQuery) -> datetime:
     return entry.asked_at.astimezone(UTC)
+
+
+class SqlFeedback(SqlStore):
+    """Readers' feedback on answers."""
+
+    def __init__(self, engine: sa.Engine, *, deadline_s: float = 2.0) -> None:
+        super().__init__(engine, threads=1, deadline_s=deadline_s)
+
+    @on_database_thread()
+    def add(self, feedback: Feedback) -> None:
+        row = {
+            "feedback_id": feedback.id,
+            "query_id": feedback.query,
+            "verdict": feedback.verdict,
+            "reason": feedback.reason,
+            "comment": feedback.text,
+            "created_at": feedback.given_at.astimezone(UTC),
+        }
+        with self._transaction() as connection:
+            connection.execute(
+                sa.delete(feedback_table).where(feedback_table.c.feedback_id == feedback.id)
+            )
+            connection.execute(sa.insert(feedback_table).values(row))
+
+    @on_database_thread()
+    def recent(self, *, since: datetime, limit: int) -> list[Feedback]:
+        newest = (
+            sa.select(feedback_table)
+            .where(feedback_table.c.created_at >= since.astimezone(UTC))
+            .order_by(feedback_table.c.created_at.desc(), feedback_table.c.feedback_id)
+            .limit(limit)
+        )
+        with self._engine.connect() as connection:
+            return [_feedback(row) for row in connection.execute(newest)]
+
+    @on_database_thread()
+    def purge(self, *, before: datetime, limit: int) -> int:
+        old = feedback_table.c.created_at < before.astimezone(UTC)
+        with self._transaction() as connection:
+            return delete_batch(connection, feedback_table.c.feedback_id, old, limit=limit)
+
+
+def _feedback(row: sa.Row[tuple[object, ...]]) -> Feedback:
+    return Feedback(
+        id=row.feedback_id,
+        query=row.query_id,
+        verdict=row.verdict,
+        reason=row.reason,
+        text=row.comment,
+        given_at=aware(row.created_at),
+    )

@@ -33,7 +33,7 @@ from bythebook.server.middleware.context import counted_as
 
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings
-    from bythebook.providers.sql.keys import SqlKeys
+    from bythebook.providers.sql.access import SqlKeys
 
 _KEY = re.compile(r"(btk|btp)_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
 _CONTROLS = ("Cc", "Cs", "Zl", "Zp")  # control characters, line ends and bytes that are no text

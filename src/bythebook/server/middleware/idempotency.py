@@ -16,7 +16,7 @@ from bythebook.interfaces.access import HELD_EVERY_S, ClaimState, KeptReply, Rep
 from bythebook.server.middleware.api_keys import digest
 
 if TYPE_CHECKING:
-    from bythebook.providers.sql.idempotency import SqlReplies
+    from bythebook.providers.sql.access import SqlReplies
 
 _WAIT_S = 30.0  # for the response to the first request
 _POLL_S = 0.1  # interval of asking whether the first request has ended
