@@ -24,7 +24,6 @@ from bythebook.language.terms import Vocabulary
 from bythebook.language.text import well_formed
 from bythebook.language.tokens import estimate_tokens
 from bythebook.providers.qdrant.nodes import Nodes, Server, to_filter
-from bythebook.providers.qdrant.payload import in_order
 from bythebook.text.selections import content_hash
 from bythebook.text.text_kinds import with_text_kinds
 from bythebook.text.units import split_units
@@ -201,7 +200,9 @@ class ForeignStore:
         records = await self.nodes.call(
             lambda client: client.retrieve(self.collection, points, with_vectors=vectors)
         )
-        return await asyncio.to_thread(lambda: in_order(map(self._entry, records), passage_ids))
+        entries = await asyncio.to_thread(lambda: list(map(self._entry, records)))
+        by_id = {entry.passage.id: entry for entry in entries}
+        return [by_id[one] for one in passage_ids if one in by_id]
 
     async def count(self) -> int:
         """Return the number of scanned passages; the call only checks that the server answers."""

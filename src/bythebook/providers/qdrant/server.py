@@ -14,12 +14,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from cachetools import LRUCache
 from qdrant_client import models
 
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
@@ -27,21 +30,12 @@ from bythebook.interfaces.store import (
     Candidate,
     Filters,
     IndexedPassage,
-    PassageStore,
+    check_vectors,
     index_missing,
+    to_filterable,
 )
-from bythebook.providers.qdrant.cached import CachedStore
 from bythebook.providers.qdrant.nodes import Nodes, Server, to_filter
-from bythebook.providers.qdrant.payload import (
-    CANDIDATE_FIELDS,
-    KEYWORD_FIELDS,
-    dense_vectors,
-    in_order,
-    point_id,
-    to_candidate,
-    to_entry,
-    to_payload,
-)
+from bythebook.text.passage_records import from_record, to_record
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors
@@ -52,11 +46,14 @@ _BATCH_NUMBERS = 250_000  # about 5 MB as JSON; the server's default limit is 32
 _GENERATION = re.compile(r"[0-9a-f]{32}")
 _READY = "-ready"
 
+_KEYWORD_FIELDS = ("module", "chapter", "section", "url", "language", "difficulty", "kind")
 _INDEXED = {
-    **dict.fromkeys(KEYWORD_FIELDS, models.PayloadSchemaType.KEYWORD),
+    **dict.fromkeys(_KEYWORD_FIELDS, models.PayloadSchemaType.KEYWORD),
     "week": models.PayloadSchemaType.INTEGER,
     "hasCode": models.PayloadSchemaType.BOOL,
 }
+# What a response must contain to build candidates.
+_CANDIDATE: dict[str, Any] = {"with_payload": ["id", "content_hash"], "with_vector": ["terms"]}
 
 
 class ServerGenerationStore:
@@ -87,15 +84,15 @@ class ServerGenerationStore:
         work = self._publish(self._name(generation), entries)
         return await asyncio.to_thread(asyncio.run, work)
 
-    async def open(self, generation: str) -> PassageStore:
+    async def open(self, generation: str) -> ServerStore:
         name = self._name(generation)
         own = await self._nodes.call(lambda client: client.get_collection_aliases(name))
         if name + _READY not in {alias.alias_name for alias in own.aliases}:
             raise index_missing()
         collection = await self._nodes.call(lambda client: client.get_collection(name))
         self._check_dimension(collection.config.params)
-        store = ServerStore(self._nodes, name, shards=collection.config.params.shard_number or 1)
-        return CachedStore(store, most=self._cached) if self._cached else store
+        shards = collection.config.params.shard_number or 1
+        return ServerStore(self._nodes, name, shards=shards, cached=self._cached)
 
     async def discard(self, *, keep: Sequence[str]) -> None:
         """Discard generations in two steps: open ones stay readable until the next discard."""
@@ -200,13 +197,18 @@ class ServerGenerationStore:
         return changes
 
 
-@dataclass(frozen=True)
 class ServerStore:
-    """One generation, opened for reading."""
+    """One generation, opened for reading. It keeps up to ``cached`` passages in memory.
 
-    nodes: Nodes
-    collection: str
-    shards: int = 1
+    A generation never changes, and readers request the same passages repeatedly. Each consists of
+    some thousands of numbers: parsing them takes a third or more of a request's time.
+    """
+
+    def __init__(self, nodes: Nodes, collection: str, *, shards: int = 1, cached: int = 0) -> None:
+        self._nodes = nodes
+        self._collection = collection
+        self._shards = shards
+        self._fetched: LRUCache[str, IndexedPassage] = LRUCache(cached)
 
     async def find(
         self, vector: Vectors | None, terms: Mapping[int, float], *, limit: int, filters: Filters
@@ -219,21 +221,30 @@ class ServerStore:
         by_passage, by_unit = await self._query(requests)
         unit_cosines = {point.id: point.score for point in by_unit.points}
         return [
-            to_candidate(point, point.score, unit_cosines[point.id])
+            _to_candidate(point, point.score, unit_cosines[point.id])
             for point in by_passage.points
             if point.id in unit_cosines
         ]
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
-        points = [point_id(passage_id) for passage_id in passage_ids]
-        records = await self.nodes.call(
-            lambda client: client.retrieve(self.collection, points, with_vectors=True)
+        entries = {one: self._fetched.get(one) for one in passage_ids}
+        if missing := [one for one, entry in entries.items() if entry is None]:
+            for fetched in await self._retrieve(missing):
+                entries[fetched.passage.id] = fetched
+                if self._fetched.maxsize:
+                    self._fetched[fetched.passage.id] = fetched
+        return [entry for one in passage_ids if (entry := entries[one]) is not None]
+
+    async def _retrieve(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
+        points = [_point_id(passage_id) for passage_id in passage_ids]
+        records = await self._nodes.call(
+            lambda client: client.retrieve(self._collection, points, with_vectors=True)
         )
         # Converting some ten thousand numbers to arrays would block the event loop.
-        return await asyncio.to_thread(lambda: in_order(map(to_entry, records), passage_ids))
+        return await asyncio.to_thread(lambda: list(map(_to_entry, records)))
 
     async def count(self) -> int:
-        response = await self.nodes.call(lambda client: client.count(self.collection, exact=True))
+        response = await self._nodes.call(lambda client: client.count(self._collection, exact=True))
         return response.count
 
     async def close(self) -> None:
@@ -242,9 +253,9 @@ class ServerStore:
     async def _query(self, requests: list[models.QueryRequest]) -> list[models.QueryResponse]:
         batch = models.QueryRequestBatch(searches=requests)
         # Bypasses the client's own method, which copies every request to look for texts to embed.
-        response = await self.nodes.call(
+        response = await self._nodes.call(
             lambda client: client.http.search_api.query_batch_points(
-                self.collection, query_request_batch=batch
+                self._collection, query_request_batch=batch
             )
         )
         return response.result or []
@@ -258,7 +269,7 @@ class ServerStore:
             query=_sparse(terms), using="terms", limit=limit, filter=condition, **_CANDIDATE
         )
         [response] = await self._query([request])
-        return [to_candidate(point, 0.0, 0.0) for point in response.points]
+        return [_to_candidate(point, 0.0, 0.0) for point in response.points]
 
     def _requests(
         self, vector: list[float], terms: list[int], limit: int, condition: models.Filter | None
@@ -268,13 +279,9 @@ class ServerStore:
         if terms:
             searches.append(prefetch(query=_sparse(terms), using="terms"))
         # Each shard searches separately: no result of any shard may be cut off.
-        all_results = limit * len(searches) * self.shards
+        all_results = limit * len(searches) * self._shards
         scored = partial(models.QueryRequest, prefetch=searches, query=vector, limit=all_results)
         return [scored(using="passage", **_CANDIDATE), scored(using="units")]
-
-
-# What a response must contain to build candidates.
-_CANDIDATE: dict[str, Any] = {"with_payload": CANDIDATE_FIELDS, "with_vector": ["terms"]}
 
 
 def _sparse(terms: list[int]) -> models.SparseVector:
@@ -327,10 +334,60 @@ def _batches(entries: Iterable[IndexedPassage]) -> Iterator[list[IndexedPassage]
         yield batch
 
 
+# --- points ---------------------------------------------------------------------------------------
+
+
+def _point_id(passage_id: str) -> str:
+    """Return a UUID (version 8) of the first 122 bits of the hash: Qdrant takes no longer ids."""
+    bits = int(passage_id[:32], 16)
+    bits = (bits & ~(0xF << 76) & ~(0x3 << 62)) | (0x8 << 76) | (0x2 << 62)
+    return str(uuid.UUID(int=bits))
+
+
 def _to_point(entry: IndexedPassage, dimension: int) -> models.PointStruct:
     terms = models.SparseVector(indices=list(entry.terms), values=list(entry.terms.values()))
     return models.PointStruct(
-        id=point_id(entry.passage.id),
-        vector={**dense_vectors(entry, dimension), "terms": terms},
-        payload=to_payload(entry.passage),
+        id=_point_id(entry.passage.id),
+        vector={**_dense_vectors(entry, dimension), "terms": terms},
+        payload={**to_record(entry.passage), **to_filterable(entry.passage)},
     )
+
+
+def _dense_vectors(entry: IndexedPassage, dimension: int) -> dict[str, Any]:
+    """Return the vectors of the passage and of its units; without units, the passage's for both."""
+    if entry.vector is None:
+        return {}
+    check_vectors(entry, dimension)
+    units = entry.unit_vectors if len(entry.unit_vectors) else entry.vector[None, :]
+    return {"passage": entry.vector.tolist(), "units": units.tolist()}
+
+
+def _to_candidate(point: Any, cosine: float, unit_cosine: float) -> Candidate:
+    """Build a candidate from a point with its terms, id and content hash."""
+    return Candidate(
+        passage_id=point.payload["id"],
+        content_hash=point.payload["content_hash"],
+        cosine=cosine,
+        unit_cosine=unit_cosine,
+        terms=_terms(point.vector["terms"]),
+    )
+
+
+def _to_entry(point: Any) -> IndexedPassage:
+    """Build an entry from a point with its payload and all its vectors."""
+    vectors = point.vector
+    pending = "passage" not in vectors
+    return IndexedPassage(
+        from_record(point.payload),
+        None if pending else _floats(vectors["passage"]),
+        _floats([] if pending else vectors["units"]),
+        _terms(vectors["terms"]),
+    )
+
+
+def _terms(sparse: Any) -> dict[int, float]:
+    return dict(zip(sparse.indices, sparse.values, strict=True))
+
+
+def _floats(values: object) -> Vectors:
+    return np.asarray(values, dtype=np.float32)
