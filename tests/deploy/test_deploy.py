@@ -275,7 +275,7 @@ def test_the_image_is_made_of_what_is_there_and_runs_as_nobody_in_particular() -
                 assert f"!{source}" in sent, source
         if word == "ENV":
             names = re.findall(r"(\w+)=", rest)
-            foreign = {"MALLOC_ARENA_MAX", "PATH", "PYTHONDONTWRITEBYTECODE", "XDG_CACHE_HOME"}
+            foreign = {"MALLOC_ARENA_MAX", "PATH", "PYTHONDONTWRITEBYTECODE"}
             assert set(names) <= {*ENVIRONMENT, *foreign}
     users = [rest for word, rest in found if word == "USER"]
     assert users[-1].split(":")[0] not in ("", "0", "root")

@@ -1,12 +1,7 @@
-"""Local embedding models: graphs, vectors, the cache of weights, and the choice for a book."""
+"""Local embedding models: graphs, vectors, packages, and the choice for a book."""
 
 import asyncio
-import hashlib
 import importlib.util
-import logging
-import multiprocessing
-from multiprocessing.queues import Queue
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +14,7 @@ from tools import make_models
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
 from bythebook.providers.embeddings.local import LocalEmbedder, embedder_for
-from bythebook.providers.embeddings.local.cache import made_once, user_cache
-from bythebook.providers.embeddings.local.models import MODELS
+from bythebook.providers.embeddings.local.embedder import MODELS
 from bythebook.providers.embeddings.local.onnx_files import read_known
 
 Vectors = npt.NDArray[np.float32]
@@ -112,62 +106,6 @@ def test_the_stored_name_includes_the_precision_and_opens_the_same_model() -> No
     embedder = LocalEmbedder("minilm")
     assert embedder.name == "local:minilm-int8"
     assert LocalEmbedder(embedder.name.removeprefix("local:")).name == embedder.name
-
-
-# --- the cache -------------------------------------------------------------------------------
-
-
-def _first_use(file: Path, start: Barrier, answers: Queue) -> None:  # type: ignore[type-arg]
-    start.wait()
-    answers.put(made_once(file, _SHA256, lambda: _CONTENT))
-
-
-_CONTENT = bytes(range(256)) * 4096
-_SHA256 = hashlib.sha256(_CONTENT).hexdigest()
-
-
-def test_processes_that_start_together_share_one_file(tmp_path: Path) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    barrier, answers = spawn.Barrier(3), spawn.Queue()
-    given = (tmp_path / "weights", barrier, answers)
-    starting = [spawn.Process(target=_first_use, args=given) for _ in range(3)]
-    for process in starting:
-        process.start()
-    assert {answers.get(timeout=600) for _ in starting} == {_CONTENT}
-    for process in starting:
-        process.join()
-    assert [path.name for path in tmp_path.iterdir()] == ["weights"]
-
-
-@pytest.mark.parametrize("damage", [b"", b"not a model"])
-def test_a_damaged_file_is_generated_again(tmp_path: Path, damage: bytes) -> None:
-    file = tmp_path / "weights"
-    file.write_bytes(damage + _CONTENT[len(damage) : -1])
-    assert made_once(file, _SHA256, lambda: _CONTENT) == _CONTENT
-    assert file.read_bytes() == _CONTENT
-
-
-def test_without_a_writable_cache_a_warning_is_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "file").touch()
-    with caplog.at_level(logging.WARNING):
-        content = made_once(tmp_path / "file" / "weights", _SHA256, lambda: _CONTENT)
-    assert content == _CONTENT
-    assert "cannot be cached" in caplog.text
-
-
-def test_generated_content_with_another_hash_is_rejected_and_not_cached(tmp_path: Path) -> None:
-    with pytest.raises(EmbedderFailed):
-        made_once(tmp_path / "weights", "0" * 64, lambda: b"something else")
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_cache_folder_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert user_cache() == tmp_path / "bythebook"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert user_cache() == Path.home() / ".cache/bythebook"
 
 
 # --- the packages ----------------------------------------------------------------------------

@@ -9,18 +9,26 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
 from bythebook.language.text import well_formed
-from bythebook.providers.embeddings.local.models import MODELS
-from bythebook.providers.embeddings.local.onnx_files import Tokenize
+from bythebook.providers.embeddings.local import e5
+from bythebook.providers.embeddings.local.onnx_files import (
+    Embed,
+    Tokenize,
+    open_session,
+    read_known,
+    tokenize_with,
+    word_pieces,
+)
 
 if TYPE_CHECKING:
     from bythebook.interfaces.embedding import TextRole
@@ -30,11 +38,52 @@ _PRECISION = "-int8"  # part of the stored name: vectors of different precision 
 _BATCH_TOKENS = 256  # word pieces per model run; more do not fit the CPU cache
 _STRIDE = 0.8  # of a window: neighbours overlap by a fifth
 
+ENGLISH = "local:minilm"
+MULTILINGUAL = "local:e5-small"
+MINILM = Path(__file__).with_name("minilm-int8.onnx")  # made by tools/make_models.py
+_MINILM_SHA256 = "d6f6fd8e5862d6111454d6791e9ca77ec79b24928d69a1bd292c1a47b86999b2"
+_ENOUGH = 0.2  # of the passages: an English book may quote other languages
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModel:
+    open: Callable[[], Embed]
+    read_tokenizer: Callable[[], Tokenize]
+    limit: int  # word pieces per window, including special tokens
+    first: int
+    last: int
+    prefixes: Mapping[TextRole, str]
+    dimension: int = 384
+
+
+def _open_minilm() -> Embed:
+    session = open_session(read_known(MINILM, _MINILM_SHA256))
+    return lambda ids: session.run(None, {"ids": ids})[0]
+
+
+MODELS = {
+    "minilm": LocalModel(
+        open=_open_minilm,
+        read_tokenizer=lambda: tokenize_with(word_pieces()),
+        limit=256,
+        first=101,
+        last=102,
+        prefixes={"query": "", "passage": ""},
+    ),
+    "e5-small": LocalModel(
+        open=e5.open_model,
+        read_tokenizer=e5.read_tokenizer,
+        limit=512,
+        first=0,
+        last=2,
+        prefixes={"query": "query:", "passage": "passage:"},
+    ),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    session: Any
-    weights: Any  # the session reads them from this memory
+    embed: Embed
     tokenize: Tokenize
     prefixes: Mapping[TextRole, list[int]]
 
@@ -81,7 +130,7 @@ class LocalEmbedder:
         loaded = self._load()
         sums = np.zeros((len(texts), self.dimension), dtype=np.float32)
         batches = list(_batches(self._windows(texts, role, loaded)))
-        for batch, vectors in zip(batches, self._run(batches, loaded.session), strict=True):
+        for batch, vectors in zip(batches, self._run(batches, loaded.embed), strict=True):
             np.add.at(sums, [window.text for window in batch], vectors)
         return _unit_length(sums)
 
@@ -92,10 +141,9 @@ class LocalEmbedder:
             for part in _cut(ids, room):
                 yield _Window(number, [*before, *part, self._model.last])
 
-    def _run(self, batches: Sequence[Sequence[_Window]], session: Any) -> Iterator[Vectors]:
+    def _run(self, batches: Sequence[Sequence[_Window]], embed: Embed) -> Iterator[Vectors]:
         def run(batch: Sequence[_Window]) -> Vectors:
-            ids = np.array([window.ids for window in batch], dtype=np.int64)
-            return _unit_length(session.run(None, {"ids": ids})[0])
+            return _unit_length(embed(np.array([window.ids for window in batch], dtype=np.int64)))
 
         if len(batches) < 2:
             yield from map(run, batches)
@@ -115,7 +163,7 @@ class LocalEmbedder:
             opening = pool.submit(model.open)
             tokenize = model.read_tokenizer()
             prefixes = {role: tokenize([text])[0] for role, text in model.prefixes.items()}
-            return _Loaded(*opening.result(), tokenize, prefixes)
+            return _Loaded(opening.result(), tokenize, prefixes)
 
 
 def _cut(ids: list[int], size: int) -> Iterator[list[int]]:
@@ -146,3 +194,28 @@ def _unit_length(vectors: Vectors) -> Vectors:
         raise EmbedderFailed("The local model returned a vector that cannot be used.")
     result: Vectors = (vectors / np.maximum(norms, 1e-12)).astype(np.float32)
     return result
+
+
+# --- the choice of a model -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    embedder: str
+    note: str = ""  # advice for the author if a better model is not installed
+
+
+def embedder_for(languages: Iterable[str], *, installed: bool | None = None) -> Choice:
+    """Choose a model. ``languages``: one per passage. ``installed``: has the multilingual model."""
+    counts = Counter(language.lower()[:2] for language in languages)
+    foreign = {language: n for language, n in counts.items() if language != "en"}
+    if sum(foreign.values()) <= _ENOUGH * counts.total():
+        return Choice(ENGLISH)
+    if e5.is_installed() if installed is None else installed:
+        return Choice(MULTILINGUAL)
+    most = max(sorted(foreign), key=lambda language: foreign[language])
+    return Choice(
+        ENGLISH,
+        f'This book is written in "{most}", but the installed model reads English. '
+        f"Run: {e5.INSTALL}, then ingest the book again.",
+    )

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from bythebook.errors import EmbedderFailed
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
+Embed = Callable[["NDArray[np.int64]"], "NDArray[np.float32]"]  # windows -> a vector of each
 Tokenize = Callable[[list[str]], list[list[int]]]  # texts -> word pieces, without special tokens
 
 _WORD_PIECES = Path(__file__).with_name("minilm-tokenizer.json")
