@@ -15,7 +15,6 @@ from tests.support.samples import read, small_book
 from bythebook.access_stores import open_access_stores
 from bythebook.book import Book
 from bythebook.config.settings import AccessSettings as Rules
-from bythebook.interfaces.conversations import ThreadStore
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import (
@@ -46,7 +45,7 @@ def _of(name: str) -> dict[str, str]:
 
 
 @contextmanager
-def _serving(folder: Path, threads: ThreadStore) -> Iterator[TestClient]:
+def _serving(folder: Path, threads: SqlThreads) -> Iterator[TestClient]:
     shelf, catalog = MemoryGenerationStore(), MemoryCatalog()
     library = Book(embedder=FakeEmbedder(), store=shelf, catalog=catalog, threads=threads)
     asyncio.run(library.ingest(read(small_book(folder / "docs"))))

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from bythebook.ingestion.indexer import IngestProgress, IngestResult
     from bythebook.ingestion.ingest import Ingest
     from bythebook.ingestion.read_book import ParsedBook
-    from bythebook.interfaces.conversations import FeedbackStore, ThreadStore
+    from bythebook.providers.sql.query_log import SqlFeedback
+    from bythebook.providers.sql.threads import SqlThreads
 
 Observer = Callable[[Reply, str], None]  # a reply, and the generation it came from
 
@@ -93,7 +94,7 @@ class Book:
         self.observers: list[Observer] = []
 
     @property
-    def threads(self) -> ThreadStore:
+    def threads(self) -> SqlThreads:
         return self._providers.threads
 
     @property
@@ -105,7 +106,7 @@ class Book:
         return self._providers.archiver
 
     @property
-    def feedback(self) -> FeedbackStore | None:
+    def feedback(self) -> SqlFeedback | None:
         return self._providers.feedback
 
     # --- questions ------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from bythebook.conversations.retention import Archiver
     from bythebook.errors import BookError
     from bythebook.grounding.verifier import SupportModel
-    from bythebook.interfaces.conversations import FeedbackStore, QueryLog, ThreadStore
     from bythebook.interfaces.embedding import Embedder
     from bythebook.interfaces.reader import Reader
     from bythebook.interfaces.source import SiteOptions
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from bythebook.providers.qdrant.foreign import ForeignCollection
     from bythebook.providers.qdrant.nodes import Server
     from bythebook.providers.sql.catalog import SqlCatalog
+    from bythebook.providers.sql.query_log import SqlFeedback, SqlQueryLog
     from bythebook.providers.sql.threads import SqlThreads
     from bythebook.retrieval.search import SearchContext
     from bythebook.types import Hit, Passage, Question
@@ -175,19 +175,19 @@ class Providers:
     # --- conversations ----------------------------------------------------------------------------
 
     @cached_property
-    def threads(self) -> ThreadStore:
+    def threads(self) -> SqlThreads:
         from bythebook.providers.sql.threads import SqlThreads
 
         return SqlThreads(self._engine, deadline_s=self.deadline_s)
 
     @cached_property
-    def feedback(self) -> FeedbackStore | None:
+    def feedback(self) -> SqlFeedback | None:
         from bythebook.providers.sql.query_log import SqlFeedback
 
         return SqlFeedback(self._engine, deadline_s=self.deadline_s)
 
     @cached_property
-    def _query_log(self) -> QueryLog:
+    def _query_log(self) -> SqlQueryLog:
         from bythebook.providers.sql.query_log import SqlQueryLog
 
         return SqlQueryLog(self._engine, deadline_s=self.deadline_s)
@@ -211,8 +211,7 @@ class Providers:
             queries=timedelta(days=chosen.query_days),
             threads=None if chosen.thread_days is None else timedelta(days=chosen.thread_days),
         )
-        threads = cast("SqlThreads", self.threads)
-        return Archiver(threads, self._query_log, feedback=self.feedback, retention=retention)
+        return Archiver(self.threads, self._query_log, feedback=self.feedback, retention=retention)
 
     # --- embedder and reader ----------------------------------------------------------------------
 

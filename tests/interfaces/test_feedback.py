@@ -1,4 +1,4 @@
-"""Conformance suite of FeedbackStore."""
+"""Conformance suite of the store of feedback."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.interfaces.conversations import Feedback, FeedbackStore
+from bythebook.interfaces.conversations import Feedback
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.query_log import SqlFeedback
 from bythebook.providers.testing import MemoryFeedback
@@ -23,7 +23,7 @@ def _feedback(day: int = 0) -> Feedback:
 
 
 @pytest.fixture(params=["memory", "sqlite", POSTGRES])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[FeedbackStore]:
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlFeedback]:
     if request.param == "memory":
         yield MemoryFeedback()
         return
@@ -33,7 +33,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await store.close()
 
 
-async def test_feedback_is_read_back_newest_first(store: FeedbackStore) -> None:
+async def test_feedback_is_read_back_newest_first(store: SqlFeedback) -> None:
     given = [_feedback(day) for day in range(4)]
     for one in given:
         await store.add(one)
@@ -41,7 +41,7 @@ async def test_feedback_is_read_back_newest_first(store: FeedbackStore) -> None:
     assert await store.recent(since=_NOW, limit=2) == [given[3], given[2]]
 
 
-async def test_feedback_with_the_same_id_is_replaced(store: FeedbackStore) -> None:
+async def test_feedback_with_the_same_id_is_replaced(store: SqlFeedback) -> None:
     first = _feedback()
     second = replace(first, verdict="up", reason=None, text=None, given_at=_NOW)
     await store.add(first)
@@ -49,7 +49,7 @@ async def test_feedback_with_the_same_id_is_replaced(store: FeedbackStore) -> No
     assert await store.recent(since=_NOW, limit=9) == [second]
 
 
-async def test_old_feedback_is_purged_in_batches(store: FeedbackStore) -> None:
+async def test_old_feedback_is_purged_in_batches(store: SqlFeedback) -> None:
     for day in range(5):
         await store.add(_feedback(day))
     before = _NOW + timedelta(days=3)

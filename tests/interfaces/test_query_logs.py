@@ -1,4 +1,4 @@
-"""Conformance suite of QueryLog."""
+"""Conformance suite of the query log."""
 
 import sqlite3
 import uuid
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from bythebook.interfaces.conversations import DayTally, LoggedQuery, QueryLog, Tally
+from bythebook.interfaces.conversations import DayTally, LoggedQuery, Tally
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.testing import MemoryQueryLog
@@ -38,7 +38,7 @@ def _query(number: int = 0, session: str | None = _SESSION) -> LoggedQuery:
 
 
 @pytest.fixture(params=["memory", "sqlite", POSTGRES])
-async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[QueryLog]:
+async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlQueryLog]:
     if request.param == "memory":
         yield MemoryQueryLog()
         return
@@ -48,21 +48,21 @@ async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Q
     await log.close()
 
 
-async def test_old_queries_are_purged_in_batches(log: QueryLog) -> None:
+async def test_old_queries_are_purged_in_batches(log: SqlQueryLog) -> None:
     await log.record([_query(number) for number in range(5)])
     before = _NOW + timedelta(days=3)
     assert [await log.purge(before=before, limit=2) for _ in range(3)] == [2, 1, 0]
     assert await log.purge(before=_NOW + timedelta(days=9), limit=9) == 2
 
 
-async def test_a_query_recorded_twice_is_stored_once(log: QueryLog) -> None:
+async def test_a_query_recorded_twice_is_stored_once(log: SqlQueryLog) -> None:
     batch = [_query(), _query(session=None)]
     await log.record(batch)
     await log.record([*batch, _query()])
     assert await log.purge(before=_NOW + timedelta(days=9), limit=9) == 3
 
 
-async def test_a_tally_counts_days_scores_times_and_reasons(log: QueryLog) -> None:
+async def test_a_tally_counts_days_scores_times_and_reasons(log: SqlQueryLog) -> None:
     refused = {"status": "refused", "refusal": "low_relevance", "best_score": 0.3}
     await log.record(
         [
@@ -84,7 +84,7 @@ async def test_a_tally_counts_days_scores_times_and_reasons(log: QueryLog) -> No
     assert await log.tally(since=_NOW + timedelta(days=9)) == Tally()
 
 
-async def test_days_are_counted_in_utc(log: QueryLog) -> None:
+async def test_days_are_counted_in_utc(log: SqlQueryLog) -> None:
     tokyo = timezone(timedelta(hours=9))
     asked = datetime(2026, 1, 2, 8, 30, tzinfo=tokyo)  # still the first of January, UTC
     await log.record([replace(_query(0), asked_at=asked)])
@@ -92,7 +92,7 @@ async def test_days_are_counted_in_utc(log: QueryLog) -> None:
     assert [day.day for day in tally.days] == [date(2026, 1, 1)]
 
 
-async def test_unanswered_questions_are_sorted_by_frequency(log: QueryLog) -> None:
+async def test_unanswered_questions_are_sorted_by_frequency(log: SqlQueryLog) -> None:
     refused = replace(_query(0), status="refused", refusal="empty_retrieval", best_score=None)
     unsure = replace(_query(1), text="Unsure?", best_score=0.55)
 

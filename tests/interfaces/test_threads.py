@@ -1,4 +1,4 @@
-"""Conformance suite of ThreadStore and ThreadArchive."""
+"""Conformance suite of threads and their archive."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 from bythebook.errors import InvalidInput, NotFound
-from bythebook.interfaces.conversations import ANYONE, ThreadArchive, ThreadStore
+from bythebook.interfaces.conversations import ANYONE
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.threads import SqlThreads
 from bythebook.providers.testing import MemoryThreads
@@ -26,12 +25,8 @@ _PLACE = Place("a.md", "Kites", "/docs/a#wind", "m", "c", ("Wind", "How much"))
 _CITATION = Citation(1, "f" * 64, _PLACE, "The wind’s 12 km/h.", "/a#wind", "/a#wind:~:text=x", 0.9)
 
 
-class Threads(ThreadStore, ThreadArchive, Protocol):
-    """Both interfaces; every provider implements them together."""
-
-
 @pytest.fixture(params=["memory", "sqlite", POSTGRES])
-async def threads(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Threads]:
+async def threads(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlThreads]:
     if request.param == "memory":
         yield MemoryThreads()
         return
@@ -53,7 +48,7 @@ def _new() -> str:
     return str(uuid.uuid4())
 
 
-async def test_the_first_message_creates_the_thread(threads: Threads) -> None:
+async def test_the_first_message_creates_the_thread(threads: SqlThreads) -> None:
     name = _new()
     assert await threads.read(name, owner=_MINE) is None
     written = await threads.append(name, _exchange(0), owner=_MINE)
@@ -64,7 +59,7 @@ async def test_the_first_message_creates_the_thread(threads: Threads) -> None:
     assert (thread.created_at, thread.owner, thread.archived_at) == (_NOW, _MINE, None)
 
 
-async def test_messages_keep_their_order_and_their_thread(threads: Threads) -> None:
+async def test_messages_keep_their_order_and_their_thread(threads: SqlThreads) -> None:
     one, other = _new(), _new()
     for number in range(3):
         await threads.append(one, _exchange(number), owner=None)
@@ -75,7 +70,7 @@ async def test_messages_keep_their_order_and_their_thread(threads: Threads) -> N
     assert thread.updated_at == _NOW + timedelta(minutes=2)
 
 
-async def test_the_id_of_a_deleted_thread_can_be_used_again(threads: Threads) -> None:
+async def test_the_id_of_a_deleted_thread_can_be_used_again(threads: SqlThreads) -> None:
     name = _new()
     await threads.append(name, _exchange(0), owner=_MINE)
     assert await threads.delete(name, owner=_MINE)
@@ -86,7 +81,9 @@ async def test_the_id_of_a_deleted_thread_can_be_used_again(threads: Threads) ->
 
 
 @pytest.mark.parametrize("stranger", [_YOURS, None])
-async def test_another_owners_thread_is_not_found(threads: Threads, stranger: str | None) -> None:
+async def test_another_owners_thread_is_not_found(
+    threads: SqlThreads, stranger: str | None
+) -> None:
     name = _new()
     await threads.append(name, _exchange(0), owner=_MINE)
     with pytest.raises(NotFound, match="no such thread"):
@@ -100,7 +97,7 @@ async def test_another_owners_thread_is_not_found(threads: Threads, stranger: st
     assert thread.messages == tuple(_exchange(0))
 
 
-async def test_a_thread_without_an_owner_is_not_found_by_an_owner(threads: Threads) -> None:
+async def test_a_thread_without_an_owner_is_not_found_by_an_owner(threads: SqlThreads) -> None:
     name = _new()
     await threads.append(name, _exchange(0), owner=None)
     with pytest.raises(NotFound):
@@ -109,7 +106,7 @@ async def test_a_thread_without_an_owner_is_not_found_by_an_owner(threads: Threa
     assert await threads.read(name, owner=None) is not None
 
 
-async def test_the_operator_sees_the_threads_of_all_owners(threads: Threads) -> None:
+async def test_the_operator_sees_the_threads_of_all_owners(threads: SqlThreads) -> None:
     names = {_MINE: _new(), _YOURS: _new(), None: _new()}
     for owner, name in names.items():
         await threads.append(name, _exchange(0), owner=owner)
@@ -118,7 +115,7 @@ async def test_the_operator_sees_the_threads_of_all_owners(threads: Threads) -> 
     assert await threads.delete(names[_MINE], owner=ANYONE)
 
 
-async def test_threads_are_listed_in_pages_newest_first(threads: Threads) -> None:
+async def test_threads_are_listed_in_pages_newest_first(threads: SqlThreads) -> None:
     names = [_new() for _ in range(5)]
     for number, name in enumerate(names):
         await threads.append(name, _exchange(number), owner=_MINE)
@@ -133,7 +130,7 @@ async def test_threads_are_listed_in_pages_newest_first(threads: Threads) -> Non
     assert listed[0].updated_at == _NOW + timedelta(minutes=9)
 
 
-async def test_fifty_messages_are_read_and_all_are_kept(threads: Threads) -> None:
+async def test_fifty_messages_are_read_and_all_are_kept(threads: SqlThreads) -> None:
     name = _new()
     for number in range(30):
         await threads.append(name, _exchange(number), owner=None)
@@ -148,7 +145,7 @@ async def test_fifty_messages_are_read_and_all_are_kept(threads: Threads) -> Non
     assert thread.messages == whole.messages[10:]
 
 
-async def test_roles_must_alternate(threads: Threads) -> None:
+async def test_roles_must_alternate(threads: SqlThreads) -> None:
     name = _new()
     user, assistant = _exchange(0)
     for wrong in ([assistant], [user, user], [user, assistant, assistant]):
@@ -161,7 +158,7 @@ async def test_roles_must_alternate(threads: Threads) -> None:
     await threads.append(name, [assistant], owner=None)
 
 
-async def test_timestamps_never_decrease(threads: Threads) -> None:
+async def test_timestamps_never_decrease(threads: SqlThreads) -> None:
     name = _new()
     await threads.append(name, _exchange(5), owner=None)
     thread = await threads.append(name, _exchange(2), owner=None)
@@ -169,7 +166,7 @@ async def test_timestamps_never_decrease(threads: Threads) -> None:
     assert thread.updated_at == _NOW + timedelta(minutes=5)
 
 
-async def test_the_callers_summary_of_the_live_messages_is_stored(threads: Threads) -> None:
+async def test_the_callers_summary_of_the_live_messages_is_stored(threads: SqlThreads) -> None:
     thread_id = _new()
 
     def summarise(messages: Sequence[Message]) -> str:
@@ -187,7 +184,7 @@ async def test_the_callers_summary_of_the_live_messages_is_stored(threads: Threa
     assert forget.topic_summary is None
 
 
-async def test_concurrent_appends_keep_exchanges_together(threads: Threads) -> None:
+async def test_concurrent_appends_keep_exchanges_together(threads: SqlThreads) -> None:
     name = _new()
 
     async def client(letter: str) -> None:
@@ -214,7 +211,7 @@ def _asked(number: int, request: str, words: str = "") -> list[Message]:
     return [replace(user, request=request), told]
 
 
-async def test_a_repeated_request_replaces_its_earlier_messages(threads: Threads) -> None:
+async def test_a_repeated_request_replaces_its_earlier_messages(threads: SqlThreads) -> None:
     name = _new()
     await threads.append(name, _exchange(0), owner=None)
     await threads.append(name, _asked(1, "one", "first"), owner=None)
@@ -228,7 +225,7 @@ async def test_a_repeated_request_replaces_its_earlier_messages(threads: Threads
 
 
 async def test_a_repeated_request_is_recognised_beyond_the_live_messages(
-    threads: Threads,
+    threads: SqlThreads,
 ) -> None:
     name = _new()
     await threads.append(name, _asked(0, "one", "first"), owner=None)
@@ -241,14 +238,14 @@ async def test_a_repeated_request_is_recognised_beyond_the_live_messages(
     assert whole.messages[2:] == tuple(m for n in range(1, 28) for m in _exchange(n))
 
 
-async def test_requests_of_different_threads_are_independent(threads: Threads) -> None:
+async def test_requests_of_different_threads_are_independent(threads: SqlThreads) -> None:
     names = [_new(), _new()]
     for name in names:
         await threads.append(name, _asked(0, "one"), owner=None)
     assert [one.messages for one in await threads.list(owner=None)] == [2, 2]
 
 
-async def test_a_concurrent_repeated_request_is_stored_once(threads: Threads) -> None:
+async def test_a_concurrent_repeated_request_is_stored_once(threads: SqlThreads) -> None:
     name = _new()
     await asyncio.gather(*(threads.append(name, _asked(0, "one"), owner=None) for _ in range(8)))
     thread = await threads.read(name, owner=None, whole=True)
@@ -256,7 +253,7 @@ async def test_a_concurrent_repeated_request_is_stored_once(threads: Threads) ->
     assert thread.messages == tuple(_asked(0, "one"))
 
 
-async def test_two_clients_can_create_the_same_thread(threads: Threads) -> None:
+async def test_two_clients_can_create_the_same_thread(threads: SqlThreads) -> None:
     names = [_new() for _ in range(10)]
     both = [threads.append(name, _exchange(0), owner=None) for name in names for _ in "ab"]
     await asyncio.gather(*both)
@@ -266,7 +263,9 @@ async def test_two_clients_can_create_the_same_thread(threads: Threads) -> None:
         assert len(thread.messages) == 4
 
 
-async def test_an_idle_thread_is_archived_and_the_next_message_resumes_it(threads: Threads) -> None:
+async def test_an_idle_thread_is_archived_and_the_next_message_resumes_it(
+    threads: SqlThreads,
+) -> None:
     idle, live = _new(), _new()
     await threads.append(idle, _exchange(0), owner=_MINE)
     await threads.append(live, _exchange(30), owner=_MINE)
@@ -283,7 +282,7 @@ async def test_an_idle_thread_is_archived_and_the_next_message_resumes_it(thread
     assert resumed.messages == (*_exchange(0), *_exchange(80))
 
 
-async def test_threads_are_archived_in_batches_or_by_id(threads: Threads) -> None:
+async def test_threads_are_archived_in_batches_or_by_id(threads: SqlThreads) -> None:
     names = [_new() for _ in range(5)]
     for name in names:
         await threads.append(name, _exchange(0), owner=None)
@@ -292,7 +291,7 @@ async def test_threads_are_archived_in_batches_or_by_id(threads: Threads) -> Non
     assert [await threads.archive(**when, limit=2) for _ in range(3)] == [2, 2, 0]
 
 
-async def test_a_purge_deletes_old_threads(threads: Threads) -> None:
+async def test_a_purge_deletes_old_threads(threads: SqlThreads) -> None:
     names = [_new() for _ in range(5)]
     for number, name in enumerate(names):
         await threads.append(name, _exchange(number), owner=None)
@@ -301,7 +300,7 @@ async def test_a_purge_deletes_old_threads(threads: Threads) -> None:
     assert [one.id for one in await threads.list(owner=None)] == names[:2:-1]
 
 
-async def test_a_chore_is_claimed_once_per_interval(threads: Threads) -> None:
+async def test_a_chore_is_claimed_once_per_interval(threads: SqlThreads) -> None:
     every = timedelta(minutes=1)
 
     async def claims(moment: datetime) -> list[bool]:

@@ -16,7 +16,8 @@ from bythebook.cli.output import echo, print_json
 
 if TYPE_CHECKING:
     from bythebook.conversations.retention import Archiver
-    from bythebook.interfaces.conversations import ThreadStore, ThreadSummary
+    from bythebook.interfaces.conversations import ThreadSummary
+    from bythebook.providers.sql.threads import SqlThreads
     from bythebook.types import Thread
 
 T = TypeVar("T")
@@ -87,7 +88,7 @@ def archive(
 ) -> None:
     """Archive idle threads, as a server does automatically. The next message resumes them."""
 
-    async def work(store: ThreadStore, archiver: Archiver) -> int:
+    async def work(store: SqlThreads, archiver: Archiver) -> int:
         if thread_id is not None:
             await _read(store, thread_id, whole=False)
         return await archiver.archive(only=thread_id)
@@ -122,7 +123,7 @@ def export(
 ) -> None:
     """Export whole threads with archived messages: one JSON line each, or one list with --json."""
 
-    async def work(store: ThreadStore, _: Archiver) -> list[dict[str, Any]]:
+    async def work(store: SqlThreads, _: Archiver) -> list[dict[str, Any]]:
         if thread_id is not None:
             return [asdict(await _read(store, thread_id, whole=True))]
         return [asdict(thread) async for thread in _all_threads(store)]
@@ -135,7 +136,7 @@ def export(
             print_json(thread, indent=None)
 
 
-def _run(home: Path | None, work: Callable[[ThreadStore, Archiver], Awaitable[T]]) -> T:
+def _run(home: Path | None, work: Callable[[SqlThreads, Archiver], Awaitable[T]]) -> T:
     from bythebook.wiring import Providers
 
     async def whole() -> T:
@@ -150,7 +151,7 @@ def _run(home: Path | None, work: Callable[[ThreadStore, Archiver], Awaitable[T]
     return asyncio.run(whole())
 
 
-async def _read(store: ThreadStore, thread_id: str, *, whole: bool) -> Thread:
+async def _read(store: SqlThreads, thread_id: str, *, whole: bool) -> Thread:
     from bythebook.interfaces.conversations import ANYONE, no_such_thread
 
     thread = await store.read(thread_id, owner=ANYONE, whole=whole)
@@ -159,7 +160,7 @@ async def _read(store: ThreadStore, thread_id: str, *, whole: bool) -> Thread:
     return thread
 
 
-async def _all_threads(store: ThreadStore) -> AsyncIterator[Thread]:
+async def _all_threads(store: SqlThreads) -> AsyncIterator[Thread]:
     """Yield each thread once, even if threads change meanwhile: list the ids first, then read."""
     from bythebook.interfaces.conversations import ANYONE
 

@@ -16,12 +16,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from bythebook.errors import DatabaseFailed
-from bythebook.interfaces.conversations import LoggedQuery, QueryLog
+from bythebook.interfaces.conversations import LoggedQuery
 from bythebook.language.text import well_formed
 from bythebook.refusals import Refusal
 from bythebook.types import Asker, Hit, Question, Reply
+
+if TYPE_CHECKING:
+    from bythebook.providers.sql.query_log import SqlQueryLog
 
 _log = logging.getLogger(__name__)
 
@@ -103,7 +107,9 @@ def _network(address: str | None) -> str | None:
 class LogQueue:
     """Bounded queue that accepts rows immediately and writes them in the background."""
 
-    def __init__(self, log: QueryLog, *, with_text: bool = True, capacity: int = _CAPACITY) -> None:
+    def __init__(
+        self, log: SqlQueryLog, *, with_text: bool = True, capacity: int = _CAPACITY
+    ) -> None:
         self.kept = log
         self.with_text = with_text
         self._capacity = capacity

@@ -11,10 +11,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from bythebook.conversations.session import Clock, now
 from bythebook.errors import DatabaseFailed
-from bythebook.interfaces.conversations import FeedbackStore, QueryLog, ThreadArchive
+
+if TYPE_CHECKING:
+    from bythebook.providers.sql.query_log import SqlFeedback, SqlQueryLog
+    from bythebook.providers.sql.threads import SqlThreads
 
 _log = logging.getLogger(__name__)
 
@@ -43,10 +47,10 @@ class Swept:
 class Archiver:
     def __init__(
         self,
-        threads: ThreadArchive,
-        log: QueryLog,
+        threads: SqlThreads,
+        log: SqlQueryLog,
         *,
-        feedback: FeedbackStore | None = None,
+        feedback: SqlFeedback | None = None,
         retention: Retention | None = None,
         every: timedelta = timedelta(minutes=1),
         clock: Clock = now,

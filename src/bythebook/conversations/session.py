@@ -10,11 +10,15 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from bythebook.conversations.summary import summarise
 from bythebook.errors import DatabaseFailed, NotFound
-from bythebook.interfaces.conversations import ThreadStore, before
+from bythebook.interfaces.conversations import before
 from bythebook.types import Answer, Asker, Message, Question, Reply, Role
+
+if TYPE_CHECKING:
+    from bythebook.providers.sql.threads import SqlThreads
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +33,7 @@ def now() -> datetime:
 class Conversation:
     """The thread of one question, with the history before it."""
 
-    threads: ThreadStore | None  # None: nothing is stored
+    threads: SqlThreads | None  # None: nothing is stored
     thread_id: str | None
     owner: str | None
     history: tuple[Message, ...] = ()
@@ -55,7 +59,7 @@ class Conversation:
 
 
 async def open_conversation(
-    threads: ThreadStore | None, question: Question, asker: Asker, clock: Clock = now
+    threads: SqlThreads | None, question: Question, asker: Asker, clock: Clock = now
 ) -> Conversation:
     """Load the thread of a question. Raise NotFound if it belongs to another owner."""
     owner, request = asker.owner, asker.request

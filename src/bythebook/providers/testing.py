@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from bythebook.language.terms import terms_of
 from bythebook.providers.flat_index import FlatStore
 from bythebook.providers.sql.access import SqlKeys, SqlReplies
 from bythebook.providers.sql.catalog import SqlCatalog
-from bythebook.providers.sql.engine import open_memory_database
+from bythebook.providers.sql.engine import SqlStore, open_memory_database
 from bythebook.providers.sql.executor import DeadlineExecutor
 from bythebook.providers.sql.query_log import SqlFeedback, SqlQueryLog
 from bythebook.providers.sql.threads import SqlThreads
@@ -90,20 +89,39 @@ class MemoryCatalog(SqlCatalog):
         super().__init__(open_memory_database(), None)
 
 
-class MemoryThreads(SqlThreads):
-    """The threads on a database in memory, without database threads."""
+class _AtOnce(DeadlineExecutor):
+    """Executor for a database in memory, which needs no thread to wait for it."""
+
+    async def run(self, work: Callable[[], T], *, deadlines: float = 1) -> T:
+        del deadlines
+        return work()
+
+
+class _InMemory(SqlStore):
+    """A store on a database in memory, without database threads."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(open_memory_database(), **options)
+        self._executor = _AtOnce(deadline_s=0)
+
+
+class MemoryThreads(_InMemory, SqlThreads):
+    pass
+
+
+class MemoryKeys(_InMemory, SqlKeys):
+    pass
+
+
+class MemoryReplies(_InMemory, SqlReplies):
+    pass
+
+
+class MemoryQueryLog(_InMemory, SqlQueryLog):
+    """The query log; ``queries`` are those recorded."""
 
     def __init__(self) -> None:
-        super().__init__(open_memory_database())
-        self._executor = _AtOnce()
-
-
-class MemoryQueryLog(SqlQueryLog):
-    """The query log on a database in memory; ``queries`` are those recorded."""
-
-    def __init__(self) -> None:
-        super().__init__(open_memory_database())
-        self._executor = _AtOnce()
+        super().__init__()
         self.queries: dict[str, LoggedQuery] = {}
 
     async def record(self, entries: Sequence[LoggedQuery]) -> None:
@@ -111,44 +129,16 @@ class MemoryQueryLog(SqlQueryLog):
         self.queries = {**self.queries, **{entry.id: entry for entry in entries}}
 
 
-class MemoryFeedback(SqlFeedback):
-    """The feedback on a database in memory; ``given`` is what was added."""
+class MemoryFeedback(_InMemory, SqlFeedback):
+    """The feedback; ``given`` is what was added."""
 
     def __init__(self) -> None:
-        super().__init__(open_memory_database())
-        self._executor = _AtOnce()
+        super().__init__()
         self.given: dict[str, Feedback] = {}
 
     async def add(self, feedback: Feedback) -> None:
         await super().add(feedback)
         self.given[feedback.id] = feedback
-
-
-class MemoryKeys(SqlKeys):
-    """The API keys on a database in memory."""
-
-    def __init__(self) -> None:
-        super().__init__(open_memory_database())
-        self._executor = _AtOnce()
-
-
-class MemoryReplies(SqlReplies):
-    """The replies of idempotent requests on a database in memory."""
-
-    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
-        super().__init__(open_memory_database(), clock=clock)
-        self._executor = _AtOnce()
-
-
-class _AtOnce(DeadlineExecutor):
-    """Executor for a database in memory, which needs no thread to wait for it."""
-
-    def __init__(self) -> None:
-        super().__init__(deadline_s=0)
-
-    async def run(self, work: Callable[[], T], *, deadlines: float = 1) -> T:
-        del deadlines
-        return work()
 
 
 @dataclass

@@ -25,11 +25,14 @@ _REPORT = 60  # deadlines; reports on the whole log may take longer than a reque
 
 
 class SqlQueryLog(SqlStore):
+    """Questions and outcomes for the author. A failing log must not fail an answer."""
+
     def __init__(self, engine: sa.Engine, *, deadline_s: float = 0.5) -> None:
         super().__init__(engine, threads=2, deadline_s=deadline_s)
 
     @on_database_thread()
     def record(self, entries: Sequence[LoggedQuery]) -> None:
+        """Write all rows in one transaction; rows whose id exists are left unchanged."""
         with self._transaction() as connection:
             new = _not_stored(connection, entries)
             counts = Counter(entry.session for entry in new if entry.session)
@@ -42,6 +45,7 @@ class SqlQueryLog(SqlStore):
 
     @on_database_thread()
     def purge(self, *, before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` questions asked before ``before``; return the count."""
         moment, column = before.astimezone(UTC), query_sessions.c
         has_queries = sa.exists().where(queries.c.session_id == column.session_id)
         unused = (column.last_query_at < moment, ~has_queries)
@@ -53,7 +57,7 @@ class SqlQueryLog(SqlStore):
 
     @on_database_thread(deadlines=_REPORT)
     def tally(self, *, since: datetime) -> Tally:
-        """Aggregate in the database, which returns one row per day, bin and millisecond value."""
+        """Return the aggregated figures of the questions since ``since``."""
         column = queries.c
         recent = column.created_at >= since.astimezone(UTC)
         with self._engine.connect() as connection:
@@ -86,6 +90,11 @@ class SqlQueryLog(SqlStore):
 
     @on_database_thread(deadlines=_REPORT)
     def unanswered(self, *, since: datetime, below: float, limit: int) -> Sequence[Unanswered]:
+        """Return questions refused since ``since``, or answered with all scores under ``below``.
+
+        Identical texts count as one question; most frequent first, then most recent. Questions
+        stored without text and questions about a selection are left out.
+        """
         column = queries.c
         refused = column.status == "refused"
         score = sa.func.coalesce(column.top_chunk_score, 0.0)
@@ -163,13 +172,14 @@ def _utc(entry: LoggedQuery) -> datetime:
 
 
 class SqlFeedback(SqlStore):
-    """Readers' feedback on answers."""
+    """Readers' feedback on answers, retained as long as the query log."""
 
     def __init__(self, engine: sa.Engine, *, deadline_s: float = 2.0) -> None:
         super().__init__(engine, threads=1, deadline_s=deadline_s)
 
     @on_database_thread()
     def add(self, feedback: Feedback) -> None:
+        """Store feedback, replacing an earlier one with the same id: users may change it."""
         row = {
             "feedback_id": feedback.id,
             "query_id": feedback.query,
@@ -186,6 +196,7 @@ class SqlFeedback(SqlStore):
 
     @on_database_thread()
     def recent(self, *, since: datetime, limit: int) -> list[Feedback]:
+        """Return the feedback given since ``since``, newest first."""
         newest = (
             sa.select(feedback_table)
             .where(feedback_table.c.created_at >= since.astimezone(UTC))

@@ -32,7 +32,10 @@ _REPLACED = ("content", "confidence", "citations")  # the columns that a repeate
 
 
 class SqlThreads(SqlStore):
-    """ThreadStore and ThreadArchive in SQL; every call is limited by the deadline."""
+    """Conversations that users asked to keep, each bound to its owner, and their archive.
+
+    Every call is one short transaction, limited by the deadline.
+    """
 
     def __init__(self, engine: sa.Engine, *, deadline_s: float = 1.0) -> None:
         super().__init__(engine, deadline_s=deadline_s)
@@ -49,6 +52,10 @@ class SqlThreads(SqlStore):
 
     @on_database_thread()
     def read(self, thread_id: str, *, owner: Owner, whole: bool = False) -> Thread | None:
+        """Return the thread with its last 50 messages (all if ``whole``), or None if unknown.
+
+        Raise NotFound for another owner's thread. Clients cannot distinguish the two cases.
+        """
         with self._engine.connect() as connection:
             thread = _load(connection, thread_id, whole=whole)
         if thread is not None and owner not in (ANYONE, thread.owner):
@@ -64,6 +71,12 @@ class SqlThreads(SqlStore):
         owner: str | None,
         summarise: Summarise | None = None,
     ) -> Thread:
+        """Append messages atomically and in sequence, creating or resuming the thread.
+
+        Raise NotFound for another owner's thread. If the first message's ``request`` is already
+        in the thread, the messages replace those of that earlier attempt. ``summarise`` computes
+        the new topic summary from the live messages; without it the summary stays.
+        """
         with self._transaction() as connection:
             _lock(connection, thread_id, owner, messages[0].timestamp)
             before = _load(connection, thread_id)
@@ -83,6 +96,7 @@ class SqlThreads(SqlStore):
 
     @on_database_thread()
     def list(self, *, owner: Owner, limit: int = 20, offset: int = 0) -> Sequence[ThreadSummary]:
+        """Return one page of summaries, most recently updated first."""
         of_thread = messages.c.thread_id == threads.c.thread_id
         last = sa.select(sa.func.max(messages.c.seq)).where(of_thread).scalar_subquery()
         query = sa.select(threads, last.label("last")).where(*_owned_by(owner))
@@ -92,12 +106,14 @@ class SqlThreads(SqlStore):
 
     @on_database_thread()
     def delete(self, thread_id: str, *, owner: Owner) -> bool:
+        """Delete the thread and return whether it existed."""
         delete = sa.delete(threads).where(threads.c.thread_id == thread_id, *_owned_by(owner))
         with self._transaction() as connection:
             return bool(connection.execute(delete).rowcount)
 
     @on_database_thread()
     def claim(self, chore: str, *, now: datetime, every: timedelta) -> bool:
+        """Return whether this worker runs the task now: one of all workers, once in ``every``."""
         due = sa.update(chores).where(chores.c.name == chore, chores.c.due_at <= _utc(now))
         again = _utc(now + every)
         with self._transaction() as connection:
@@ -111,6 +127,7 @@ class SqlThreads(SqlStore):
     def archive(
         self, *, before: datetime, now: datetime, limit: int, only: str | None = None
     ) -> int:
+        """Archive up to ``limit`` threads with no message since ``before``; return the count."""
         idle = [threads.c.archived_at.is_(None), threads.c.updated_at < _utc(before)]
         if only is not None:
             idle.append(threads.c.thread_id == only)
@@ -121,6 +138,7 @@ class SqlThreads(SqlStore):
 
     @on_database_thread()
     def purge(self, *, before: datetime, limit: int) -> int:
+        """Delete up to ``limit`` threads with no message since ``before``; return the count."""
         with self._transaction() as connection:
             batch = _batch(connection, [threads.c.updated_at < _utc(before)], limit)
             return connection.execute(sa.delete(threads).where(*batch)).rowcount
