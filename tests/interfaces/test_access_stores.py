@@ -1,4 +1,4 @@
-"""Conformance suites of API keys, RateCounter and replies."""
+"""API keys, rate counters and replies, on every store."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from bythebook.interfaces.access import (
     ABANDONED_S,
@@ -22,19 +23,17 @@ from bythebook.interfaces.access import (
 )
 from bythebook.providers.rate_limits import MemoryCounter, RedisCounter
 from bythebook.providers.sql.access import SqlCounter, SqlKeys, SqlReplies
-from bythebook.providers.sql.engine import open_access_database, open_database
-from bythebook.providers.testing import MemoryKeys, MemoryReplies
+from bythebook.providers.sql.engine import open_access_database
+from tests.interfaces.conftest import PATIENT_S
 from tests.support.databases import POSTGRES, address
 from tests.support.servers import running_redis
 
 _REPLY = KeptReply(200, (("content-type", "application/json"),), b'{"answer": "\xc3\xa9"}')
 
 
-@pytest.fixture(params=["memory", "sqlite", POSTGRES])
-async def keys(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlKeys]:
-    store: SqlKeys = MemoryKeys()
-    if request.param != "memory":
-        store = SqlKeys(open_database(address(request.param, tmp_path, request), tmp_path))
+@pytest.fixture
+async def keys(engine: sa.Engine) -> AsyncIterator[SqlKeys]:
+    store = SqlKeys(engine, deadline_s=PATIENT_S)
     yield store
     await store.close()
 
@@ -49,7 +48,7 @@ async def counter(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
             store = RedisCounter(stack.enter_context(running_redis(tmp_path)), wait_s=60)
         elif request.param != "memory":
             engine = open_access_database(address(request.param, tmp_path, request), tmp_path)
-            store = SqlCounter(engine, deadline_s=60)  # the machine may be busy
+            store = SqlCounter(engine, deadline_s=PATIENT_S)
         yield store
         await store.close()
 
@@ -66,14 +65,9 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "sqlite", POSTGRES])
-async def replies(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock
-) -> AsyncIterator[SqlReplies]:
-    store: SqlReplies = MemoryReplies(clock=clock)
-    if request.param != "memory":
-        engine = open_access_database(address(request.param, tmp_path, request), tmp_path)
-        store = SqlReplies(engine, clock=clock, deadline_s=60)
+@pytest.fixture
+async def replies(engine: sa.Engine, clock: Clock) -> AsyncIterator[SqlReplies]:
+    store = SqlReplies(engine, clock=clock, deadline_s=PATIENT_S)
     yield store
     await store.close()
 
@@ -127,7 +121,7 @@ async def test_the_window_moves_and_allows_no_double_burst(counter: RateCounter)
 
 async def test_sql_deletes_expired_windows(tmp_path: Path, clock: Clock) -> None:
     engine = open_access_database(None, tmp_path)
-    counter = SqlCounter(engine, clock=clock, deadline_s=60)
+    counter = SqlCounter(engine, clock=clock, deadline_s=PATIENT_S)
     for n in range(5):
         await counter.take(f"old {n}", limit=1, seconds=60)
     clock.now += 200

@@ -1,30 +1,24 @@
 """Conformance suite of Catalog."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from bythebook.errors import IngestRunning
 from bythebook.interfaces.store import Catalog, Generation, StoredVectors
 from bythebook.providers.sql.catalog import SqlCatalog
 from bythebook.providers.sql.engine import open_database
-from bythebook.providers.testing import MemoryCatalog
-from tests.support.databases import POSTGRES, Postgres, address
+from tests.support.databases import Postgres
 from tests.support.samples import passage
 
 _PASSAGES = [passage("A kite flies."), passage("پتنگ اڑتی ہے۔", language="ur", keywords=("a", "b"))]
 
 
-@pytest.fixture(params=["memory", "sqlite", POSTGRES])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
-    if request.param == "memory":
-        yield MemoryCatalog()
-        return
-    engine = open_database(address(request.param, tmp_path, request), tmp_path)
-    yield SqlCatalog(engine, tmp_path)
-    engine.dispose()
+@pytest.fixture
+def catalog(engine: sa.Engine, tmp_path: Path) -> Catalog:
+    return SqlCatalog(engine, tmp_path)
 
 
 def _generation(name: str = "one") -> Generation:

@@ -1,4 +1,4 @@
-"""Conformance suite of the query log."""
+"""The query log and readers' feedback, on every database."""
 
 import sqlite3
 import uuid
@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from bythebook.interfaces.conversations import DayTally, LoggedQuery, Tally
+from bythebook.interfaces.conversations import DayTally, Feedback, LoggedQuery, Tally
 from bythebook.providers.sql.engine import open_database
-from bythebook.providers.sql.query_log import SqlQueryLog
-from bythebook.providers.testing import MemoryQueryLog
-from tests.support.databases import POSTGRES, address
+from bythebook.providers.sql.query_log import SqlFeedback, SqlQueryLog
+from tests.interfaces.conftest import PATIENT_S
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _SESSION = str(uuid.uuid4())
@@ -37,13 +36,9 @@ def _query(number: int = 0, session: str | None = _SESSION) -> LoggedQuery:
     )
 
 
-@pytest.fixture(params=["memory", "sqlite", POSTGRES])
-async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlQueryLog]:
-    if request.param == "memory":
-        yield MemoryQueryLog()
-        return
-    engine = open_database(address(request.param, tmp_path, request), tmp_path)
-    log = SqlQueryLog(engine, deadline_s=60)
+@pytest.fixture
+async def log(engine: sa.Engine) -> AsyncIterator[SqlQueryLog]:
+    log = SqlQueryLog(engine, deadline_s=PATIENT_S)
     yield log
     await log.close()
 
@@ -124,12 +119,9 @@ async def test_unanswered_questions_are_sorted_by_frequency(log: SqlQueryLog) ->
     assert [one.text for one in await log.unanswered(since=since, below=0.6, limit=1)] == ["Often?"]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
 async def test_sessions_count_their_queries_and_are_purged_with_them(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+    log: SqlQueryLog, engine: sa.Engine
 ) -> None:
-    engine = open_database(address(kind, tmp_path, request), tmp_path)
-    log = SqlQueryLog(engine, deadline_s=60)
     batch = [_query(0), _query(1), _query(2, session=None)]
     await log.record(batch)
     await log.record([*batch, _query(3)])
@@ -146,7 +138,6 @@ async def test_sessions_count_their_queries_and_are_purged_with_them(
     assert len(sessions()) == 1
     assert await log.purge(before=_NOW + timedelta(days=9), limit=9) == 2
     assert sessions() == []
-    await log.close()
 
 
 async def test_the_tables_have_the_specified_columns_and_no_others(tmp_path: Path) -> None:
@@ -164,3 +155,42 @@ async def test_the_tables_have_the_specified_columns_and_no_others(tmp_path: Pat
             "created_at",
         ],
     }
+
+
+# --- feedback -------------------------------------------------------------------------------------
+
+
+def _feedback(day: int = 0) -> Feedback:
+    name = str(uuid.uuid4())
+    return Feedback(name, name, "down", "wrong", "Das ist falsch. غلط", _NOW + timedelta(days=day))
+
+
+@pytest.fixture
+async def store(engine: sa.Engine) -> AsyncIterator[SqlFeedback]:
+    store = SqlFeedback(engine, deadline_s=PATIENT_S)
+    yield store
+    await store.close()
+
+
+async def test_feedback_is_read_back_newest_first(store: SqlFeedback) -> None:
+    given = [_feedback(day) for day in range(4)]
+    for one in given:
+        await store.add(one)
+    assert await store.recent(since=_NOW + timedelta(days=1), limit=9) == given[:0:-1]
+    assert await store.recent(since=_NOW, limit=2) == [given[3], given[2]]
+
+
+async def test_feedback_with_the_same_id_is_replaced(store: SqlFeedback) -> None:
+    first = _feedback()
+    second = replace(first, verdict="up", reason=None, text=None, given_at=_NOW)
+    await store.add(first)
+    await store.add(second)
+    assert await store.recent(since=_NOW, limit=9) == [second]
+
+
+async def test_old_feedback_is_purged_in_batches(store: SqlFeedback) -> None:
+    for day in range(5):
+        await store.add(_feedback(day))
+    before = _NOW + timedelta(days=3)
+    assert [await store.purge(before=before, limit=2) for _ in range(3)] == [2, 1, 0]
+    assert len(await store.recent(since=_NOW, limit=9)) == 2

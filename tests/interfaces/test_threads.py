@@ -7,17 +7,15 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from bythebook.errors import InvalidInput, NotFound
 from bythebook.interfaces.conversations import ANYONE
-from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.threads import SqlThreads
-from bythebook.providers.testing import MemoryThreads
 from bythebook.types import Citation, Message, Place, Role
-from tests.support.databases import POSTGRES, address
+from tests.interfaces.conftest import PATIENT_S
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _MINE, _YOURS = "key-1", "key-2"
@@ -25,13 +23,9 @@ _PLACE = Place("a.md", "Kites", "/docs/a#wind", "m", "c", ("Wind", "How much"))
 _CITATION = Citation(1, "f" * 64, _PLACE, "The wind’s 12 km/h.", "/a#wind", "/a#wind:~:text=x", 0.9)
 
 
-@pytest.fixture(params=["memory", "sqlite", POSTGRES])
-async def threads(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlThreads]:
-    if request.param == "memory":
-        yield MemoryThreads()
-        return
-    engine = open_database(address(request.param, tmp_path, request), tmp_path)
-    threads = SqlThreads(engine, deadline_s=60)  # the machine may be busy
+@pytest.fixture
+async def threads(engine: sa.Engine) -> AsyncIterator[SqlThreads]:
+    threads = SqlThreads(engine, deadline_s=PATIENT_S)
     yield threads
     await threads.close()
 
