@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bythebook.components import extractive
 
 from bythebook.book import Book
 from bythebook.documents.fit import shortened
 from bythebook.types import Answer, Question
+from bythebook.wiring import extractive
 from tests.support.writers import library_with
 
 _ROWS = "\n".join(f"| kite {n} | {n} grams |" for n in range(400))
