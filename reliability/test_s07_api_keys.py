@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from bythebook.access_stores import open_access_stores
 from bythebook.cli.main import app
 from bythebook.providers.testing import MemoryKeys
-from bythebook.server.middleware.api_keys import KeyRing, make_key
+from bythebook.server.access import KeyRing, make_key
 from reliability.rows import Rows
 
 _PAGE = "https://book.example"

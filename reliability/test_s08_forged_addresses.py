@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
 
-from bythebook.server.middleware.context import client_address, counted_as, networks
+from bythebook.server.middleware import client_address, counted_as, networks
 from reliability.rows import Rows
 
 _PROXIES = networks(["10.0.0.0/8", "192.0.2.7/32", "2001:db8:aaaa::/48"])

@@ -23,8 +23,8 @@ from bythebook.providers.testing import (
     MemoryGenerationStore,
     MemoryThreads,
 )
+from bythebook.server.access import make_key
 from bythebook.server.app import create_app
-from bythebook.server.middleware.api_keys import make_key
 from reliability.rows import Rows
 
 _CANARY = "heliotrope"

@@ -22,10 +22,9 @@ from tests.support.samples import read, small_book
 from bythebook.access_stores import open_keys
 from bythebook.book import Book
 from bythebook.config.settings import Settings, load_settings
-from bythebook.server.access import AccessControl, open_access
+from bythebook.server.access import AccessControl, make_key, open_access, pepper_of
 from bythebook.server.app import create_app
-from bythebook.server.logging_config import configuration
-from bythebook.server.middleware.api_keys import make_key, pepper_of
+from bythebook.server.observability import configuration
 from reliability.rows import Rows
 
 _ADDRESS = "203.0.113.77"

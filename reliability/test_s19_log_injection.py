@@ -10,7 +10,7 @@ import random
 import secrets
 import string
 
-from bythebook.server.logging_config import configuration
+from bythebook.server.observability import configuration
 from reliability.rows import Rows
 
 _LOGGERS = ("", "bythebook.server", "httpx", "sqlalchemy.engine", "_granian", "openai", "anything")

@@ -39,7 +39,7 @@ from tests.support.servers import (
 
 from bythebook.access_stores import open_keys
 from bythebook.config.settings import Settings, load_settings
-from bythebook.server.middleware.api_keys import make_key, pepper_of
+from bythebook.server.access import make_key, pepper_of
 
 DEPLOY = ROOT / "deploy"
 PROGRAM = str(Path(sys.executable).with_name("bythebook"))

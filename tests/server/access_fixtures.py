@@ -22,13 +22,14 @@ from bythebook.config.settings import AccessSettings as Rules
 from bythebook.config.settings import load_settings
 from bythebook.errors import BookError, InvalidInput, NotAllowed, NotFound, RateLimited, TooLarge
 from bythebook.interfaces.access import ApiKey
-from bythebook.server.access import AccessControl, open_access, wrap
-from bythebook.server.middleware.api_keys import make_key
-from bythebook.server.middleware.context import ContractRoute
-from bythebook.server.routes import Call, Fail
+from bythebook.server.access import AccessControl, make_key, open_access
+from bythebook.server.app import wrap
+from bythebook.server.middleware import ContractRoute
+from bythebook.server.requests import Call, Fail
 
 PEPPER = b"a pepper for the tests"
 AWAY = "198.51.100.9"
+PAGE = "https://book.example"
 _STATUS = {TooLarge: 413, InvalidInput: 400, NotFound: 404, NotAllowed: 401, RateLimited: 429}
 
 Answer = Callable[[Request], Awaitable[Response]]

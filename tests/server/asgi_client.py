@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.types import ASGIApp, Message
+
+from tests.server.access_fixtures import AWAY
 
 
 @dataclass(frozen=True)
@@ -115,3 +117,30 @@ async def fetch(
     async with open_exchange(app, path, body, headers) as received:
         pass
     return received
+
+
+async def ask(app: Any, messages: Sequence[Message], **scope: Any) -> list[Message]:
+    """One request, message by message; after the last one, the connection stays silent."""
+    left = list(messages)
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        if left:
+            return left.pop(0)
+        await asyncio.Event().wait()
+        raise AssertionError("never")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    whole = {
+        "type": "http",
+        "method": "POST",
+        "path": "/chat/run",
+        "headers": [],
+        "query_string": b"",
+        "client": (AWAY, 1),
+        **scope,
+    }
+    await app(whole, receive, send)
+    return sent

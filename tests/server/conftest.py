@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from starlette.testclient import TestClient
 
+from bythebook.access_stores import AccessStores, open_access_stores
 from bythebook.book import Book
 from bythebook.errors import EmbedderFailed
 from bythebook.interfaces.embedding import TextRole
@@ -42,16 +43,26 @@ def embedder() -> FragileEmbedder:
 
 
 @pytest.fixture
-async def library(book_folder: Path, embedder: FragileEmbedder) -> Book:
-    library = Book(
-        embedder=embedder,
-        store=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-    )
-    await library.ingest(
-        read(book_folder),
-    )
+def parts() -> dict[str, object]:
+    """Further parts of the book, which tests override."""
+    return {}
+
+
+@pytest.fixture
+async def library(book_folder: Path, embedder: FragileEmbedder, parts: dict[str, object]) -> Book:
+    return await small_library(book_folder, embedder=embedder, **parts)
+
+
+async def small_library(book_folder: Path, **parts: object) -> Book:
+    """Ingest a folder into a book on fakes."""
+    fakes = {
+        "embedder": FakeEmbedder(),
+        "store": MemoryGenerationStore(),
+        "catalog": MemoryCatalog(),
+        "threads": MemoryThreads(),
+    }
+    library = Book(**(fakes | parts))
+    await library.ingest(read(book_folder))
     return library
 
 
@@ -59,3 +70,8 @@ async def library(book_folder: Path, embedder: FragileEmbedder) -> Book:
 def client(library: Book) -> Iterator[TestClient]:
     with TestClient(create_app(library)) as client:
         yield client
+
+
+@pytest.fixture
+def stores() -> AccessStores:
+    return open_access_stores()

@@ -16,7 +16,7 @@ import httpx
 
 from bythebook.access_stores import open_keys
 from bythebook.config.settings import Settings
-from bythebook.server.middleware.api_keys import make_key, pepper_of
+from bythebook.server.access import make_key, pepper_of
 from tests.support.samples import ROOT
 from tests.support.servers import free_ports, wait_until_open
 

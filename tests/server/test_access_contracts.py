@@ -18,7 +18,7 @@ from bythebook.access_stores import open_access_stores
 from bythebook.book import Book
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.config.settings import Settings
-from bythebook.server.access import AccessControl, open_access
+from bythebook.server.access import AccessControl, make_key, open_access
 from bythebook.server.app import create_app
 from bythebook.server.contracts import ask as ask_contract
 from bythebook.server.contracts import envelope, plain
@@ -26,7 +26,6 @@ from bythebook.server.contracts import query as query_contract
 from bythebook.server.contracts.chat import answers as chat
 from bythebook.server.contracts.openai import completions as openai
 from bythebook.server.contracts.registry import CONTRACTS
-from bythebook.server.middleware.api_keys import make_key
 from tests.server.access_fixtures import PEPPER
 
 _QUESTION = "At how many degrees does a kettle boil water?"

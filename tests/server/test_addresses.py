@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.server.middleware.context import client_address, counted_as, is_loopback, networks
+from bythebook.server.middleware import client_address, counted_as, is_loopback, networks
 
 _PROXIES = networks(["10.0.0.0/8", "192.0.2.7/32", "2001:db8:aaaa::/48"])
 

@@ -7,16 +7,20 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from bythebook.book import Book
 from bythebook.conversations.query_log import LogQueue
 from bythebook.interfaces.conversations import Feedback
 from bythebook.providers.testing import MemoryFeedback, MemoryQueryLog
 
 
 @pytest.fixture
-def given(library: Book) -> dict[str, Feedback]:
-    store = library.feedback = MemoryFeedback()
-    return store.given
+def parts() -> dict[str, object]:
+    return {"feedback": MemoryFeedback(), "log": LogQueue(MemoryQueryLog())}
+
+
+@pytest.fixture
+def given(parts: dict[str, Any]) -> dict[str, Feedback]:
+    given: dict[str, Feedback] = parts["feedback"].given
+    return given
 
 
 def _done(client: TestClient, **body: str) -> dict[str, Any]:
@@ -26,18 +30,17 @@ def _done(client: TestClient, **body: str) -> dict[str, Any]:
 
 
 def test_feedback_has_the_question_id_of_the_log(
-    client: TestClient, library: Book, given: dict[str, Feedback]
+    client: TestClient, parts: dict[str, Any], given: dict[str, Feedback]
 ) -> None:
-    rows = MemoryQueryLog()
-    library.log = LogQueue(rows)
     asked = _done(client, message="At what temperature does water boil?")["query_id"]
     for verdict in ("up", "down"):
         kept = client.post("/feedback", json={"query_id": asked, "verdict": verdict})
         assert kept.json() == {"kept": True}
     [feedback] = given.values()
     assert (feedback.query, feedback.verdict, feedback.text) == (asked, "down", None)
-    client.portal.call(library.log.flush)  # type: ignore[union-attr]
-    assert list(rows.queries) == [asked]
+    log = parts["log"]
+    client.portal.call(log.flush)  # type: ignore[union-attr]
+    assert list(log.kept.queries) == [asked]
 
 
 def test_text_of_feedback_needs_consent(client: TestClient, given: dict[str, Feedback]) -> None:
@@ -66,6 +69,7 @@ def test_invalid_feedback_is_rejected(
     assert given == {}
 
 
+@pytest.mark.parametrize("parts", [{}])
 def test_without_a_store_feedback_is_not_kept(client: TestClient) -> None:
     body = {"verdict": "up", "query_id": str(uuid.uuid4())}
     assert client.post("/feedback", json=body).json() == {"kept": False}

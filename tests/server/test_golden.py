@@ -26,7 +26,7 @@ from bythebook.server.contracts import query as query_contract
 from bythebook.server.contracts.chat import answers as chat
 from bythebook.server.contracts.chat import threads
 from bythebook.server.contracts.openai import completions as openai
-from bythebook.server.routes import Call, Fail, failure
+from bythebook.server.requests import Call, Fail, failure
 from bythebook.types import Answer, Confidence, Level, Question, Reply
 
 _GOLDEN = Path(__file__).with_name("golden")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
 from bythebook.config.settings import AccessSettings, ServerSettings, Settings
+from bythebook.config.settings import AccessSettings as Rules
 from bythebook.server.app import create_app
-from tests.server.access_fixtures import access_of, client_of
+from bythebook.server.middleware import BodyLimitMiddleware, RequestMiddleware
+from tests.server.access_fixtures import PAGE, access_of, app_behind, client_of
+from tests.server.asgi_client import ask
 from tests.server.running_server import Running, slow_server
 
 _HERE = ("127.0.0.1", 50_000)
@@ -26,6 +32,8 @@ _READ = (
 
 @pytest.mark.parametrize("path", _READ.split())
 def test_head_is_answered_like_get_without_a_body(client: TestClient, path: str) -> None:
+    while client.get("/ready").status_code == 503:
+        pass  # the book is being opened
     got, head = client.get(path), client.head(path)
     assert head.status_code == got.status_code < 400
     assert head.content == b""
@@ -108,7 +116,7 @@ def test_page_of_another_name_gets_nothing_from_a_private_server(library: Book, 
 def test_addresses_and_own_names_are_answered(library: Book, host: str) -> None:
     with _here(library, origins=["https://book.example"]) as client:
         for path in ("/live", "/health", "/reader/contents"):
-            assert client.get(path, headers={"Host": host}).status_code == 200
+            assert client.get(path, headers={"Host": host}).status_code != 421
 
 
 def test_server_for_others_answers_to_every_name(library: Book) -> None:
@@ -139,8 +147,95 @@ async def test_refused_preflight_names_the_setting(caplog: pytest.LogCaptureFixt
     assert "http://localhost:3000" in lines[0] and "access.origins" in lines[0]
 
 
+async def test_error_responses_have_cors_headers() -> None:
+    rules = Rules(origins=(PAGE,), per_key=1)
+    async with client_of(rules) as client:
+        for status in (200, 429):
+            answer = await client.post("/chat/run", headers={"Origin": PAGE})
+            assert answer.status_code == status
+            assert answer.headers["access-control-allow-origin"] == PAGE
+            assert "Retry-After" in answer.headers["access-control-expose-headers"]
+
+
 def _bytes(headers: dict[str, str]) -> dict[bytes, bytes]:
     return {name.encode(): value.encode() for name, value in headers.items()}
+
+
+# --- bodies
+
+
+async def _length(request: Request) -> Response:
+    return JSONResponse({"length": len(await request.body())})
+
+
+async def _pieces(body: bytes, size: int = 1000) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), size):
+        yield body[start : start + size]
+
+
+@pytest.mark.parametrize("path", ["/chat/run", "/query", "/health"])
+async def test_body_of_128_kib_is_accepted_and_one_byte_more_rejected(path: str) -> None:
+    async with client_of(answer=_length) as client:
+        for size, status in ((128 * 1024, 200), (128 * 1024 + 1, 413), (10**6, 413)):
+            whole = await client.post(path, content=b"x" * size)
+            chunked = await client.post(path, content=_pieces(b"x" * size))
+            assert "content-length" not in chunked.request.headers
+            assert (whole.status_code, chunked.status_code) == (status, status)
+            if status == 200 and path != "/health":
+                assert whole.json() == chunked.json() == {"length": size}
+
+
+async def test_wrong_content_length_does_not_evade_the_body_limit() -> None:
+    async with client_of(answer=_length) as client:
+        for claimed in ("5", "-1", "nonsense", "9" * 400):
+            body = _pieces(b"x" * 150_000)
+            response = await client.post(
+                "/chat/run", content=body, headers={"Content-Length": claimed}
+            )
+            assert response.status_code == 413
+
+
+async def test_body_that_does_not_arrive_in_time_is_rejected() -> None:
+    async def never(scope: object, receive: object, send: object) -> None:
+        raise AssertionError("the application was asked")
+
+    limited = BodyLimitMiddleware(never, largest=10, timeout_s=0.01)
+    app = RequestMiddleware(limited, contracts=(), proxies=())
+    sent = await ask(app, [{"type": "http.request", "body": b"x", "more_body": True}])
+    assert sent[0]["status"] == 400
+
+
+async def test_body_that_breaks_off_or_cannot_be_parsed_is_rejected() -> None:
+    """The HTTP server reports malformed chunks as a disconnect, but the client still listens."""
+    app = app_behind(access_of())
+    half = {"type": "http.request", "body": b"x", "more_body": True}
+    sent = await ask(app, [half, {"type": "http.disconnect"}])
+    assert sent[0]["status"] == 400
+
+
+async def test_error_after_the_response_started_is_raised() -> None:
+    from bythebook.errors import WriterFailed
+
+    async def breaks(request: Request) -> Response:
+        async def events() -> AsyncIterator[bytes]:
+            yield b"event: delta\n\n"
+            raise WriterFailed("The writer broke off.")
+
+        return StreamingResponse(events())
+
+    app = app_behind(access_of(), breaks)
+    with pytest.raises(WriterFailed):
+        await ask(app, [{"type": "http.request", "body": b"{}"}])
+
+
+async def test_application_receives_the_whole_body() -> None:
+    async def echo(request: Request) -> Response:
+        return JSONResponse(await request.json())
+
+    async with client_of(answer=echo) as client:
+        body = {"message": "Ä" * 1000}
+        answer = await client.post("/chat/run", content=_pieces(json.dumps(body).encode(), 7))
+        assert answer.json() == body
 
 
 # --- connections of a real server

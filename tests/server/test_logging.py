@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.server.logging_config import (
+from bythebook.server.observability import (
     FIELDS,
     JsonFormatter,
     configuration,

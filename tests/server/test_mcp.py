@@ -17,10 +17,9 @@ from bythebook.book import Book
 from bythebook.cli.main import app
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.errors import UnknownProvider
-from bythebook.server.access import AccessControl
+from bythebook.server.access import AccessControl, make_key
 from bythebook.server.app import create_app
 from bythebook.server.mcp import make_server
-from bythebook.server.middleware.api_keys import make_key
 from bythebook.types import Question
 from tests.server.access_fixtures import PEPPER
 from tests.server.conftest import FragileEmbedder

@@ -27,7 +27,7 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.server.app import create_app
-from bythebook.server.logging_config import JsonFormatter
+from bythebook.server.observability import JsonFormatter
 from bythebook.types import Asker, Question
 from tests.conversations.test_query_log import FragileLog
 from tests.support.samples import read

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from bythebook.server.api_docs import examples
 from bythebook.server.contracts.openai import completions as openai
-from bythebook.server.logging_config import FIELDS
+from bythebook.server.observability import FIELDS
 from bythebook.types import Answer, AnswerSpan, Sentence
 from tests.server.conftest import FragileEmbedder
 

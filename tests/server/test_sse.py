@@ -41,7 +41,7 @@ from bythebook.server.contracts.chat.stream import (
     ChatDeltaEvent,
     stream_events,
 )
-from bythebook.server.routes import Call
+from bythebook.server.requests import Call
 from bythebook.server.sse import Events, NamedEvent, Streams
 from bythebook.types import Evidence, Level, Message, Question
 from tests.server.asgi_client import Event, events_of, fetch, open_exchange

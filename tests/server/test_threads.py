@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 from bythebook.access_stores import open_access_stores
 from bythebook.book import Book
+from bythebook.server.access import make_key
 from bythebook.server.app import create_app
-from bythebook.server.middleware.api_keys import make_key
 from tests.server.access_fixtures import AWAY, PEPPER, access_of
 
 _QUESTION = "At how many degrees does a kettle boil water?"

@@ -36,7 +36,7 @@ def create(
 ) -> None:
     """Create a key. It is shown only once."""
     from bythebook.access_stores import open_keys
-    from bythebook.server.middleware.api_keys import make_key, pepper_of
+    from bythebook.server.access import make_key, pepper_of
 
     if publishable != bool(origin):
         raise InvalidInput(

@@ -1,34 +1,42 @@
-"""Assemble the ASGI application of an open book."""
+"""Assemble the ASGI application of an open book, and the middleware around it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bythebook import __version__
 from bythebook.book import Book
 from bythebook.config.settings import Settings
 from bythebook.server.access import (
     AccessControl,
-    contracts_of,
+    AuthenticationMiddleware,
     is_reachable,
     needs_keys,
     open_local_access,
-    wrap,
 )
 from bythebook.server.admin.routes import admin_routes
 from bythebook.server.api_docs.openapi import describe
 from bythebook.server.contracts.base import Services
-from bythebook.server.contracts.registry import contract_routers
+from bythebook.server.contracts.registry import CONTRACTS, contract_routers
+from bythebook.server.idempotency import IdempotencyMiddleware
 from bythebook.server.lifecycle import Lifecycle, health_routes
-from bythebook.server.metrics import Metrics
-from bythebook.server.middleware.request_log import RequestLogMiddleware, attach_reply
+from bythebook.server.middleware import (
+    BodyLimitMiddleware,
+    ContractRoute,
+    RequestMiddleware,
+)
+from bythebook.server.observability import Metrics, RequestLogMiddleware, attach_reply
+from bythebook.server.origins import CorsMiddleware, HostMiddleware
 from bythebook.server.pages.markdown import MarkdownNames, markdown_routes
 from bythebook.server.pages.routes import book_routes
+from bythebook.server.rate_limit import RateLimitMiddleware
+from bythebook.server.requests import add_error_handlers, fail
 from bythebook.server.sse import Streams
 from bythebook.server.static_pages import page_routes
 from bythebook.server.widget import widget_routes
@@ -66,18 +74,16 @@ def create_app(
         redirect_slashes=False,  # a redirect would lead to whatever host the client names
     )
     app.state.lifecycle = lifecycle
+    add_error_handlers(app)
     routers = contract_routers(Services(book, streams, settings.server.api_query))
     names = MarkdownNames()
     reader = book_routes(book, names.name)
     admin = admin_routes(book, needs_key=not private)
     markdown = markdown_routes(book, names)
-    is_public = settings.server.page_key is not None
     contracts = [
-        *contracts_of(routers),
-        *contracts_of([reader], is_public=is_public),
-        *contracts_of([admin]),
+        *_contract_routes([*routers, admin]),
+        *_contract_routes([reader, markdown], is_public=settings.server.page_key is not None),
         *([tools.contract] if tools else []),
-        *contracts_of([markdown], is_public=is_public),
     ]
     app.add_middleware(wrap, access=access, contracts=contracts, private=private)
     app.add_middleware(  # outermost: rejected requests are counted, too
@@ -99,6 +105,16 @@ def create_app(
     return app
 
 
+def _contract_routes(
+    routers: Sequence[APIRouter], *, is_public: bool = False
+) -> Iterator[ContractRoute]:
+    for router in routers:
+        name = str(router.tags[0])
+        contract_fails = CONTRACTS[name].fail if name in CONTRACTS else fail
+        for route in router.routes:
+            yield ContractRoute(name, route, contract_fails, is_public)
+
+
 def _mcp_endpoint(book: Book, *, private: bool) -> McpEndpoint | None:
     """Return the endpoint of the MCP tools if the extra ``mcp`` is installed."""
     if find_spec("mcp") is None:
@@ -106,3 +122,30 @@ def _mcp_endpoint(book: Book, *, private: bool) -> McpEndpoint | None:
     from bythebook.server.mcp import McpEndpoint  # noqa: PLC0415 - an extra
 
     return McpEndpoint(book, private=private)
+
+
+def wrap(
+    app: ASGIApp,
+    access: AccessControl,
+    contracts: Sequence[ContractRoute],
+    *,
+    private: bool = False,
+) -> ASGIApp:
+    """Wrap the application in all middleware; a request passes the last one added first.
+
+    ``private``: the server needs no keys, and only this machine can reach it.
+    """
+    rules, stores, pepper = access.rules, access.stores, access.pepper
+    inner: ASGIApp = IdempotencyMiddleware(app, replies=stores.replies, pepper=pepper)
+    inner = RateLimitMiddleware(inner, rules=rules, counter=stores.counter, pepper=pepper)
+    inner = BodyLimitMiddleware(inner, largest=rules.body_bytes)
+    inner = AuthenticationMiddleware(inner, ring=access.ring, required=access.needs_keys)
+    if private:
+        inner = HostMiddleware(inner, origins=rules.origins)
+    inner = RequestMiddleware(inner, contracts=contracts, proxies=rules.trusted_proxies)
+    guarded = CorsMiddleware(inner, origins=access.origins)
+
+    async def http_only(scope: Scope, receive: Receive, send: Send) -> None:
+        await (guarded if scope["type"] == "http" else app)(scope, receive, send)
+
+    return http_only

@@ -27,8 +27,8 @@ from bythebook.book import Book
 from bythebook.errors import BookError, Stopping
 from bythebook.server.contracts.errors import is_ours, sentence_of, status_of
 from bythebook.server.contracts.mcp_tools import TOOLS
-from bythebook.server.middleware.context import ContractRoute
-from bythebook.server.routes import Call, asker_of
+from bythebook.server.middleware import ContractRoute
+from bythebook.server.requests import Call, asker_of
 from bythebook.types import Asker
 
 _log = logging.getLogger(__name__)

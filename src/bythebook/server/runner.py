@@ -24,7 +24,7 @@ from bythebook.config.settings import Settings
 from bythebook.errors import ConfigurationError
 from bythebook.server.access import open_access
 from bythebook.server.app import create_app
-from bythebook.server.logging_config import configuration
+from bythebook.server.observability import configuration
 from bythebook.server.sse import UNREAD_S
 
 _KILL_AFTER_S = 13  # longer than a drain takes, shorter than operators wait

@@ -16,21 +16,13 @@ from bythebook.book import Book
 from bythebook.config.settings import AccessSettings, ServerSettings, Settings
 from bythebook.conversations.query_log import LogQueue
 from bythebook.interfaces.conversations import Feedback, LoggedQuery
-from bythebook.providers.testing import (
-    FakeEmbedder,
-    MemoryCatalog,
-    MemoryFeedback,
-    MemoryGenerationStore,
-    MemoryQueryLog,
-    MemoryThreads,
-)
+from bythebook.providers.testing import MemoryFeedback, MemoryQueryLog
+from bythebook.server.access import make_key
 from bythebook.server.admin.formats import harmless
 from bythebook.server.admin.report import Reporter, percentiles
 from bythebook.server.app import create_app
-from bythebook.server.middleware.api_keys import make_key
 from tests.server.access_fixtures import PEPPER, access_of
-from tests.server.conftest import FragileEmbedder
-from tests.support.samples import read
+from tests.server.conftest import FragileEmbedder, small_library
 
 _AT_HOME = ("127.0.0.1", 50000)
 
@@ -60,26 +52,18 @@ _LOGGED = [
 ]
 
 
-async def _library(folder: Path, embedder: FakeEmbedder, *, with_text: bool = True) -> Book:
+async def _library(folder: Path, *, with_text: bool = True, **parts: object) -> Book:
     log, feedback = MemoryQueryLog(), MemoryFeedback()
     await log.record([row if with_text else replace(row, text="") for row in _LOGGED])
     told = Feedback(str(uuid.uuid4()), None, "down", "wrong", "<b>Bold</b>", datetime.now(UTC))
     await feedback.add(told)
-    library = Book(
-        embedder=embedder,
-        store=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-        log=LogQueue(log, with_text=with_text),
-        feedback=feedback,
-    )
-    await library.ingest(read(folder))
-    return library
+    queue = LogQueue(log, with_text=with_text)
+    return await small_library(folder, **({"log": queue, "feedback": feedback} | parts))
 
 
 @pytest.fixture
 async def library(book_folder: Path) -> Book:
-    return await _library(book_folder, FakeEmbedder())
+    return await _library(book_folder)
 
 
 @pytest.fixture
@@ -141,7 +125,7 @@ def test_percentiles_are_measured_times() -> None:
 
 
 async def test_report_has_only_counts_if_texts_are_not_stored(book_folder: Path) -> None:
-    library = await _library(book_folder, FakeEmbedder(), with_text=False)
+    library = await _library(book_folder, with_text=False)
     with TestClient(create_app(library), "http://127.0.0.1", client=_AT_HOME) as author:
         told = author.get("/admin/report.json").json()
         assert told["questions"]["asked"] == 5
@@ -150,15 +134,14 @@ async def test_report_has_only_counts_if_texts_are_not_stored(book_folder: Path)
 
 
 async def test_report_explains_a_disabled_query_log(book_folder: Path) -> None:
-    library = await _library(book_folder, FakeEmbedder())
-    library.log = None
+    library = await _library(book_folder, log=None)
     with TestClient(create_app(library), "http://127.0.0.1", client=_AT_HOME) as author:
         assert "query log is switched off" in author.get("/admin/report.html").text
 
 
 async def test_figures_are_shown_while_the_embedder_is_down(book_folder: Path) -> None:
     embedder = FragileEmbedder()
-    library = await _library(book_folder, embedder)
+    library = await _library(book_folder, embedder=embedder)
     embedder.broken = True
     with TestClient(create_app(library), "http://127.0.0.1", client=_AT_HOME) as author:
         assert "cannot be computed now" in author.get("/admin/report.html").text

@@ -15,8 +15,6 @@ from bythebook.book import Book
 from bythebook.errors import Forbidden, NotAllowed
 from bythebook.server.admin.formats import to_csv, to_html, to_json
 from bythebook.server.admin.report import Reporter
-from bythebook.server.middleware.errors import fail
-from bythebook.server.routes import contract_route
 from bythebook.server.static_pages import PAGE_HEADERS
 
 _HEADERS = {**PAGE_HEADERS, "Cache-Control": "no-store"}
@@ -27,7 +25,6 @@ Days = Annotated[int, Query(ge=1, le=366)]
 def admin_routes(book: Book, *, needs_key: bool) -> APIRouter:
     router = APIRouter(
         tags=["admin"],
-        route_class=contract_route(fail),
         include_in_schema=False,
         dependencies=[Depends(_only_the_author(needs_key=needs_key))],
     )

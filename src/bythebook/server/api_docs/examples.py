@@ -19,7 +19,7 @@ from bythebook.language.terms import Vocabulary
 from bythebook.refusals import Refusal, RefusalType, Topic
 from bythebook.retrieval.question_analysis import analyze
 from bythebook.retrieval.search import Findings
-from bythebook.server.routes import Call, Fail
+from bythebook.server.requests import Call, Fail
 from bythebook.server.sse import MEDIA_TYPE, Encode, Events, NamedEvent, encode_named
 from bythebook.types import (
     Answer,

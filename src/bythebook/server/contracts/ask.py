@@ -19,7 +19,7 @@ from bythebook.errors import BookError, WriterFailed
 from bythebook.server.api_docs import examples
 from bythebook.server.contracts.base import Contract, Services, example, reader_of
 from bythebook.server.contracts.errors import is_ours, sentence_of, status_of
-from bythebook.server.routes import Call, Client
+from bythebook.server.requests import Call, Client
 from bythebook.types import Question
 
 DEFAULT_TOP_K, MAX_TOP_K = 5, 20

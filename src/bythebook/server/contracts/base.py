@@ -14,7 +14,7 @@ from bythebook.answering.pipeline import Event
 from bythebook.book import Book
 from bythebook.documents.fields import with_web_address, with_web_addresses
 from bythebook.server.api_docs import examples
-from bythebook.server.routes import Fail, contract_route
+from bythebook.server.requests import Fail
 from bythebook.server.sse import Streams
 from bythebook.types import Asker, Citation, Message, Question, Reply
 
@@ -82,9 +82,7 @@ class Contract:
     def router(self, services: Services) -> APIRouter:
         statuses = (*examples.USUAL_ERRORS, *self.statuses)
         responses = examples.error_responses(self.error, self.fail, statuses)
-        router = APIRouter(
-            tags=[self.name], route_class=contract_route(self.fail), responses=responses
-        )
+        router = APIRouter(tags=[self.name], responses=responses)
         self.add_routes(router, services)
         return router
 

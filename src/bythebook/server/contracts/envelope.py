@@ -48,7 +48,7 @@ from bythebook.server.contracts.errors import (
     sentence_of,
     status_of,
 )
-from bythebook.server.routes import Call, Client, call_of
+from bythebook.server.requests import Call, Client, call_of
 from bythebook.types import Answer, Citation, Question, Reply
 
 LEAST_SCORE = 0.4  # of the best chunk; below it, RefusalType.LOW_RELEVANCE
@@ -253,7 +253,6 @@ def add_routes(router: APIRouter, services: Services) -> None:
         body: EnvelopeQueryRequest, client: Client, request: Request
     ) -> EnvelopeQueryResponse:
         """Ask the book, or only a selection of it; `status` is success, refused or error."""
-        request.state.session = body.session_id  # so that error responses contain it, too
         asker = replace(client, session=str(body.session_id) if body.session_id else None)
         return show(await services.reply(read(body), asker, request), call_of(request))
 

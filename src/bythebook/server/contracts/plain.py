@@ -17,7 +17,7 @@ from bythebook.errors import BookError
 from bythebook.server.api_docs.examples import reply_responses
 from bythebook.server.contracts.base import Contract, Services, example
 from bythebook.server.contracts.errors import sentence_of, status_of
-from bythebook.server.routes import Call, Client
+from bythebook.server.requests import Call, Client
 from bythebook.types import Question, Reply
 
 TOP_K = 5

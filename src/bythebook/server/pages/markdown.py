@@ -27,9 +27,7 @@ from bythebook.documents.markdown.pages import (
     whole_text,
 )
 from bythebook.errors import NotFound
-from bythebook.server.middleware.errors import fail
-from bythebook.server.middleware.rate_limit import READER
-from bythebook.server.routes import contract_route
+from bythebook.server.middleware import READER
 from bythebook.server.static_file import READER_HEADERS, FileCache, StaticFile, render
 from bythebook.text.outline import Contents, OutlineEntry
 
@@ -77,9 +75,8 @@ class MarkdownNames:
 
 def markdown_routes(book: Book, names: MarkdownNames) -> APIRouter:
     """Return the routes; they have the access rules and the rate limit of the reader."""
-    own_route: type[APIRoute] = contract_route(fail)
 
-    class FreeRoute(own_route):  # type: ignore[valid-type, misc]
+    class FreeRoute(APIRoute):
         def matches(self, scope: Scope) -> tuple[Match, Scope]:
             match, child = super().matches(scope)
             if match is Match.FULL and names.is_taken(scope):

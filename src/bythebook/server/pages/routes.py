@@ -19,12 +19,10 @@ from pydantic import BaseModel, StringConstraints
 from bythebook.book import Book
 from bythebook.documents.fields import Text
 from bythebook.errors import NotFound, ServiceError
-from bythebook.server.middleware.errors import fail
-from bythebook.server.middleware.rate_limit import READER
+from bythebook.server.middleware import READER
 from bythebook.server.pages.blocks import unit_id
 from bythebook.server.pages.page import direction, page_view
 from bythebook.server.pages.suggest import suggestions
-from bythebook.server.routes import contract_route
 from bythebook.server.static_file import READER_HEADERS, FileCache, StaticFile, read_static, render
 from bythebook.server.widget import languages
 from bythebook.text.outline import Contents, OutlineEntry, path_of
@@ -43,7 +41,7 @@ class Search(BaseModel):
 
 def book_routes(book: Book, markdown: NameOf = lambda contents, page: None) -> APIRouter:
     """Return the routes of the reader; ``markdown`` names the Markdown of a page."""
-    router = APIRouter(tags=[READER], route_class=contract_route(fail), include_in_schema=False)
+    router = APIRouter(tags=[READER], include_in_schema=False)
     files = FileCache()
 
     async def respond(request: Request, generation: str, name: str, make: Make) -> Response:

@@ -32,7 +32,7 @@ from bythebook.server.contracts.chat.threads import (
     links_to_thread,
 )
 from bythebook.server.pages.suggest import NextQuestions
-from bythebook.server.routes import Client, call_of
+from bythebook.server.requests import Client, call_of
 
 
 def add_routes(router: APIRouter, services: Services) -> None:

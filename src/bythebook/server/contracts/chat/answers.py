@@ -23,7 +23,7 @@ from bythebook.server.contracts.base import citation_fields, example
 from bythebook.server.contracts.envelope import LEAST_SCORE
 from bythebook.server.contracts.errors import action_of, is_ours, message_of, status_of
 from bythebook.server.contracts.plain import LEAST_SCORE as BOOK_THRESHOLD
-from bythebook.server.routes import Call
+from bythebook.server.requests import Call
 from bythebook.types import Answer, Citation, Level, Question, Reply
 
 _LONGEST_CHUNK = 500  # chunk_text: "max 500 chars for display"

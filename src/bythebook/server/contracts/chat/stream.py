@@ -31,7 +31,7 @@ from bythebook.server.contracts.chat.answers import (
     show_source,
 )
 from bythebook.server.html import said_html, to_html
-from bythebook.server.routes import Call
+from bythebook.server.requests import Call
 from bythebook.server.sse import Events, NamedEvent
 from bythebook.types import Answer, Citation, Confidence, Evidence, Level, Question, Reply, Sentence
 

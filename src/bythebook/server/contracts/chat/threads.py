@@ -22,7 +22,7 @@ from bythebook.server.contracts.chat.answers import (
     fail,
     show_citation,
 )
-from bythebook.server.routes import Client
+from bythebook.server.requests import Client
 from bythebook.types import Role, Thread
 
 _LIVE_MESSAGES = 50

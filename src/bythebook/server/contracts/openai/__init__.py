@@ -35,7 +35,7 @@ from bythebook.server.contracts.openai.requests import (
     read,
     read_history,
 )
-from bythebook.server.routes import Call, Client, call_of
+from bythebook.server.requests import Call, Client, call_of
 from bythebook.server.sse import encode_data
 
 

@@ -25,7 +25,7 @@ from bythebook.refusals import Refusal
 from bythebook.server.contracts.base import citation_fields
 from bythebook.server.contracts.errors import is_ours, sentence_of, status_of
 from bythebook.server.contracts.openai.requests import MODEL, OpenAICompletionRequest
-from bythebook.server.routes import Call
+from bythebook.server.requests import Call
 from bythebook.server.sse import Events, NamedEvent
 from bythebook.types import Answer, Level, Reply, Sentence
 

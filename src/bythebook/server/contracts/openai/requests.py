@@ -13,7 +13,7 @@ from bythebook.documents.fields import AnyText
 from bythebook.errors import NotFound
 from bythebook.language.tokens import estimate_tokens
 from bythebook.server.contracts.base import example
-from bythebook.server.routes import Call
+from bythebook.server.requests import Call
 from bythebook.types import Message, Question, Role
 
 MODEL = "bythebook"

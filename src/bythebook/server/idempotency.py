@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook.errors import InvalidInput, KeyReused, ServiceError
 from bythebook.interfaces.access import HELD_EVERY_S, ClaimState, KeptReply, ReplyClaim
-from bythebook.server.middleware.api_keys import digest
+from bythebook.server.access import digest
 
 if TYPE_CHECKING:
     from bythebook.providers.sql.access import SqlReplies

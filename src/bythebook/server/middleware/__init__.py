@@ -1,1 +1,0 @@
-"""ASGI middleware: context, errors, authentication, limits, CORS, idempotency."""
