@@ -17,7 +17,7 @@ import pytest
 
 import bythebook
 from bythebook.answering import answer_span
-from bythebook.evaluation import nuggets
+from bythebook.evaluation import questions
 from bythebook.grounding import stream_splitter, verbatim
 from bythebook.language.english import overview_questions, question_types
 from bythebook.sources import files
@@ -148,9 +148,9 @@ def _made() -> dict[str, tuple[str, list[re.Pattern[str]]]]:
             )
             for make in (overview_questions.numbered_part, overview_questions.numbered_path)
         },
-        "bythebook.evaluation.nuggets._compiled": (
+        "bythebook.evaluation.questions._compiled": (
             "search",
-            [nuggets._compiled(text, "any") for text in ("a b", r"a(?:b|c)? \d\b", "a.{0,9}b")],
+            [questions._compiled(text, "any") for text in ("a b", r"a(?:b|c)? \d\b", "a.{0,9}b")],
         ),
         "bythebook.text.text_kinds._any_of": (
             "search",

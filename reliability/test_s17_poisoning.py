@@ -19,8 +19,8 @@ from tests.support.samples import SAMPLE_BOOK
 
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
+from bythebook.evaluation.grade import holds
 from bythebook.evaluation.questions import Row, read_row, sample
-from bythebook.evaluation.text_metrics import holds
 from bythebook.ingestion.read_book import read_book
 from bythebook.types import Answer, Question
 from reliability.rows import Rows

@@ -6,9 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from bythebook.evaluation.grade import Case
-from bythebook.evaluation.nuggets import NuggetScore
-from bythebook.evaluation.pages import BookFacts
-from bythebook.evaluation.questions import Row
+from bythebook.evaluation.questions import NuggetScore, Row
+from bythebook.evaluation.report import BookFacts
 from bythebook.types import Timings
 
 FACTS = BookFacts("Kites", "fake:bag", 3, 12, datetime(2026, 5, 4, tzinfo=UTC))

@@ -9,7 +9,8 @@ import pytest
 
 from bythebook.evaluation.grade import Case
 from bythebook.evaluation.metrics import measure
-from bythebook.evaluation.pages import BookFacts, figure_of, trust_card
+from bythebook.evaluation.pages import figure_of, trust_card
+from bythebook.evaluation.report import BookFacts
 from tests.evaluation.cases import CLAIMS, FACTS, answered, refused, unfounded, withheld
 
 _SETUP = {"embedder": "auto", "writer": "extractive", "min_score": 0.5}

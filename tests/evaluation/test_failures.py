@@ -1,6 +1,6 @@
 """Selection of the worst failures and their reasons."""
 
-from bythebook.evaluation.failures import Fault, worst
+from bythebook.evaluation.report import Fault, worst
 from tests.evaluation.cases import answered, refused, unfounded, withheld
 
 

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bythebook.evaluation.grade import holds
 from bythebook.evaluation.make_questions import make_questions
-from bythebook.evaluation.nuggets import score_nuggets
-from bythebook.evaluation.questions import read_row
-from bythebook.evaluation.text_metrics import holds
+from bythebook.evaluation.questions import read_row, score_nuggets
 from bythebook.ingestion.read_book import read_book
 from bythebook.types import Passage
 from tests.support.samples import SAMPLE_BOOK, passage

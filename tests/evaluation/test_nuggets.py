@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.errors import InvalidInput
-from bythebook.evaluation.nuggets import (
+from bythebook.evaluation.questions import (
     LONGEST_PATTERN,
     LONGEST_TEXT,
     MOST_WORDS,

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.evaluation.gold_locations import Places
-from bythebook.evaluation.nuggets import plain_text
-from bythebook.evaluation.questions import Row, read_row
+from bythebook.evaluation.grade import Places
+from bythebook.evaluation.questions import Row, plain_text, read_row
 from bythebook.ingestion.read_book import read_book
 from bythebook.language.text import word_set
 from tests.cli.test_cli import run

@@ -6,13 +6,11 @@ from xml.etree import ElementTree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bythebook.evaluation.failures import worst
 from bythebook.evaluation.grade import Case
-from bythebook.evaluation.json_report import document
-from bythebook.evaluation.metrics import measure
-from bythebook.evaluation.nuggets import NuggetScore
+from bythebook.evaluation.metrics import check_targets, measure, read_target
 from bythebook.evaluation.pages import report
-from bythebook.evaluation.targets import check_targets, read_target
+from bythebook.evaluation.questions import NuggetScore
+from bythebook.evaluation.report import document, worst
 from tests.evaluation.cases import (
     CLAIMS,
     FACTS,

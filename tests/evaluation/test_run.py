@@ -10,8 +10,7 @@ import pytest
 
 from bythebook.book import Book
 from bythebook.errors import InvalidInput
-from bythebook.evaluation.gold_locations import Places
-from bythebook.evaluation.grade import Asked, Case, grade
+from bythebook.evaluation.grade import Asked, Case, Places, grade
 from bythebook.evaluation.questions import Row, Section
 from bythebook.evaluation.run import Without, ask_all, recheck
 from bythebook.interfaces.store import Candidate

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.evaluation.stats import (
+from bythebook.evaluation.metrics import (
     area_under,
     auroc,
     calibration_error,

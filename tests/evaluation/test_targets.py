@@ -3,8 +3,7 @@
 import pytest
 
 from bythebook.errors import InvalidInput
-from bythebook.evaluation.metrics import measure
-from bythebook.evaluation.targets import check_targets, read_target
+from bythebook.evaluation.metrics import check_targets, measure, read_target
 from tests.evaluation.cases import answered, refused
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bythebook.evaluation.text_metrics import holds, overlap, words_of
+from bythebook.evaluation.grade import holds, overlap, words_of
 
 
 def test_case_punctuation_and_articles_do_not_count() -> None:

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
     from bythebook.book import Book
     from bythebook.config.settings import Settings
-    from bythebook.evaluation.metrics import Evaluation
-    from bythebook.evaluation.pages import BookFacts
+    from bythebook.evaluation.metrics import Evaluation, TargetResult
     from bythebook.evaluation.questions import Row
-    from bythebook.evaluation.targets import TargetResult
+    from bythebook.evaluation.report import BookFacts
     from bythebook.types import Question
 
 # Listed here so that --help does not import the evaluation.
@@ -88,7 +87,7 @@ def evaluate(
         return _make(settings, make, seed, out)
     if not files:
         raise InvalidInput("There is no question set.", hint="Make one: bythebook eval --make 60")
-    from bythebook.evaluation.targets import check_targets, read_target
+    from bythebook.evaluation.metrics import check_targets, read_target
 
     bars = [read_target(text) for text in bar or ()]
     rows = _read(files, limit)
@@ -132,7 +131,7 @@ def _read(files: Sequence[Path], limit: int | None) -> list[Row]:
 def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> tuple[Evaluation, BookFacts]:
     from bythebook.api import use_book
     from bythebook.evaluation.metrics import measure
-    from bythebook.evaluation.pages import book_facts
+    from bythebook.evaluation.report import book_facts
     from bythebook.evaluation.run import ask_all, judge_support
     from bythebook.offload import offload
     from bythebook.wiring import open_catalog
@@ -175,7 +174,7 @@ def _show(
     as_json: bool,
     html: Path | None,
 ) -> None:
-    from bythebook.evaluation.failures import worst
+    from bythebook.evaluation.report import worst
 
     failures = worst(evaluation.cases, _WORST)
     setup = _setup(settings)
@@ -184,13 +183,13 @@ def _show(
 
         _write(html, report(evaluation, setup, results, failures))
     if as_json:
-        from bythebook.evaluation.json_report import document
+        from bythebook.evaluation.report import document
 
         print_json(document(evaluation, facts, setup, results, failures))
         return
     from rich.console import Console
 
-    from bythebook.evaluation.tables import print_evaluation
+    from bythebook.evaluation.report import print_evaluation
 
     print_evaluation(evaluation, setup, results, Console(highlight=False))
 

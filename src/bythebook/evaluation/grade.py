@@ -5,17 +5,137 @@ Pure functions; the only module that decides what is right, by comparing words a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bythebook.evaluation.gold_locations import Places, Whereabouts
-from bythebook.evaluation.nuggets import NuggetScore, score_nuggets
-from bythebook.evaluation.questions import Row
-from bythebook.evaluation.text_metrics import holds
+from bythebook.errors import InvalidInput
+from bythebook.evaluation.questions import GoldPlace, NuggetScore, Row, Section, score_nuggets
 from bythebook.grounding.stream_splitter import without_line_mark
+from bythebook.text.selections import passage_of_selection
 from bythebook.text.text_fragments import folded
 from bythebook.text.units import inside_fence
-from bythebook.types import Answer, Citation, Hit, Reply, Timings
+from bythebook.types import Answer, Citation, Hit, Passage, Place, Reply, Timings
+
+# --- where the answers are -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """Location of an answer: its pages, and the passages of its sections."""
+
+    files: frozenset[str]
+    passage_ids: frozenset[str]
+
+
+class Places:
+    """Passages of the book, looked up by file and heading."""
+
+    def __init__(self, passages: Mapping[str, Passage]) -> None:
+        self.passages = passages
+        self._pages: defaultdict[str, list[Passage]] = defaultdict(list)
+        for passage in passages.values():
+            self._pages[passage.place.file].append(passage)
+
+    def whereabouts(self, row: Row) -> Whereabouts | None:
+        """Return the location of the answer; None if the row names none that this book has."""
+        places = () if row.selection else row.places
+        found = [passage for place in places for passage in self._under(place)]
+        if not found:
+            return None
+        files = frozenset(passage.place.file for passage in found)
+        return Whereabouts(files, frozenset(passage.id for passage in found))
+
+    def hidden(self, row: Row) -> frozenset[str]:
+        """Return the passages that are held out for this question."""
+        if row.held_out is None:
+            return frozenset()
+        hidden = self._within(row.held_out)
+        if not hidden:
+            raise InvalidInput(
+                f"The question {row.id} holds out a section that this book does not have.",
+                hint="Make the questions again: bythebook eval --make N",
+            )
+        return hidden
+
+    def source(self, citation: Citation, row: Row) -> Passage | None:
+        """Return the catalog's passage for a citation, or the row's selection if it has one."""
+        if row.selection:
+            return passage_of_selection(row.selection, url=None)
+        return self.passages.get(citation.passage_id)
+
+    def _under(self, place: GoldPlace) -> list[Passage]:
+        pages = self._pages[self._file(place.file) or ""]
+        return [passage for passage in pages if _is_under(passage.place, place.heading)]
+
+    def _within(self, section: Section) -> frozenset[str]:
+        file = self._file(section.file)
+        depth = len(section.path)
+        return frozenset(
+            passage.id
+            for passage in (self._pages[file] if file else ())
+            if passage.place.section[:depth] == section.path
+        )
+
+    def _file(self, name: str) -> str | None:
+        """Return the book's name of a file; question sets often have paths with more parents."""
+        parts = name.split("/")
+        names = ("/".join(parts[start:]) for start in range(len(parts)))
+        return next((each for each in names if each in self._pages), None)
+
+
+def _is_under(place: Place, heading: str | None) -> bool:
+    return heading is None or heading in (*place.section, place.heading)
+
+
+# --- words: compared as SQuAD does, in every script ----------------------------------------------
+
+
+_ARTICLES = frozenset({"a", "an", "the"})
+# Scripts without spaces between words: each character counts as one word.
+_UNSPACED = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])"
+)
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words in lower case, without punctuation and articles."""
+    plain = unicodedata.normalize("NFKC", text).lower()
+    bare = "".join(char for char in plain if unicodedata.category(char)[0] not in "PS")
+    spaced = _UNSPACED.sub(r" \1 ", bare)
+    return [word for word in spaced.split() if word not in _ARTICLES]
+
+
+def holds(text: str, answers: Iterable[str]) -> bool:
+    """Return whether the text contains one of the answers word for word."""
+    shown = words_of(text)
+    return any(_contains(shown, answer, text) for answer in answers)
+
+
+def _contains(shown: list[str], answer: str, text: str) -> bool:
+    wanted = words_of(answer)
+    if not wanted:  # "++" or "The": only punctuation or articles, compared unchanged
+        return bool(answer.strip()) and answer.strip().lower() in text.lower()
+    return f" {' '.join(wanted)} " in f" {' '.join(shown)} "
+
+
+def overlap(text: str, answers: Iterable[str]) -> float:
+    """Return the highest SQuAD token F1 over the answers."""
+    return max((_f1(words_of(text), words_of(answer)) for answer in answers), default=0.0)
+
+
+def _f1(one: list[str], other: list[str]) -> float:
+    shared = (Counter(one) & Counter(other)).total()
+    if not shared:
+        return float(one == other)
+    precision, recall = shared / len(one), shared / len(other)
+    return 2 * precision * recall / (precision + recall)
+
+
+# --- grading -------------------------------------------------------------------------------------
+
 
 DEEPEST_RANK = 10
 

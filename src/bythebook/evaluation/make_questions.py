@@ -16,7 +16,7 @@ from itertools import chain, islice, takewhile, zip_longest
 from operator import itemgetter
 from typing import Any
 
-from bythebook.evaluation.nuggets import plain_text
+from bythebook.evaluation.questions import plain_text
 from bythebook.language.english.lexicon import LEANS_BACK
 from bythebook.language.terms import terms_of
 from bythebook.language.text import word_set

@@ -6,7 +6,9 @@ A figure is absent if it applies to no case. Most are also measured for each kin
 
 from __future__ import annotations
 
+import math
 import tomllib
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -14,9 +16,102 @@ from statistics import fmean
 
 import numpy as np
 
-from bythebook.evaluation import stats
-from bythebook.evaluation.grade import Case
-from bythebook.evaluation.text_metrics import overlap
+from bythebook.errors import InvalidInput
+from bythebook.evaluation.grade import Case, overlap
+
+# --- statistics ----------------------------------------------------------------------------------
+
+
+_Z95 = 1.959964  # two-sided 95 % of a normal distribution
+BINS = 10
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """Return the 95 % confidence interval of a share of ``count`` cases (Wilson, 1927)."""
+    centre = share + _Z95**2 / (2 * count)
+    spread = _Z95 * math.sqrt(share * (1 - share) / count + _Z95**2 / (4 * count**2))
+    scale = 1 + _Z95**2 / count
+    low, high = (centre - spread) / scale, (centre + spread) / scale
+    # At 0 and 1 one bound equals the share; rounding must not move it past the share.
+    return max(0.0, min(share, low)), min(1.0, max(share, high))
+
+
+def auroc(higher: Sequence[float], lower: Sequence[float]) -> float:
+    """Return how often a value of ``higher`` exceeds one of ``lower``; ties count half."""
+    ordered = sorted(lower)
+    wins = math.fsum(
+        (bisect_left(ordered, value) + bisect_right(ordered, value)) / 2 for value in higher
+    )
+    return wins / (len(higher) * len(lower))
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    confidence: float  # if all answers with at least this confidence are shown …
+    coverage: float  # … this share of all questions is answered
+    risk: float  # … and this share of the answers is wrong
+
+
+def risk_coverage(graded: Sequence[tuple[float, bool]], *, total: int) -> tuple[CurvePoint, ...]:
+    """Return one point for each distinct confidence of ``(confidence, is right)``, descending.
+
+    Answers of equal confidence have no order and are added together.
+    """
+    points: list[CurvePoint] = []
+    wrong = 0
+    ordered = sorted(graded, reverse=True)
+    for answered, (confidence, is_right) in enumerate(ordered, 1):
+        wrong += not is_right
+        if answered == len(ordered) or ordered[answered][0] != confidence:
+            points.append(CurvePoint(confidence, answered / total, wrong / answered))
+    return tuple(points)
+
+
+def area_under(curve: Sequence[CurvePoint]) -> float:
+    """Return the mean risk over the coverage that the curve reaches (Geifman et al., 2019)."""
+    area = before = 0.0
+    for point in curve:
+        area += point.risk * (point.coverage - before)
+        before = point.coverage
+    return area / before
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Cases whose confidence lies between two bounds."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float  # mean confidence
+    right: float  # share of right answers
+
+
+def reliability(graded: Sequence[tuple[float, bool]]) -> tuple[Bin, ...]:
+    """Return ten bins of equal width, without the empty ones."""
+    members: dict[int, list[tuple[float, bool]]] = {}
+    for confidence, is_right in graded:
+        members.setdefault(min(int(confidence * BINS), BINS - 1), []).append((confidence, is_right))
+    return tuple(
+        Bin(
+            low=number / BINS,
+            high=(number + 1) / BINS,
+            count=len(inside),
+            confidence=fmean([confidence for confidence, _ in inside]),
+            right=fmean([float(is_right) for _, is_right in inside]),
+        )
+        for number, inside in sorted(members.items())
+    )
+
+
+def calibration_error(bins: Sequence[Bin]) -> float:
+    """Return the expected calibration error: mean distance of confidence from accuracy."""
+    total = sum(each.count for each in bins)
+    return math.fsum(each.count * abs(each.confidence - each.right) for each in bins) / total
+
+
+# --- figures -------------------------------------------------------------------------------------
+
 
 Values = Callable[[Case], Sequence[float]]
 
@@ -52,9 +147,9 @@ class Figure:
 class Evaluation:
     cases: tuple[Case, ...]
     figures: dict[str, Figure]
-    curve: tuple[stats.CurvePoint, ...]
-    bins: tuple[stats.Bin, ...]
-    support_bins: tuple[stats.Bin, ...] = ()  # of claims, by the verifier's probability
+    curve: tuple[CurvePoint, ...]
+    bins: tuple[Bin, ...]
+    support_bins: tuple[Bin, ...] = ()  # of claims, by the verifier's probability
 
     def value(self, name: str) -> float | None:
         figure = self.figures.get(name)
@@ -65,15 +160,15 @@ def measure(cases: Sequence[Case], support: Sequence[tuple[float, bool]] = ()) -
     """Compute the figures; ``support`` has the verifier's probability and label of each claim."""
     graded = [(case.confidence, case.right) for case in cases if case.right is not None]
     unknown = sum(case.right is None and bool(case.text) for case in cases)
-    curve = stats.risk_coverage(graded, total=len(cases) - unknown) if graded else ()
-    bins = stats.reliability(graded)
+    curve = risk_coverage(graded, total=len(cases) - unknown) if graded else ()
+    bins = reliability(graded)
     figures = [*_means(cases), *_separation(cases), *_times(cases)]
     if graded:
-        figures.append(Figure("aurc", stats.area_under(curve), len(graded)))
-        figures.append(Figure("ece", stats.calibration_error(bins), len(graded)))
-    support_bins = stats.reliability(support)
+        figures.append(Figure("aurc", area_under(curve), len(graded)))
+        figures.append(Figure("ece", calibration_error(bins), len(graded)))
+    support_bins = reliability(support)
     if support:
-        error = stats.calibration_error(support_bins)
+        error = calibration_error(support_bins)
         figures.append(Figure("support_ece", error, len(support)))
     named = {figure.name: figure for figure in figures}
     return Evaluation(tuple(cases), named, curve, bins, support_bins)
@@ -158,7 +253,7 @@ def _mean(metric: str, suffix: str, values: Values, cases: Sequence[Case]) -> It
     counted = [value for case in cases for value in values(case)]
     if counted:
         mean, count = fmean(counted), len(counted)
-        interval = stats.wilson(mean, count) if METRICS[metric].is_share else None
+        interval = wilson(mean, count) if METRICS[metric].is_share else None
         yield Figure(f"{metric}{suffix}", mean, count, interval)
 
 
@@ -180,7 +275,7 @@ def _separation(cases: Sequence[Case]) -> Iterator[Figure]:
             if case.row.answerable and (case.row.selection is not None) == selected
         ]
         if answerable:
-            area = stats.auroc(answerable, [case.confidence for case in others])
+            area = auroc(answerable, [case.confidence for case in others])
             yield Figure(f"auroc.{kind}", area, len(others))
 
 
@@ -207,3 +302,51 @@ def metric_of(name: str) -> Metric | None:
     base, _, kind = name.partition(".")
     metric = METRICS.get(base)
     return metric if metric and kind and metric.by_kind else None
+
+
+# --- targets -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Minimum that a figure must reach, or maximum if lower is better."""
+
+    name: str
+    limit: float
+    at_most: bool
+
+    @property
+    def sign(self) -> str:
+        return "≤" if self.at_most else "≥"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetResult:
+    target: Target
+    value: float | None  # None: not measured by the question set
+
+    @property
+    def met(self) -> bool:
+        value, limit = self.value, self.target.limit
+        return value is not None and (value <= limit if self.target.at_most else value >= limit)
+
+
+def read_target(text: str) -> Target:
+    name, _, value = text.partition("=")
+    metric = metric_of(name.strip())
+    if metric is None:
+        raise InvalidInput(
+            f"There is no figure {name.strip()!r}.",
+            hint=f"Use {', '.join(METRICS)}; most also with a kind: refused.off_book.",
+        )
+    try:
+        limit = float(value)
+    except ValueError:
+        limit = math.nan
+    if not math.isfinite(limit):
+        raise InvalidInput(f"The bar {text!r} has no number.", hint="Write --bar answered=.93")
+    return Target(name.strip(), limit, metric.lower_is_better)
+
+
+def check_targets(targets: Sequence[Target], evaluation: Evaluation) -> tuple[TargetResult, ...]:
+    return tuple(TargetResult(target, evaluation.value(target.name)) for target in targets)

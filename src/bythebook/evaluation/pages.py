@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bythebook import __version__
 from bythebook.drawing import Axes, render
-from bythebook.evaluation.failures import Failure
 from bythebook.evaluation.grade import Case
-from bythebook.evaluation.metrics import METRICS, Evaluation, Figure
-from bythebook.evaluation.nuggets import MOST_WORDS
-from bythebook.evaluation.stats import Bin, CurvePoint
-from bythebook.evaluation.tables import grids, headline, targets_grid
-from bythebook.evaluation.targets import TargetResult
-from bythebook.interfaces.store import Generation
-from bythebook.text.outline import outline
-from bythebook.types import Passage
+from bythebook.evaluation.metrics import METRICS, Bin, CurvePoint, Evaluation, Figure, TargetResult
+from bythebook.evaluation.questions import MOST_WORDS
+from bythebook.evaluation.report import BookFacts, Failure, grids, headline, targets_grid
 
 NOT_MEASURED = "not measured"
 _TILES = {
@@ -43,28 +35,6 @@ _CARD_TILES = (
 )
 _HISTOGRAM_BARS = 20
 _TOO_FEW = 0.05  # share of the questions: the risk of very few answers is noise
-
-
-@dataclass(frozen=True, slots=True)
-class BookFacts:
-    """The evaluated book. Its title is that of its first page."""
-
-    title: str
-    embedder: str  # that made the index
-    pages: int
-    passages: int
-    indexed_at: datetime | None
-
-
-def book_facts(passages: Iterable[Passage], generation: Generation | None) -> BookFacts:
-    pages = outline(passages)
-    return BookFacts(
-        title=pages[0].title if pages else "",
-        embedder=generation.embedder if generation else "",
-        pages=len(pages),
-        passages=sum(page.passages for page in pages),
-        indexed_at=generation.published_at if generation else None,
-    )
 
 
 def report(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.answering.generation import AnswerContext
 from bythebook.answering.pipeline import respond
-from bythebook.evaluation.gold_locations import Places
-from bythebook.evaluation.grade import DEEPEST_RANK, Asked, Case, claims_of, grade
+from bythebook.evaluation.grade import DEEPEST_RANK, Asked, Case, Places, claims_of, grade
 from bythebook.evaluation.questions import Row
 from bythebook.evaluation.support_calibration import make_claims, measure_support
 from bythebook.grounding.stream_splitter import claim_of
