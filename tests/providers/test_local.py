@@ -10,12 +10,12 @@ import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tools import make_models
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
 from bythebook.providers.embeddings.local import LocalEmbedder, embedder_for
 from bythebook.providers.embeddings.local.embedder import MODELS
 from bythebook.providers.embeddings.local.onnx_files import read_known
+from training import make_models
 
 Vectors = npt.NDArray[np.float32]
 
@@ -41,7 +41,7 @@ def _embed(embedder: LocalEmbedder, texts: list[str]) -> Vectors:
 def test_the_models_are_current() -> None:
     for name, content in make_models.make().items():
         made = (make_models.FOLDER / name).read_bytes()
-        assert made == content, "run: python tools/make_models.py"
+        assert made == content, "run: python training/make_models.py"
 
 
 def test_quantised_minilm_is_close_to_full_precision() -> None:
@@ -122,7 +122,7 @@ def test_a_missing_package_is_reported_with_its_install_command(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UnknownProvider) as caught:
-        _embed(LocalEmbedder("e5-small"), SENTENCES)
+        MODELS["e5-small"].read_tokenizer()
     assert "bythebook[multilingual]" in caught.value.hint
 
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +106,7 @@ class LocalReader:
         self._threads = threads or os.cpu_count() or 1
         self._calls = ThreadPoolExecutor(self._threads, "read")
         self._workers = ThreadPoolExecutor(self._threads, "window")
-        self._open_session = open_session or onnx_session
+        self._open_session = open_session
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
@@ -226,7 +227,15 @@ class LocalReader:
             return self._loaded
 
     def _open(self) -> Any:
+        if self._open_session is None:
+            return _open_once(self._file, self._model.sha256)
         return self._open_session(read_known(self._file, self._model.sha256))
+
+
+@cache
+def _open_once(file: Path, sha256: str) -> Any:
+    """Open a model, once for the process: the memory of a closed session is hardly used again."""
+    return onnx_session(read_known(file, sha256))
 
 
 def _best_span(span: Logits, window: PassageWindow) -> tuple[tuple[int, int] | None, int | None]:

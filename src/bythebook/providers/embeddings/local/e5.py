@@ -141,7 +141,8 @@ def read_tokenizer() -> Tokenize:
 def quantise(sources: Sequence[Sequence[Any]], content: bytes) -> dict[str, Array]:
     """Return the quantised weights by name, from the content of a package's file.
 
-    ``tools/make_models.py`` writes ``sources``: where the arrays are in the file, and their scales.
+    ``training/make_models.py`` writes ``sources``: where the arrays are in the file, and their
+    scales.
     """
     parts: defaultdict[str, list[Any]] = defaultdict(list)
     for name, kind, offset, shape, scaled in sources:

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ _STRIDE = 0.8  # of a window: neighbours overlap by a fifth
 
 ENGLISH = "local:minilm"
 MULTILINGUAL = "local:e5-small"
-MINILM = Path(__file__).with_name("minilm-int8.onnx")  # made by tools/make_models.py
+MINILM = Path(__file__).with_name("minilm-int8.onnx")  # made by training/make_models.py
 _MINILM_SHA256 = "d6f6fd8e5862d6111454d6791e9ca77ec79b24928d69a1bd292c1a47b86999b2"
 _ENOUGH = 0.2  # of the passages: an English book may quote other languages
 
@@ -104,7 +105,7 @@ class LocalEmbedder:
                 f"There is no local model {model!r}.", hint=f"Use one of {', '.join(MODELS)}."
             )
         self.name = f"local:{known}{_PRECISION}"
-        self._model = MODELS[known]
+        self._known, self._model = known, MODELS[known]
         self._threads = threads or os.cpu_count() or 1
         # A separate executor: database work must not queue behind the embedding of questions.
         self._pool = ThreadPoolExecutor(self._threads, "embed")
@@ -154,16 +155,19 @@ class LocalEmbedder:
     def _load(self) -> _Loaded:
         with self._lock:
             if self._loaded is None:
-                self._loaded = self._read()
+                self._loaded = _open_model(self._known)
             return self._loaded
 
-    def _read(self) -> _Loaded:
-        model = self._model
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            opening = pool.submit(model.open)
-            tokenize = model.read_tokenizer()
-            prefixes = {role: tokenize([text])[0] for role, text in model.prefixes.items()}
-            return _Loaded(opening.result(), tokenize, prefixes)
+
+@cache
+def _open_model(name: str) -> _Loaded:
+    """Open a model, once for the process: the memory of a closed session is hardly used again."""
+    model = MODELS[name]
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        opening = pool.submit(model.open)
+        tokenize = model.read_tokenizer()
+        prefixes = {role: tokenize([text])[0] for role, text in model.prefixes.items()}
+        return _Loaded(opening.result(), tokenize, prefixes)
 
 
 def _cut(ids: list[int], size: int) -> Iterator[list[int]]:

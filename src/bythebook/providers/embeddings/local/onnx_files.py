@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,7 @@ def open_session(content: bytes, weights: Mapping[str, NDArray[Any]] | None = No
     return onnxruntime.InferenceSession(content, options, ["CPUExecutionProvider"])
 
 
+@cache
 def word_pieces() -> Tokenizer:
     """Return the tokenizer of all-MiniLM-L6-v2, which the reading model uses too."""
     from tokenizers import Tokenizer
