@@ -22,8 +22,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from bythebook.book import Book
+from bythebook.ingestion.ingest import SourceManifest
 from bythebook.ingestion.read_book import read_book
-from bythebook.ingestion.source_manifest import SourceManifest
 from bythebook.providers.flat_index import FlatGenerationStore
 from bythebook.providers.qdrant.nodes import Server
 from bythebook.providers.qdrant.server import ServerGenerationStore

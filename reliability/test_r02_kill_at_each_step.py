@@ -16,7 +16,7 @@ import pytest
 from tests.support.servers import Node
 
 from bythebook.conversations.retention import BATCH, Archiver, Retention
-from bythebook.ingestion.source_manifest import SourceManifest
+from bythebook.ingestion.ingest import SourceManifest
 from bythebook.providers import flat_index
 from bythebook.providers.flat_index import FlatGenerationStore
 from bythebook.providers.qdrant import server

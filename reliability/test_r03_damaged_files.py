@@ -19,7 +19,7 @@ from tests.support.samples import read, small_book
 
 from bythebook.book import Book
 from bythebook.errors import BookError, IndexDamaged, StoreFailed
-from bythebook.ingestion.source_manifest import find_manifest
+from bythebook.ingestion.ingest import find_manifest
 from bythebook.interfaces.store import IndexedPassage
 from bythebook.providers.flat_index import FlatGenerationStore
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads

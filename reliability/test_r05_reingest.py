@@ -15,7 +15,7 @@ from tests.support.samples import read
 
 from bythebook.book import Book
 from bythebook.ingestion.indexer import IngestResult
-from bythebook.ingestion.source_manifest import SourceManifest, find_manifest
+from bythebook.ingestion.ingest import SourceManifest, find_manifest
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bythebook.errors import SourceError
-from bythebook.ingestion.link_check import lost_in_build, lost_in_sources
+from bythebook.ingestion.integrity import lost_in_build, lost_in_sources
 from tests.support.samples import read
 
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bythebook.ingestion.indexer import IngestResult
+from bythebook.ingestion.ingest import SourceManifest, find_manifest
 from bythebook.ingestion.read_book import LeftOutTotal, ParsedBook, read_book
-from bythebook.ingestion.source_manifest import SourceManifest, find_manifest
 from bythebook.sources import files
 
 SITE = {

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from bythebook.api import ingest, open_book
-from bythebook.ingestion.link_check import lost_in_build
+from bythebook.ingestion.integrity import lost_in_build
 from bythebook.ingestion.pages import compare_words
 from bythebook.ingestion.read_book import ParsedBook, ParsedPage, read_book
 from bythebook.language.text import words

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.output import echo, print_json
-from bythebook.cli.progress import Progress
+from bythebook.cli.output import Progress, echo, print_json
 from bythebook.errors import BookError, InvalidInput, NotIngested
 from bythebook.language.text import one_line
 
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings
     from bythebook.ingestion.indexer import IngestProgress, IngestResult
-    from bythebook.ingestion.preview import IngestPreview
     from bythebook.ingestion.read_book import ParsedBook
     from bythebook.interfaces.store import Catalog
 
@@ -94,7 +92,11 @@ def _ingest_once(
     with Progress(quiet=as_json) as progress:
         shown = _display(progress)
         result = ingest_book(docs, settings=settings, progress=shown, allow_removal=allow_removal)
-    print_json(_document(result)) if as_json else _print(result, settings, verbose=verbose)
+    if as_json:
+        done = {"embedded": result.embedded, "seconds": round(result.seconds, 3)}
+        print_json({**_document(result), **done})
+    else:
+        _print(result, settings, verbose=verbose)
     return result.exit_code
 
 
@@ -148,7 +150,7 @@ def _wait_for_change(docs: Path, seen: dict[Path, tuple[int, int]]) -> dict[Path
 
 
 def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) -> int:
-    from bythebook.ingestion.preview import preview
+    from bythebook.ingestion.indexer import preview
 
     book = _read(docs, settings, quiet=as_json)
     price = settings.embedding.price_in
@@ -166,16 +168,16 @@ def _dry_run(docs: Path, settings: Settings, *, as_json: bool, verbose: bool) ->
     _print_remarks(plan, verbose=verbose)
     echo(
         f"{len(book.pages)} pages, {len(book.passages)} passages. Would change "
-        f"{plan.change.changed}, remove {plan.change.removed}, keep {plan.change.unchanged}."
+        f"{plan.changed}, remove {plan.removed}, keep {plan.unchanged}."
     )
-    if plan.estimate is not None:
-        echo(f"{plan.estimate}.")
+    if plan.to_embed is not None:
+        echo(f"{plan.to_embed}.")
     return plan.exit_code
 
 
 def _read(docs: Path, settings: Settings, *, quiet: bool) -> ParsedBook:
+    from bythebook.ingestion.ingest import read_sources
     from bythebook.ingestion.read_book import SiteOptions
-    from bythebook.ingestion.source_manifest import read_sources
 
     with Progress(quiet=quiet) as progress:
         site = SiteOptions.of(settings.site.model_dump())
@@ -191,61 +193,44 @@ def _catalog(settings: Settings) -> Catalog | None:
         return None
 
 
-def _dry_document(book: ParsedBook, plan: IngestPreview) -> dict[str, Any]:
+def _dry_document(book: ParsedBook, plan: IngestResult) -> dict[str, Any]:
     from bythebook.ingestion.indexer import describe
 
-    document = {
-        "files_processed": len(book.pages),
-        "chunks_created": len(book.passages),
-        "errors": plan.errors,
-        "exit_code": plan.exit_code,
-        **asdict(plan.change),
-        "coverage": _rounded(book.coverage),
-        "notes": [describe(problem) for problem in book.problems if not problem.fatal],
-        "pages": [
-            {
-                "filename": page.file,
-                "title": page.title,
-                "url": page.url,
-                "chunks": len(page.passages),
-                "tokens": sum(passage.tokens for passage in page.passages),
-                "words": page.visible_words,
-                "coverage": _rounded(_share(page.covered_words, page.visible_words)),
-                "missing": list(page.missing),
-            }
-            for page in book.pages
-        ],
-        "warnings": plan.warnings,
-        **_not_read(plan),
-    }
-    return document if plan.estimate is None else {**document, "to_embed": asdict(plan.estimate)}
+    pages = [
+        {
+            "filename": page.file,
+            "title": page.title,
+            "url": page.url,
+            "chunks": len(page.passages),
+            "tokens": sum(passage.tokens for passage in page.passages),
+            "words": page.visible_words,
+            "coverage": _rounded(_share(page.covered_words, page.visible_words)),
+            "missing": list(page.missing),
+        }
+        for page in book.pages
+    ]
+    notes = [describe(problem) for problem in book.problems if not problem.fatal]
+    cost = {} if plan.to_embed is None else {"to_embed": asdict(plan.to_embed)}
+    return {**_document(plan), "notes": notes, "pages": pages, **cost}
 
 
 def _document(result: IngestResult) -> dict[str, Any]:
+    from bythebook.ingestion.indexer import MOST_LISTED
+
     return {
         "files_processed": result.files_processed,
         "chunks_created": result.chunks_created,
         "errors": result.errors,
         "warnings": result.warnings,
         "exit_code": result.exit_code,
-        "embedded": result.embedded,
         "unchanged": result.unchanged,
         "changed": result.changed,
         "removed": result.removed,
         "coverage": _rounded(result.coverage),
-        "seconds": round(result.seconds, 3),
-        **_not_read(result),
-    }
-
-
-def _not_read(report: IngestResult | IngestPreview) -> dict[str, Any]:
-    from bythebook.ingestion.indexer import MOST_LISTED
-
-    return {
-        "not_read": [asdict(file) for file in report.not_read[:MOST_LISTED]],
-        "not_read_total": report.not_read_total,
-        "images": report.images,
-        "left_out": [asdict(each) for each in report.left_out],
+        "not_read": [asdict(file) for file in result.not_read[:MOST_LISTED]],
+        "not_read_total": result.not_read_total,
+        "images": result.images,
+        "left_out": [asdict(each) for each in result.left_out],
     }
 
 
@@ -263,7 +248,7 @@ def _print(result: IngestResult, settings: Settings, *, verbose: bool) -> None:
     echo(f"{_percent(result.coverage)} of the visible words, {result.seconds:.1f} s.{hidden}")
 
 
-def _print_remarks(report: IngestResult | IngestPreview, *, verbose: bool) -> None:
+def _print_remarks(report: IngestResult, *, verbose: bool) -> None:
     """Print what an author should know: problems, and what of the folder is in no page."""
     lines = [f"error: {error}" for error in report.errors]
     lines += [f"warning: {warning}" for warning in report.warnings]

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,14 +53,14 @@ class IngestResult:
     """IngestResult of the plain contract, with details for authors. Counts are passages."""
 
     files_processed: int
-    chunks_created: int
-    errors: tuple[str, ...]
-    embedded: int
-    unchanged: int
-    changed: int
-    removed: int
-    coverage: float | None  # None: the book has no words
-    seconds: float
+    chunks_created: int = 0
+    errors: tuple[str, ...] = ()
+    embedded: int = 0
+    unchanged: int = 0
+    changed: int = 0
+    removed: int = 0
+    coverage: float | None = None  # None: the book has no words
+    seconds: float = 0.0
     notes: tuple[str, ...] = ()  # remarks for authors
     warnings: tuple[str, ...] = ()  # what needs a decision of the author
     generation: str = ""  # name of the generation served afterwards
@@ -68,21 +68,61 @@ class IngestResult:
     not_read_total: int = 0
     images: int = 0  # in the folder; their text is not read
     left_out: tuple[LeftOutTotal, ...] = ()  # of the pages, on purpose
-    published: bool = True  # False: the book had lost its passages, and the old one is kept
+    published: bool = True  # False: the old book is kept, as this one has lost its passages
+    to_embed: EmbeddingEstimate | None = None  # of a dry run, if that costs money
 
     @property
     def exit_code(self) -> int:
         return 1 if self.errors else 0
 
 
-def warnings_on(passages: Sequence[Passage]) -> tuple[str, ...]:
+def result_of(book: ParsedBook, **counts: Any) -> IngestResult:
+    """Return the result of an ingest of this book, with what its author should know."""
+    return IngestResult(
+        files_processed=len(book.pages),
+        errors=_errors_of(book),
+        coverage=book.coverage,
+        notes=_notes_on(book),
+        warnings=_warnings_on(book.passages),
+        not_read=book.unread.files[:MOST_LISTED],
+        not_read_total=len(book.unread.files),
+        images=book.unread.images,
+        left_out=book.left_out,
+        **counts,
+    )
+
+
+def preview(
+    book: ParsedBook, catalog: Catalog | None, *, embedder: str, price_in: float | None
+) -> IngestResult:
+    """Return what ingesting the book would do. ``catalog`` is None before the first ingest."""
+    change = diff(catalog.passages() if catalog else {}, book.passages)
+    known_vectors = catalog.known_vectors(embedder) if catalog else set()
+    missing = _without_vectors(book.passages, known_vectors)
+    result = result_of(
+        book,
+        chunks_created=len(book.passages),
+        unchanged=change.unchanged,
+        changed=change.changed,
+        removed=change.removed,
+        published=False,
+        to_embed=_estimate(missing, embedder, price_in),
+    )
+    return replace(result, not_read=book.unread.files)
+
+
+def _errors_of(book: ParsedBook) -> tuple[str, ...]:
+    return tuple(describe(problem) for problem in book.problems if problem.fatal)
+
+
+def _warnings_on(passages: Sequence[Passage]) -> tuple[str, ...]:
     """Return warnings that need a decision of the author: relative URLs."""
     web = ("http://", "https://")  # without a site URL, an address is only a path
     relative = any(not passage.place.url.startswith(web) for passage in passages)
     return (_NO_SITE_URL,) if relative else ()
 
 
-def notes_on(book: ParsedBook) -> tuple[str, ...]:
+def _notes_on(book: ParsedBook) -> tuple[str, ...]:
     """Return remarks for authors: non-fatal problems, and pages with missing words."""
     remarks = [describe(problem) for problem in book.problems if not problem.fatal]
     thin = [page for page in book.pages if page.covered_words < _ENOUGH * page.visible_words]
@@ -93,14 +133,10 @@ def notes_on(book: ParsedBook) -> tuple[str, ...]:
     return (*remarks, *lost)
 
 
-def without_vectors(passages: Iterable[Passage], known: Set[str]) -> dict[str, Passage]:
+def _without_vectors(passages: Iterable[Passage], known: Set[str]) -> dict[str, Passage]:
     """Return the passages whose vector key is not known, by that key."""
     by_key = {vector_key(passage): passage for passage in passages}
     return {key: passage for key, passage in by_key.items() if key not in known}
-
-
-def errors_of(book: ParsedBook) -> tuple[str, ...]:
-    return tuple(describe(problem) for problem in book.problems if problem.fatal)
 
 
 def describe(problem: Problem) -> str:
@@ -121,7 +157,7 @@ class EmbeddingEstimate:
         return f"To embed: {self.passages} passages, about {self.tokens:,} tokens{cost}"
 
 
-def estimate(
+def _estimate(
     missing: Mapping[str, Passage], embedder: str, price_in: float | None
 ) -> EmbeddingEstimate | None:
     """Estimate tokens and cost; None for local embedders, which ``auto`` chooses: no cost."""
@@ -173,10 +209,12 @@ class Indexer:
         passages = list({passage.id: passage for passage in book.passages}.values())
         known = await offload(self.catalog.passages)
         change = diff(known, passages)
-        if not allow_removal and (loss := _loss(len(known), len(passages), errors_of(book))):
-            return await self._keep(book, len(known), loss)
+        if not allow_removal and (loss := _loss(len(known), len(passages), _errors_of(book))):
+            kept = result_of(book, unchanged=len(known), published=False)
+            served = await offload(self.catalog.served)
+            return replace(kept, errors=(*kept.errors, loss), generation=served or "")
         missing = await offload(lambda: self.missing(passages))
-        cost = await offload(lambda: estimate(missing, self.embedder.name, price_in))
+        cost = await offload(lambda: _estimate(missing, self.embedder.name, price_in))
         if cost is not None:
             progress.estimated(cost)
         if len(missing) > _SOON and not (change.unchanged and await self.serves_vectors()):
@@ -185,46 +223,20 @@ class Indexer:
         await self.embed(missing, progress)
         await self.publish(passages, VectorState.READY, origin=origin)
         served = await offload(self.catalog.served)
-        return IngestResult(
-            files_processed=len(book.pages),
+        return result_of(
+            book,
             chunks_created=len(passages),
-            errors=errors_of(book),
             embedded=len(missing),
             unchanged=change.unchanged,
             changed=change.changed,
             removed=change.removed,
-            coverage=book.coverage,
             seconds=time.perf_counter() - started,
-            notes=notes_on(book),
-            warnings=warnings_on(passages),
             generation=served or "",
-            not_read=book.unread.files[:MOST_LISTED],
-            not_read_total=len(book.unread.files),
-            images=book.unread.images,
-            left_out=book.left_out,
-        )
-
-    async def _keep(self, book: ParsedBook, known: int, loss: str) -> IngestResult:
-        """Return the result of an ingest that leaves the served book as it is."""
-        served = await offload(self.catalog.served)
-        return IngestResult(
-            files_processed=len(book.pages),
-            chunks_created=0,
-            errors=(*errors_of(book), loss),
-            embedded=0,
-            unchanged=known,
-            changed=0,
-            removed=0,
-            coverage=book.coverage,
-            seconds=0.0,
-            notes=notes_on(book),
-            generation=served or "",
-            published=False,
         )
 
     def missing(self, passages: Iterable[Passage]) -> dict[str, Passage]:
         """Return the passages without a stored vector, by vector key."""
-        return without_vectors(passages, self.catalog.known_vectors(self.embedder.name))
+        return _without_vectors(passages, self.catalog.known_vectors(self.embedder.name))
 
     async def embed(self, missing: Mapping[str, Passage], progress: IngestProgress) -> None:
         done = 0
