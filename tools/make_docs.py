@@ -66,12 +66,12 @@ def _help(command: Any, path: str) -> str:
 
 
 def settings_page() -> str:
-    variables: dict[tuple[str, ...], str] = {}
-    for name, path in settings.ENVIRONMENT.items():  # of two names, the stronger stands last
-        weaker = f" over {variables[path]}" if path in variables else ""
-        variables[path] = f"`{name}`{weaker}"
+    variables: dict[str, str] = {}
+    for variable, name in settings.ENVIRONMENT.items():  # of two, the stronger stands last
+        weaker = f" over {variables[name]}" if name in variables else ""
+        variables[name] = f"`{variable}`{weaker}"
     rows = ["| setting | default | environment | what it is |", "|---|---|---|---|"]
-    rows += _rows(settings.Settings, (), variables)
+    rows += _rows(settings.Settings, "", variables)
     return "\n".join(
         [
             "# Settings\n",
@@ -90,31 +90,28 @@ def settings_page() -> str:
     )
 
 
-def _rows(
-    model: type[BaseModel], path: tuple[str, ...], variables: dict[tuple[str, ...], str]
-) -> list[str]:
+def _rows(model: type[BaseModel], prefix: str, variables: dict[str, str]) -> list[str]:
     rows = []
     for name, field in model.model_fields.items():
-        here = (*path, name)
+        here = f"{prefix}{name}"
         kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            rows += _rows(kind, here, variables)
+            rows += _rows(kind, f"{here}.", variables)
             continue
         default = "" if field.default in (None, ()) else f"`{field.default}`"
         variable = variables.get(here, "")
-        rows.append(f"| `{'.'.join(here)}` | {default} | {variable} | {field.description} |")
+        rows.append(f"| `{here}` | {default} | {variable} | {field.description} |")
     return rows
 
 
 def errors_page() -> str:
-    tree = (inspect.getdoc(errors) or "").replace("``", "`").replace("::\n", "```text", 1)
-    head, _, tail = tree.partition("\n`message`")
-    rows = ["| error | exit code | when |", "|---|---|---|"]
+    rows = ["| error | is a | exit code | when |", "|---|---|---|---|"]
     for name, kind in vars(errors).items():
         if isinstance(kind, type) and issubclass(kind, errors.BookError):
-            rows.append(f"| `{name}` | {kind.exit_code} | {inspect.getdoc(kind)} |")
-    body = f"{head.rstrip()}\n```\n\n`message`{tail}"
-    return "\n".join(["# Errors\n", inspect.cleandoc(body) + "\n", *rows, ""])
+            parent = f"`{kind.__base__.__name__}`" if kind.__base__ else ""
+            rows.append(f"| `{name}` | {parent} | {kind.exit_code} | {inspect.getdoc(kind)} |")
+    text = (inspect.getdoc(errors) or "").replace("``", "`")
+    return "\n".join(["# Errors\n", text + "\n", *rows, ""])
 
 
 def describe() -> dict[str, Any]:

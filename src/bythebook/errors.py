@@ -1,34 +1,8 @@
 """Exception hierarchy. A refusal is not an error but a value (``refusals.Refusal``).
 
-::
-
-    BookError                      exit code
-    ├── InvalidInput                   2      an invalid question, selection or option
-    │   ├── TooLarge                   2      a request above the size limit
-    │   ├── KeyReused                  2      an Idempotency-Key used with another request
-    │   └── WrongHost                  2      a request to a host name that is not the server's
-    ├── NotFound                       2      an unknown thread, key or section, or another's
-    ├── NotAllowed                     2      a missing, unknown or revoked API key
-    │   └── Forbidden                  2      an API key without the right to do this
-    ├── RateLimited                    3      too many questions; has the time until a retry
-    ├── ConfigurationError             2      invalid or inconsistent settings
-    │   ├── UnknownProvider            2      an unknown or not installed "provider:model"
-    │   ├── NotIngested                2      the home folder has no ingested book
-    │   └── EmbedderMismatch           2      the index was built with another embedder
-    ├── SourceError                    2      an unreadable folder or file of the book
-    ├── IngestRunning                  3      another ingest is running on the same home folder
-    ├── IndexDamaged                   3      catalog and index are inconsistent
-    └── ServiceError                   3      a required service failed or timed out
-        ├── EmbedderFailed             3
-        ├── ReaderFailed               3
-        ├── StoreFailed                3
-        ├── WriterFailed               3
-        │   └── Truncated              3      the draft reached the output limit
-        ├── DatabaseFailed             3
-        └── Stopping                   3      the server is shutting down
-
 ``message`` describes what happened, ``hint`` what the user can do about it. Neither contains a
-stack trace, a key or, for services, an address.
+stack trace, a key or, for services, an address. ``exit_code`` is that of the command line: 2 for
+bad input and configuration, 3 for a service or an index that cannot be used.
 """
 
 from __future__ import annotations
