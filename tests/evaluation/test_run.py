@@ -1,4 +1,4 @@
-"""Asking on fakes through the real pipeline, and grading against the catalog."""
+"""Asking on fakes through the real pipeline, and grading against the catalog and gold answers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bythebook.book import Book
 from bythebook.errors import InvalidInput
-from bythebook.evaluation.grade import Asked, Case, Places, grade
+from bythebook.evaluation.grade import Asked, Case, Places, grade, holds, overlap, words_of
 from bythebook.evaluation.questions import Row, Section
 from bythebook.evaluation.run import Without, ask_all, recheck
 from bythebook.interfaces.store import Candidate
@@ -20,7 +22,7 @@ from bythebook.providers.testing import (
     MemoryGenerationStore,
     MemoryThreads,
 )
-from bythebook.types import Answer, AnswerSpan, Question
+from bythebook.types import Answer, AnswerSpan, Question, Reply
 from tests.support.samples import read
 
 _KETTLE = Row(
@@ -57,6 +59,17 @@ async def context(book_folder: Path) -> Desk:
     context = Desk()
     await context.library.ingest(read(book_folder))
     return context
+
+
+Told = tuple[Places, Reply, Answer]
+
+
+@pytest.fixture
+async def told(context: Desk) -> Told:
+    """The passages of the book, its reply to a question, and the answer in it."""
+    reply = await context.library.reply(Question(_KETTLE.question))
+    assert isinstance(reply.outcome, Answer)
+    return Places(context.catalog.passages()), reply, reply.outcome
 
 
 async def test_an_answer_is_graded_by_text_and_location(context: Desk) -> None:
@@ -111,16 +124,14 @@ async def test_a_selection_is_graded_on_the_selection(context: Desk) -> None:
     assert (case.placed, case.page) == (False, None)
 
 
-async def test_a_false_citation_is_detected(context: Desk) -> None:
-    book = Places(context.catalog.passages())
-    reply = await context.library.reply(Question(_KETTLE.question))
-    assert isinstance(reply.outcome, Answer)
+async def test_a_false_citation_is_detected(told: Told) -> None:
+    book, reply, shown = told
     false = [
         replace(citation, quote="Kettles fly.", url=citation.url + "-x")
-        for citation in reply.outcome.citations
+        for citation in shown.citations
     ]
-    sentences = [replace(s, text="A kettle flies at 900 degrees.") for s in reply.outcome.sentences]
-    outcome = replace(reply.outcome, citations=tuple(false), sentences=tuple(sentences))
+    sentences = [replace(s, text="A kettle flies at 900 degrees.") for s in shown.sentences]
+    outcome = replace(shown, citations=tuple(false), sentences=tuple(sentences))
     lying = replace(reply, outcome=outcome)
     supported = await recheck(outcome, _KETTLE, book)
     case = grade(Asked(_KETTLE, lying, lying, supported=supported), book)
@@ -131,17 +142,15 @@ async def test_a_false_citation_is_detected(context: Desk) -> None:
     assert case.right is False
 
 
-async def test_a_quote_of_another_sentence_is_detected(context: Desk) -> None:
-    book = Places(context.catalog.passages())
-    reply = await context.library.reply(Question(_KETTLE.question))
-    assert isinstance(reply.outcome, Answer)
+async def test_a_quote_of_another_sentence_is_detected(told: Told) -> None:
+    book, reply, shown = told
     right = grade(Asked(_KETTLE, reply, reply), book)
     assert right.self_cited
     assert all(right.self_cited)
     other = "It switches itself off by means of a bimetal strip."
-    first = replace(reply.outcome.sentences[0], closes=True)
-    citations = tuple(replace(citation, quote=other) for citation in reply.outcome.citations)
-    outcome = replace(reply.outcome, sentences=(first,), citations=citations)
+    first = replace(shown.sentences[0], closes=True)
+    citations = tuple(replace(citation, quote=other) for citation in shown.citations)
+    outcome = replace(shown, sentences=(first,), citations=citations)
     wrong = replace(reply, outcome=outcome)
     case = grade(Asked(_KETTLE, wrong, wrong), book)
     assert all(case.quoted)  # it does stand in the book
@@ -153,36 +162,30 @@ async def test_a_quote_of_another_sentence_is_detected(context: Desk) -> None:
     assert grade(Asked(_KETTLE, own, own), book).self_cited == ()
 
 
-async def test_rows_of_a_table_are_counted_one_by_one(context: Desk) -> None:
-    book = Places(context.catalog.passages())
-    reply = await context.library.reply(Question(_KETTLE.question))
-    assert isinstance(reply.outcome, Answer)
+async def test_rows_of_a_table_are_counted_one_by_one(told: Told) -> None:
+    book, reply, shown = told
     table = "| cloth | weight |\n|---|---|\n| nylon | 40 grams |\n| paper | 60 grams |"
-    citation = replace(reply.outcome.citations[0], quote="nylon | 40 grams")
-    sentence = replace(reply.outcome.sentences[0], text=table, citations=(1,), closes=True)
-    outcome = replace(reply.outcome, sentences=(sentence,), citations=(citation,))
+    citation = replace(shown.citations[0], quote="nylon | 40 grams")
+    sentence = replace(shown.sentences[0], text=table, citations=(1,), closes=True)
+    outcome = replace(shown, sentences=(sentence,), citations=(citation,))
     half = replace(reply, outcome=outcome)
     assert grade(Asked(_KETTLE, half, half), book).self_cited == (False, True)
 
 
-async def test_a_text_fragment_does_not_make_a_link_wrong(context: Desk) -> None:
-    book = Places(context.catalog.passages())
-    reply = await context.library.reply(Question(_KETTLE.question))
-    assert isinstance(reply.outcome, Answer)
-    deeper = [replace(c, url=f"{c.url}:~:text=A%20kettle") for c in reply.outcome.citations]
-    fragment = replace(reply, outcome=replace(reply.outcome, citations=tuple(deeper)))
+async def test_a_text_fragment_does_not_make_a_link_wrong(told: Told) -> None:
+    book, reply, shown = told
+    deeper = [replace(c, url=f"{c.url}:~:text=A%20kettle") for c in shown.citations]
+    fragment = replace(reply, outcome=replace(shown, citations=tuple(deeper)))
     assert all(grade(Asked(_KETTLE, fragment, fragment), book).linked)
 
 
-async def test_the_answer_span_comes_from_the_reply(context: Desk) -> None:
-    book = Places(context.catalog.passages())
-    reply = await context.library.reply(Question(_KETTLE.question))
-    assert isinstance(reply.outcome, Answer)
-    start = reply.outcome.sentences[0].text.index("100 degrees")
+async def test_the_answer_span_comes_from_the_reply(told: Told) -> None:
+    book, reply, shown = told
+    start = shown.sentences[0].text.index("100 degrees")
     mark = AnswerSpan(0, start, start + len("100 degrees"))
-    marked = replace(reply, outcome=replace(reply.outcome, mark=mark))
+    marked = replace(reply, outcome=replace(shown, mark=mark))
     assert grade(Asked(_KETTLE, marked, marked), book).marked == "100 degrees"
-    bare = replace(reply, outcome=replace(reply.outcome, mark=None))
+    bare = replace(reply, outcome=replace(shown, mark=None))
     assert grade(Asked(_KETTLE, bare, bare), book).marked is None
 
 
@@ -212,3 +215,47 @@ async def test_hidden_passages_are_replaced_by_the_next_best() -> None:
     found = await store.find(None, {}, limit=3, filters={})
     assert [each.passage_id for each in found] == ["b", "d", "e"]
     assert await store.count() == 4
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def test_case_punctuation_and_articles_do_not_count() -> None:
+    assert words_of("The wind, a friend of “the” Kite!") == ["wind", "friend", "of", "kite"]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "expected"),
+    [
+        ("It lasts until May 2029, then ends.", "May 2029", True),
+        ("It runs at the several kilohertz.", "several kilohertz", True),
+        ("A part of the whole.", "art", False),  # whole words only
+        ("Twelve weeks", "twelve  WEEKS.", True),
+        ("风筝在春天飞得最高。", "春天", True),
+        ("written in C++ today", "++", True),  # nothing but punctuation: as it stands
+        ("written in Rust", "++", False),
+        ("anything", "", False),
+    ],
+)
+def test_an_answer_is_found_verbatim(text: str, answer: str, expected: bool) -> None:
+    assert holds(text, ["never there at all", answer]) is expected
+
+
+def test_overlap_is_the_best_f1_over_the_answers() -> None:
+    # {twelve, weeks} against {twelve, long, weeks}: precision 1, recall 2/3
+    assert overlap("twelve weeks", ["twelve long weeks"]) == pytest.approx(0.8)
+    assert overlap("twelve weeks", ["a year", "twelve weeks"]) == 1
+    assert overlap("twelve weeks", ["a year"]) == 0
+    assert overlap("twelve weeks", []) == 0
+
+
+@given(st.text(), st.text())
+def test_overlap_is_symmetric_and_a_share(one: str, other: str) -> None:
+    assert overlap(one, [other]) == pytest.approx(overlap(other, [one]))
+    assert 0 <= overlap(one, [other]) <= 1
+    assert overlap(one, [one]) == 1
+
+
+@given(st.text(), st.text(alphabet=st.characters(categories=["L", "N"]), min_size=1), st.text())
+def test_whole_words_are_found(before: str, answer: str, after: str) -> None:
+    assert holds(f"{before} {answer} {after}", [answer])

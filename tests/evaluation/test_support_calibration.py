@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.evaluation.run import judge_support
-from bythebook.evaluation.support_calibration import MOST_CLAIMS, make_claims, measure_support
+from bythebook.evaluation.run import MOST_CLAIMS, judge_support, make_claims
 from bythebook.ingestion.read_book import read_book
 from bythebook.testing import fake_book
-from bythebook.types import Evidence, Passage
+from bythebook.types import Passage
 from tests.support.samples import SAMPLE_BOOK
 
 _PAGE = """# Kites
@@ -58,17 +57,6 @@ def test_no_claim_is_verbatim_and_the_number_is_bounded(passages: list[Passage])
 def test_another_language_gives_no_claims(tmp_path: Path) -> None:
     german = "# Drachen\n\nDer erste Drachen wurde in 1989 in Berlin von 12 Kindern gebaut.\n" * 3
     assert make_claims(_passages_of(tmp_path, german)) == []
-
-
-async def test_each_probability_is_returned_with_its_label(tmp_path: Path) -> None:
-    async def judge_claim(text: str, evidence: Evidence) -> float:
-        assert evidence.hits[0].passage.text
-        return len(text) / 1000
-
-    claims = make_claims(_passages_of(tmp_path, _PAGE))
-    assert await measure_support(claims, judge_claim) == [
-        (len(claim.text) / 1000, claim.is_supported) for claim in claims
-    ]
 
 
 async def test_the_verifier_of_a_book_tells_the_claims_apart() -> None:

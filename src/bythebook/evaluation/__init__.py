@@ -2,5 +2,5 @@
 
 ``questions`` and ``make_questions`` provide rows, ``run`` asks them, ``grade`` turns each reply
 into a case, ``metrics`` turns cases into figures and compares them with targets, ``report`` and
-``pages`` show them. ``support_calibration`` measures the verifier on claims made from the book.
+``pages`` show them.
 """
