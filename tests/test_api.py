@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import bythebook
-from bythebook.api import SettingOptions
 from bythebook.errors import InvalidInput, SourceError
 from bythebook.refusals import BOOK_DOES_NOT_SAY
 from bythebook.testing import FakeEmbedder, ScriptedWriter
@@ -80,12 +79,6 @@ def test_embedder_and_writer_may_be_objects(tmp_path: Path) -> None:
     with bythebook.open_book(home, embedder=embedder, writer=writer) as book:
         assert book.ask("At how many degrees does a kettle boil water?").text == said
     assert embedder.calls
-
-
-def test_every_setting_is_an_option_of_the_calls() -> None:
-    assert (
-        SettingOptions.__annotations__.keys() | {"home"} == bythebook.Settings.model_fields.keys()
-    )
 
 
 async def test_calls_work_where_an_event_loop_runs(sample_home: Path) -> None:

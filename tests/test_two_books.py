@@ -92,8 +92,3 @@ def test_books_with_different_settings_do_not_affect_each_other(homes: dict[str,
         with pytest.raises(NotIngested), bythebook.open_book(homes["tea"].parent / "none"):
             pass
         _check("tea", one.ask(_FACTS["tea"][0]))
-
-
-async def test_a_blocking_book_works_where_an_event_loop_runs(homes: dict[str, Path]) -> None:
-    with bythebook.open_book(homes["tea"]) as book:
-        _check("tea", book.ask(_FACTS["tea"][0]))

@@ -6,52 +6,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from bythebook.book import Book
 from bythebook.config.settings import Settings, limits_of, load_settings
 from bythebook.documents.query import Query, Response, read, show
 from bythebook.documents.reply import ResultSet, show_results
-from bythebook.errors import InvalidInput
 from bythebook.offload import offload
 from bythebook.types import FilterValue, Question, Reply
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     from bythebook.ingestion.indexer import IngestProgress, IngestResult
     from bythebook.ingestion.read_book import ParsedBook
-    from bythebook.interfaces.embedding import Embedder
-    from bythebook.interfaces.reader import Reader
-    from bythebook.interfaces.writer import Writer
     from bythebook.retrieval.search import Findings
 
 T = TypeVar("T")
-
-
-class SettingOptions(TypedDict, total=False):
-    """Settings as keyword arguments; a section is a mapping of its fields."""
-
-    preset: str
-    embedder: str | Embedder
-    store: str
-    index_fallback: str
-    writer: str | Writer
-    reader: str | Reader
-    verifier: str
-    database_url: str
-    database: Mapping[str, Any]
-    retention: Mapping[str, Any]
-    log: Mapping[str, Any]
-    model: Mapping[str, Any]
-    embedding: Mapping[str, Any]
-    accounts: Mapping[str, Any]
-    limits: Mapping[str, Any]
-    collection: Mapping[str, Any]
-    qdrant: Mapping[str, Any]
-    site: Mapping[str, Any]
-    server: Mapping[str, Any]
-    access: Mapping[str, Any]
 
 
 # --- an open book ---------------------------------------------------------------------------------
@@ -62,7 +31,7 @@ def open_book(
     *,
     settings: Settings | None = None,
     new: bool = False,
-    **options: Unpack[SettingOptions],
+    **options: Any,
 ) -> SyncBook:
     """Open a book: ``with`` gives its blocking methods, ``async with`` a ``Book``.
 
@@ -171,7 +140,7 @@ def ingest(
     allow_removal: bool = False,
     home: str | Path | None = None,
     settings: Settings | None = None,
-    **options: Unpack[SettingOptions],
+    **options: Any,
 ) -> IngestResult:
     """Read a book's sources and make them searchable in ``home``; only changes are embedded."""
     from bythebook.ingestion.read_book import check_exists
@@ -189,18 +158,17 @@ def ask(
     relevance_threshold: float | None = None,
     home: str | Path | None = None,
     settings: Settings | None = None,
-    **options: Unpack[SettingOptions],
+    **options: Any,
 ) -> Reply:
     """Ask the book in ``home`` and return a reply whose outcome is an Answer or a Refusal."""
     settings = settings or load_settings({"home": home, **options})
-    question = question_for(
+    question = settings.limits.question(
         text,
-        settings,
         top_k=top_k,
         relevance_threshold=relevance_threshold,
         selection=selected_text,
     )
-    return use_book(settings, lambda book: book.ask(question))
+    return _use_book(settings, lambda book: book.ask(question))
 
 
 def search(
@@ -211,14 +179,14 @@ def search(
     filters: Mapping[str, FilterValue] | None = None,
     home: str | Path | None = None,
     settings: Settings | None = None,
-    **options: Unpack[SettingOptions],
+    **options: Any,
 ) -> Findings:
     """Search the book in ``home``: no answer, and no hits below the threshold."""
     settings = settings or load_settings({"home": home, **options})
-    question = question_for(
-        query, settings, top_k=top_k, relevance_threshold=relevance_threshold, filters=filters
+    question = settings.limits.question(
+        query, top_k=top_k, relevance_threshold=relevance_threshold, filters=filters
     )
-    return use_book(settings, lambda book: book.search(question)).at_least(question.min_score)
+    return _use_book(settings, lambda book: book.search(question)).at_least(question.min_score)
 
 
 def semantic_search(
@@ -229,14 +197,14 @@ def semantic_search(
     filters: Mapping[str, FilterValue] | None = None,
     home: str | Path | None = None,
     settings: Settings | None = None,
-    **options: Unpack[SettingOptions],
+    **options: Any,
 ) -> ResultSet:
     """Search the book in ``home`` and return the document of ``search --json``."""
     settings = settings or load_settings({"home": home, **options})
-    question = question_for(
-        query, settings, top_k=top_k, relevance_threshold=relevance_threshold, filters=filters
+    question = settings.limits.question(
+        query, top_k=top_k, relevance_threshold=relevance_threshold, filters=filters
     )
-    found = use_book(settings, lambda book: book.search(question))
+    found = _use_book(settings, lambda book: book.search(question))
     return show_results(question, found, reader=settings.server.reader)
 
 
@@ -245,7 +213,7 @@ def respond(
     *,
     home: str | Path | None = None,
     settings: Settings | None = None,
-    **options: Unpack[SettingOptions],
+    **options: Any,
 ) -> Response:
     """Return the query contract's Response to a Query or its text, within that contract's limits.
 
@@ -253,40 +221,11 @@ def respond(
     """
     settings = settings or load_settings({"home": home, **options})
     if not isinstance(query, Query):
-        query = Query(text=limits_of("query").check_question(_text(query)))
+        query = Query(text=limits_of("query").check_question(query))
     question = read(query)
-    return show(use_book(settings, lambda book: book.ask(question)))
+    return show(_use_book(settings, lambda book: book.ask(question)))
 
 
-def use_book(settings: Settings, work: Callable[[Book], Awaitable[T]]) -> T:
-    """Open the book, run the coroutine with it, and close it."""
+def _use_book(settings: Settings, work: Callable[[Book], Awaitable[T]]) -> T:
     with open_book(settings) as book:
         return book.run(work)
-
-
-def question_for(
-    text: str,
-    settings: Settings,
-    *,
-    top_k: int | None = None,
-    relevance_threshold: float | None = None,
-    selection: str | None = None,
-    filters: Mapping[str, FilterValue] | None = None,
-) -> Question:
-    """Build a question, validated against the limits in the settings."""
-    limits = settings.limits
-    least = limits.check_threshold(relevance_threshold)
-    return Question(
-        text=limits.check_question(_text(text)),
-        selection=None if selection is None else limits.check_selection(selection),
-        top_k=limits.check_top_k(top_k),
-        min_score=least,
-        min_evidence=least,
-        filters=filters or {},
-    )
-
-
-def _text(question: object) -> str:
-    if not isinstance(question, str):
-        raise InvalidInput("The question is not a text.", hint="Ask in words.")
-    return question

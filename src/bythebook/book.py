@@ -135,25 +135,35 @@ class Book:
         self, question: Question, asker: Asker | None, history: Sequence[Message]
     ) -> AsyncGenerator[Event, None]:
         asked_at = datetime.now(UTC)
-        log = None if asker is None else self.log
-        threads = None if question.thread is None else self.threads
-        visit = LoggedRequest(question, asker, mode=mode_of(question).value, log=log)
+        entry = self._log_entry(question, asker)
+        conversation = None
         try:
             async with self.reading() as context:
-                conversation = await open_conversation(threads, question, asker or Asker())
-                messages = (*conversation.history, *history)
-                async with aclosing(self._respond(question, context, messages)) as events:
+                if question.thread is not None:
+                    conversation = await open_conversation(self.threads, question, asker or Asker())
+                    history = (*conversation.history, *history)
+                async with aclosing(self._respond(question, context, history)) as events:
                     async for event in events:
                         if isinstance(event, Reply):
-                            timed = replace(event, asked_at=asked_at, answered_at=datetime.now(UTC))
-                            event = await conversation.keep(timed)  # noqa: PLW2901
-                            visit.end(event)
+                            reply = replace(event, asked_at=asked_at, answered_at=datetime.now(UTC))
+                            if conversation is not None:
+                                reply = await conversation.keep(reply)
+                            if entry is not None:
+                                entry.end(reply)
                             for observe in self.observers:
-                                observe(event, context.index.generation)
-                        yield event
+                                observe(reply, context.index.generation)
+                            yield reply
+                        else:
+                            yield event
         except BookError:
-            visit.end(None)
+            if entry is not None:
+                entry.end(None)
             raise
+
+    def _log_entry(self, question: Question, asker: Asker | None) -> LoggedRequest | None:
+        if asker is None or self.log is None:
+            return None
+        return LoggedRequest(question, asker, mode=mode_of(question).value, log=self.log)
 
     async def search(self, question: Question | str) -> Findings:
         """Return passages for a question, best first, without writing an answer."""
@@ -185,12 +195,11 @@ class Book:
         Accepts the link of a citation: its text fragment (``:~:``) is ignored.
         """
         url = url.partition(":~:")[0].removesuffix("#")
-        async with self.reading() as context:
-            contents = await self._contents_of(context.index.generation)
-            entries = await context.index.store.fetch(contents.passages.get(url, ()))
-        if not entries:
+        async with self.reading_pages() as (_, read):
+            passages = await read(url)
+        if not passages:
             raise NotFound("The book has no such section.", hint="Take the url of a source.")
-        return url, tuple(entry.passage for entry in entries)
+        return url, passages
 
     @asynccontextmanager
     async def reading_pages(self) -> AsyncIterator[tuple[Contents, ReadPage]]:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from bythebook.errors import ConfigurationError, NotIngested, UnknownProvider
 from bythebook.providers.registry import EMBEDDERS, WRITERS, choose_provider
@@ -49,7 +49,6 @@ _CACHED_PASSAGES = 256  # of a book on a server, about 20 KB each
 MakeWriter = Callable[["SearchContext"], "Writer | ExtractiveWriter"]
 MakeKeywordStore = Callable[[Iterable["Passage"], "Vocabulary"], "PassageStore"]
 
-
 _OPTIONAL = ("home", "log", "feedback", "archiver", "reader", "make_fallback", "writer_failure")
 
 
@@ -74,6 +73,12 @@ class Providers:
         absent = _OPTIONAL if settings is None else ()
         # A cached property is computed only if it is not here.
         self.__dict__.update({**dict.fromkeys(absent), **given})
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
         """Close what was opened: connections, models, the database."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
-from functools import partial
 from pathlib import Path
 
-from bythebook.api import question_for
 from bythebook.book import Book
 from bythebook.cli.chat import converse
 from bythebook.config.settings import load_settings
@@ -48,7 +46,7 @@ def main() -> None:
     )
     asyncio.run(library.ingest(read(Path(sys.argv[1]))))
     settings = load_settings({"limits": {"min_score": 0.0}}, environ={})
-    sys.exit(converse(library, partial(question_for, settings=settings)))
+    sys.exit(converse(library, settings.limits.question))
 
 
 if __name__ == "__main__":

@@ -115,16 +115,3 @@ def test_a_closed_output_pipe_is_no_error(home: Path) -> None:
     command = f"{Path(sys.executable).with_name('bythebook')} search kites --home {home} | head -1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_sync_api_works_inside_a_running_event_loop(home: Path) -> None:
-    code = (
-        "import asyncio, bythebook\n"
-        "async def cell():\n"
-        f"    return bythebook.ask({_QUESTION!r}, home={str(home)!r}).outcome.text\n"
-        "print(asyncio.run(cell()))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
-    )
-    assert "100 degrees" in done.stdout

@@ -27,35 +27,58 @@ def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 _NOWHERE = ("--home", "nowhere")
+_HOME = ("--home", "small")
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "expected"),
     [
-        ("ask", "", *_NOWHERE),
-        ("ask", *_NOWHERE),
-        ("ask", "kite", *_NOWHERE),
-        ("ask", "kite", "--relevance-threshold", "1.5", *_NOWHERE),
-        ("ask", "kite", "--batch", "nowhere.jsonl", *_NOWHERE),
-        ("ask", "kite", "--unknown"),
-        ("search", "kite", *_NOWHERE),
-        ("search", "kite", "--top-k", "five", *_NOWHERE),
-        ("search", "kite", "--relevance-threshold", "-1", *_NOWHERE),
-        ("chat", *_NOWHERE),
-        ("eval", "nowhere.jsonl", *_NOWHERE),
-        ("check", "index", *_NOWHERE),
-        ("check", "links", *_NOWHERE),
-        ("threads", "list", *_NOWHERE),
-        ("threads", "show", "nope", *_NOWHERE),
-        ("threads", "delete", "nope", *_NOWHERE),
-        ("keys", "revoke", "nope", *_NOWHERE),
-        ("keys", "unknown"),
+        (("ask", "", *_HOME), "The question is empty."),
+        (("ask", " \t ", *_HOME), "The question is empty."),
+        (("ask", "x" * 2001, *_HOME), "2000 are allowed"),
+        (("ask", *_HOME), "There is no question."),
+        (("ask", "kite", *_NOWHERE), "bythebook ingest"),
+        (("ask", "kite", "--top-k", "21", *_HOME), "from 1 to 20"),
+        (("ask", "kite", "--relevance-threshold", "1.5", *_NOWHERE), "from 0 to 1"),
+        (("ask", "kite", "--selected-text", "short", *_HOME), "Select 10"),
+        (("ask", "kite", "--embedder", "acme:big", *_HOME), "provider:model"),
+        (("ask", "kite", "--embedder", "local:x", *_HOME), "minilm"),
+        (("ask", "kite", "--preset", "x", *_HOME), "envelope"),
+        (("ask", "--batch", "nowhere.jsonl", *_HOME), "cannot be read"),
+        (("ask", "kite", "--batch", "nowhere.jsonl", *_NOWHERE), "no other text"),
+        (("ask", "kite", "--unknown"), "--unknown"),
+        (("search", "kite", *_NOWHERE), "bythebook ingest"),
+        (("search", "kite", "--top-k", "five", *_NOWHERE), "five"),
+        (("search", "kite", "--relevance-threshold", "-1", *_NOWHERE), "from 0 to 1"),
+        (("chat", *_NOWHERE), "bythebook ingest"),
+        (("serve", *_NOWHERE), "bythebook ingest"),
+        (("eval", "nowhere.jsonl", *_NOWHERE), "cannot be read"),
+        (("check", "index", *_NOWHERE), "bythebook ingest"),
+        (("check", "links", *_NOWHERE), "bythebook ingest"),
+        (("threads", "list", *_NOWHERE), "bythebook ingest"),
+        (("threads", "show", "nope", *_NOWHERE), "bythebook ingest"),
+        (("threads", "delete", "nope", *_NOWHERE), "bythebook ingest"),
+        (("keys", "revoke", "nope", *_NOWHERE), "keys list"),
+        (("keys", "unknown"), "unknown"),
+        (("fly",), "fly"),
     ],
 )
-def test_an_error_is_printed_as_an_agent_error(
-    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Captured, tmp_path: Path
+def test_bad_input_is_one_message_with_a_hint_and_an_agent_error(
+    arguments: tuple[str, ...],
+    expected: str,
+    small_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Captured,
+    tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("small").symlink_to(small_home)
+    assert _run(monkeypatch, *arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert expected in captured.err
+    if arguments[0] == "serve":  # it has no --json
+        return
     assert _run(monkeypatch, *arguments, "--json") == 2
     captured = capsys.readouterr()
     told = json.loads(captured.out)
@@ -118,10 +141,9 @@ def test_a_failure_while_running_has_the_matching_error_type(
         assert told["message"] == str(error)
 
 
-def test_without_json_stdout_stays_empty(
+def test_json_after_the_end_of_the_options_is_a_question(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert _run(monkeypatch, "ask", "kite", *_NOWHERE) == 2
     assert _run(monkeypatch, "ask", *_NOWHERE, "--", "--json") == 2
     assert capsys.readouterr().out == ""

@@ -125,9 +125,9 @@ def test_the_qdrant_key_is_never_shown(tmp_path: Path) -> None:
 
 
 def test_every_variable_names_a_setting() -> None:
-    for path in ENVIRONMENT.values():
+    for setting in ENVIRONMENT.values():
         model: Any = Settings
-        for name in path:
+        for name in setting.split("."):
             assert name in model.model_fields
             model = model.model_fields[name].annotation
 
@@ -150,7 +150,7 @@ _EVIL = "https://evil.example/v1"
 def test_a_secret_of_the_environment_is_not_for_an_address_of_the_file(
     tmp_path: Path, secret: str
 ) -> None:
-    variables = {".".join(path): variable for variable, path in ENVIRONMENT.items()}
+    variables = {name: variable for variable, name in ENVIRONMENT.items()}
     key, (section, name) = variables[secret], SENT_TO[secret].split(".")
     toml = f'[{section}]\n{name} = "{_EVIL}"\n'
     with pytest.raises(ConfigurationError, match=f"{key} is not sent") as failure:

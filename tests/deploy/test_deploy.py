@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from functools import reduce
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -151,8 +151,8 @@ def _settings_of(given: Mapping[str, str]) -> Settings:
     """As a server reads them; each variable must have changed what it is there for."""
     settings, without = (load_settings(environ=e, directory=DEPLOY) for e in (given, {}))
     for variable in given:
-        path = ENVIRONMENT[variable]
-        said, unsaid = (reduce(getattr, path, one) for one in (settings, without))
+        setting = attrgetter(ENVIRONMENT[variable])
+        said, unsaid = setting(settings), setting(without)
         assert said != unsaid, f"{variable} changes nothing"
     return settings
 

@@ -1,6 +1,5 @@
 """Thresholds of the contracts bound the passages that their answers use."""
 
-from bythebook.api import question_for
 from bythebook.config.settings import Settings
 from bythebook.documents.query import Query
 from bythebook.documents.query import read as read_query
@@ -26,7 +25,7 @@ def test_contracts_with_a_threshold_use_only_passages_that_reach_it() -> None:
 def test_the_default_threshold_is_the_same_in_python_and_over_http() -> None:
     over_http = read_ask(AgentQuery(text="kite"))
     for threshold in (None, 0.5):
-        question = question_for("kite", Settings(), relevance_threshold=threshold)
+        question = Settings().limits.question("kite", relevance_threshold=threshold)
         assert question.min_score == over_http.min_score
         assert question.min_evidence == over_http.min_evidence
 

@@ -1,4 +1,4 @@
-"""``bythebook ask QUESTION``: print the answer with its sources, or a refusal."""
+"""``bythebook ask`` and ``search``: an answer with its sources or a refusal, or passages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.output import echo, explain_reply, print_json, reply_record
+from bythebook.cli.output import (
+    echo,
+    explain_hit,
+    explain_reply,
+    hit_record,
+    keyword_notice,
+    print_json,
+    reply_record,
+    shortened,
+)
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
     from bythebook.book import Book
-    from bythebook.types import Reply
+    from bythebook.retrieval.search import Findings
+    from bythebook.types import Question, Reply
+
+
+_LONGEST_EXCERPT = 200  # of a passage in a list of results
 
 app = options.command()
 
@@ -39,22 +52,19 @@ def ask(
     settings = options.load(home=home, preset=preset, embedder=embedder, writer=writer)
     make_question = options.question_maker(settings, top_k, relevance_threshold, filters)
     if batch is not None:
-        from bythebook.cli.batch import run_batch
 
         async def answer(book: Book, row: dict[str, Any]) -> dict[str, Any]:
             asked = make_question(row["question"], selection=row.get("selected_text"))
-            return _document(await book.reply(asked), settings.server.reader)
+            return _reply_document(await book.reply(asked), settings.server.reader)
 
-        raise typer.Exit(run_batch(batch, settings, answer, question, selected_text))
+        raise typer.Exit(options.run_batch(batch, settings, answer, question, selected_text))
     if question is None:
         raise InvalidInput("There is no question.", hint='Run: bythebook ask "…"')
-    from bythebook.api import use_book
-
     asked = make_question(question, selection=selected_text)
     if as_json:
-        reply = use_book(settings, lambda book: book.reply(asked))
+        reply = options.with_book(settings, lambda book: book.reply(asked))
         why = {"why": reply_record(reply)} if explain else {}
-        print_json({**_document(reply, settings.server.reader), **why})
+        print_json({**_reply_document(reply, settings.server.reader), **why})
     else:
         from bythebook.cli.printer import Page, show_events
 
@@ -63,12 +73,12 @@ def ask(
             echo()
             return await show_events(book.ask(asked), Page())
 
-        reply = use_book(settings, show)
+        reply = options.with_book(settings, show)
         _print_details(reply, verbose=verbose, explain=explain)
     raise typer.Exit(0 if reply.answered else 1)
 
 
-def _document(reply: Reply, reader: str) -> dict[str, Any]:
+def _reply_document(reply: Reply, reader: str) -> dict[str, Any]:
     from bythebook.documents.fields import with_web_addresses
     from bythebook.documents.reply import show
 
@@ -90,3 +100,77 @@ def _print_details(reply: Reply, *, verbose: bool, explain: bool) -> None:
             f"({confidence.average:.2f}; passages used: {confidence.count})",
             dim=True,
         )
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+
+@app.command()
+def search(
+    query: Annotated[
+        str | None, typer.Argument(help="What to search for.", metavar="QUERY")
+    ] = None,
+    home: options.Home = None,
+    top_k: options.TopK = None,
+    relevance_threshold: options.RelevanceThreshold = None,
+    filters: options.Filters = None,
+    preset: options.Preset = None,
+    embedder: options.Embedder = None,
+    batch: options.Batch = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Explain the score of each passage.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Find passages without writing an answer. Exit code 1: nothing was found."""
+    settings = options.load(home=home, preset=preset, embedder=embedder)
+    make_question = options.question_maker(settings, top_k, relevance_threshold, filters)
+    if batch is not None:
+
+        async def answer(book: Book, row: dict[str, Any]) -> dict[str, Any]:
+            question = make_question(row["question"])
+            findings = (await book.search(question)).at_least(question.min_score)
+            return _results_document(
+                question, findings, reader=settings.server.reader, explain=explain
+            )
+
+        raise typer.Exit(options.run_batch(batch, settings, answer, query))
+    if query is None:
+        raise InvalidInput("There is no query.", hint='Run: bythebook search "…"')
+    question = make_question(query)
+    everything = options.with_book(settings, lambda book: book.search(question))
+    findings = everything.at_least(question.min_score)
+    if as_json:
+        reader = settings.server.reader
+        print_json(_results_document(question, findings, reader=reader, explain=explain))
+    else:
+        _print_results(findings, explain=explain, below=len(everything.hits) - len(findings.hits))
+    raise typer.Exit(0 if findings.hits else 1)
+
+
+def _results_document(
+    question: Question, findings: Findings, *, reader: str, explain: bool
+) -> dict[str, Any]:
+    from bythebook.documents.reply import show_results
+
+    document = show_results(question, findings, reader=reader).model_dump(mode="json")
+    if explain:
+        for result, hit in zip(document["results"], findings.hits, strict=True):
+            result["why"] = hit_record(hit)
+    return document
+
+
+def _print_results(findings: Findings, *, explain: bool, below: int) -> None:
+    for hit in findings.hits:
+        place = hit.passage.place
+        echo(f"\n{hit.rank}. {place.path}  ({hit.score:.2f})", fg="cyan")
+        echo(f"   {place.url}")
+        echo(f"   {shortened(hit.passage.text, _LONGEST_EXCERPT)}", dim=True)
+        if explain:
+            echo(f"   {explain_hit(hit)}", fg="yellow")
+    milliseconds = findings.query_ms + findings.search_ms
+    echo(f"\n{len(findings.hits)} passages in {milliseconds:.0f} ms", dim=True)
+    if below:
+        echo(f"{below} below the threshold: --relevance-threshold 0 shows them", dim=True)
+    if notice := keyword_notice(findings.vectors):
+        echo(notice, dim=True)

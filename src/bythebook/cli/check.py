@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,9 +18,13 @@ from bythebook.errors import BookError, InvalidInput
 
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings
-    from bythebook.health import HealthCheck
     from bythebook.ingestion.integrity import IndexReport
     from bythebook.ingestion.read_book import ParsedBook
+
+_TIMEOUT_S = 5.0
+
+# Raises a BookError with a hint if the check fails.
+HealthCheck = Callable[["Settings"], Awaitable[None]]
 
 app = options.command(
     help="Check the providers, the stored URLs and the index.",
@@ -48,9 +53,9 @@ def providers(home: options.Home = None, as_json: options.Json = False) -> None:
     settings = options.load(home=home)
     records, code = [], 0
     with asyncio.Runner() as runner:
-        for name, probe in _probes(settings).items():
+        for name, check_it in _checks(settings).items():
             began = time.perf_counter()
-            error = runner.run(_failure_of(probe))
+            error = runner.run(_failure_of(check_it, settings))
             code = max(code, error.exit_code if error else 0)
             record = {
                 "name": name,
@@ -67,27 +72,93 @@ def providers(home: options.Home = None, as_json: options.Json = False) -> None:
     raise typer.Exit(code)
 
 
-def _probes(settings: Settings) -> dict[str, HealthCheck]:
-    from bythebook.health import provider_checks, store_checks
+def _checks(settings: Settings) -> dict[str, HealthCheck]:
+    """Return a check of each configured store and provider, by role and kind."""
+    from bythebook.wiring import Providers
 
+    kind = (settings.database_url or "sqlite").partition(":")[0]
+    checks: dict[str, HealthCheck] = {f"database {kind.partition('+')[0]}": _check_database}
+    if settings.store == "qdrant":
+        checks["store qdrant"] = _check_qdrant
+    checks["index"] = _check_index
+    if settings.access.rate_limit_store.startswith("redis"):
+        checks["counts redis"] = _check_rate_limits
     try:
-        probes = provider_checks(settings)
-    except BookError as error:  # the embedder's name is in the catalog, which cannot be read
-        reason = error
+        embedder = Providers(settings).embedder_name
+    except BookError:  # its name is in the catalog, which cannot be read: the check says why
+        return {**checks, f"embedder {settings.embedder}": _check_embedder}
+    checks[f"embedder {embedder}"] = _check_embedder
+    if settings.reader != "none":
+        checks[f"reader {settings.reader}"] = _check_reader
+    if settings.writer != "extractive":
+        checks[f"writer {settings.writer}"] = _check_writer
+    return checks
 
-        async def unknown() -> None:
-            raise reason
 
-        probes = {f"embedder {settings.embedder}": unknown}
-    return {**store_checks(settings), **probes}
-
-
-async def _failure_of(probe: HealthCheck) -> BookError | None:
+async def _failure_of(check: HealthCheck, settings: Settings) -> BookError | None:
     try:
-        await probe()
+        await check(settings)
     except BookError as error:
         return error
     return None
+
+
+async def _check_database(settings: Settings) -> None:
+    from bythebook.wiring import open_catalog
+
+    await asyncio.to_thread(lambda: open_catalog(settings).served())
+
+
+async def _check_qdrant(settings: Settings) -> None:
+    from bythebook.providers.qdrant.nodes import Nodes
+    from bythebook.wiring import qdrant_server
+
+    nodes = Nodes(qdrant_server(settings))
+    try:
+        await nodes.call(lambda node: node.get_collections(), seconds=_TIMEOUT_S)
+    finally:
+        await nodes.close()
+
+
+async def _check_index(settings: Settings) -> None:
+    from bythebook.book import Book
+
+    async with await asyncio.to_thread(Book, settings) as book:
+        await book.context()
+
+
+async def _check_rate_limits(settings: Settings) -> None:
+    from bythebook.access_stores import redis_counter
+
+    counter = redis_counter(settings.access.rate_limit_store)
+    try:
+        await counter.take("check", limit=1, seconds=1)
+    finally:
+        await counter.close()
+
+
+async def _check_embedder(settings: Settings) -> None:
+    from bythebook.retrieval.embeddings import embed
+    from bythebook.wiring import Providers
+
+    async with Providers(settings) as providers:
+        await embed(["Is the book open?"], providers.embedder, role="query")
+
+
+async def _check_reader(settings: Settings) -> None:
+    from bythebook.wiring import Providers
+
+    async with Providers(settings) as providers:
+        if providers.reader is not None:
+            await providers.reader.prepare()
+
+
+async def _check_writer(settings: Settings) -> None:
+    from bythebook.wiring import Providers
+
+    async with Providers(settings) as providers:
+        if (probe := getattr(providers.writer, "probe", None)) is not None:
+            await probe()
 
 
 @app.command("links")
@@ -99,7 +170,7 @@ def links(
     as_json: options.Json = False,
 ) -> None:
     """Check that every stored URL leads to a page and a heading. Exit code 1: some do not."""
-    from bythebook.ingestion.link_check import lost_in_build, lost_in_sources
+    from bythebook.ingestion.integrity import lost_in_build, lost_in_sources
     from bythebook.wiring import not_ingested, open_catalog
 
     catalog = open_catalog(options.load(home=home))

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.batch import lines_of, parse_line
-from bythebook.cli.output import echo, json_text, print_json
-from bythebook.cli.progress import Progress
+from bythebook.cli.output import Progress, echo, json_text, print_json
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -116,9 +114,9 @@ def _read(files: Sequence[Path], limit: int | None) -> list[Row]:
 
     rows = []
     for path in files:
-        for number, line in lines_of(path):
+        for number, line in options.lines_of(path):
             try:
-                fields = parse_line(line, number)
+                fields = options.parse_line(line, number)
                 rows.append(read_row(fields, default_id=f"{path.name}:{number}"))
             except InvalidInput as error:
                 where = "" if error.message.startswith("Line ") else f"Line {number}: "
@@ -129,7 +127,6 @@ def _read(files: Sequence[Path], limit: int | None) -> list[Row]:
 
 
 def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> tuple[Evaluation, BookFacts]:
-    from bythebook.api import use_book
     from bythebook.evaluation.metrics import measure
     from bythebook.evaluation.report import book_facts
     from bythebook.evaluation.run import ask_all, judge_support
@@ -151,15 +148,13 @@ def _run(rows: Sequence[Row], settings: Settings, *, quiet: bool) -> tuple[Evalu
         return evaluation, book_facts(passages.values(), generation)
 
     with Progress(quiet=quiet) as progress:
-        return use_book(settings, ask)
+        return options.with_book(settings, ask)
 
 
 def _question(row: Row, settings: Settings) -> Question:
     """Build the question as the page asks it: weaker passages are evidence, too."""
-    from bythebook.api import question_for
-
     try:
-        question = question_for(row.question, settings, selection=row.selection)
+        question = settings.limits.question(row.question, selection=row.selection)
         return replace(question, min_evidence=0.0)
     except InvalidInput as error:
         raise InvalidInput(f"{row.id}: {error.message}", hint=error.hint) from None

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bythebook.cli import options
-from bythebook.cli.output import echo, print_json
-from bythebook.cli.progress import Progress
+from bythebook.cli.output import Progress, echo, print_json
 from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ def export(
     as_json: options.Json = False,
 ) -> None:
     """Write the ingested book as Markdown, for assistants that read files. No server is needed."""
-    from bythebook.api import use_book
     from bythebook.documents.markdown.files import export_markdown
 
     if markdown.exists() and not markdown.is_dir():
@@ -57,7 +55,7 @@ def export(
                 wrote=lambda count: progress.show("Writing pages", count, total),
             )
 
-        result = use_book(settings, work)
+        result = options.with_book(settings, work)
     _report(result, as_json=as_json)
     raise typer.Exit(1 if result.broken_links or not result.pages else 0)
 

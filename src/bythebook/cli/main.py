@@ -19,22 +19,34 @@ from bythebook.errors import BookError, WriterFailed
 
 _BAD_INPUT = 2  # exit code for bad input and configuration; 3 is for service failures
 
-_COMMANDS = [  # each a module of its own, with an app
-    *("ingest", "ask", "search", "chat", "export", "serve", "mcp", "eval", "check", "threads"),
-    "keys",
-]
+_COMMANDS = {  # and the module of each
+    "ingest": "ingest",
+    "ask": "ask",
+    "search": "ask",
+    "chat": "chat",
+    "export": "export",
+    "serve": "serve",
+    "mcp": "serve",
+    "eval": "eval",
+    "check": "check",
+    "threads": "threads",
+    "keys": "keys",
+}
 
 
 class _Commands(TyperGroup):
     """Commands that are imported when one is run, and all of them for --help."""
 
     def list_commands(self, _: object) -> list[str]:
-        return _COMMANDS
+        return list(_COMMANDS)
 
     def get_command(self, _: object, name: str) -> Any:
         if name not in _COMMANDS:
             return None
-        command: Any = typer.main.get_command(import_module(f"bythebook.cli.{name}").app)
+        module = _COMMANDS[name]
+        command: Any = typer.main.get_command(import_module(f"bythebook.cli.{module}").app)
+        if module in getattr(command, "commands", {}):  # one of several in a module
+            command = command.commands[name]
         command.name = name
         return command
 

@@ -1,13 +1,19 @@
-"""``bythebook serve``: serve the book's HTTP API and a web page."""
+"""``bythebook serve`` and ``mcp``: the book over HTTP, and as tools of an assistant."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bythebook.cli import options
 from bythebook.cli.output import echo
+from bythebook.errors import UnknownProvider
+
+if TYPE_CHECKING:
+    from bythebook.book import Book
+
 
 app = options.command()
 
@@ -25,7 +31,6 @@ def serve(
     writer: options.Writer = None,
 ) -> None:
     """Serve a web page at / and the HTTP API (its routes are at /docs)."""
-    from bythebook.api import use_book
     from bythebook.server.access import is_reachable, needs_keys
     from bythebook.server.runner import check_free, run
 
@@ -33,7 +38,7 @@ def serve(
     settings = options.load(
         home=home, preset=preset, embedder=embedder, writer=writer, server=server
     )
-    use_book(settings, lambda book: book.context())  # fail early if it cannot be opened
+    options.with_book(settings, lambda book: book.context())  # fail early if it cannot be opened
     check_free(settings.server)
     address = f"http://{settings.server.host}:{settings.server.port}/"
     echo(f"Serving the book at {address} (Ctrl+C stops the server).", err=True)
@@ -44,3 +49,22 @@ def serve(
     elif is_reachable(settings):
         echo("Everyone who can reach the server can ask without a key.", err=True)
     run(settings)
+
+
+# --- mcp -----------------------------------------------------------------------------------------
+
+
+@app.command()
+def mcp(home: options.Home = None, embedder: options.Embedder = None) -> None:
+    """Serve the book's tools over standard input and output (Model Context Protocol)."""
+    if find_spec("mcp") is None:
+        raise UnknownProvider(
+            "The MCP tools need the package mcp.", hint='Run: pip install "bythebook[mcp]"'
+        )
+    from bythebook.server.mcp import serve_stdio
+
+    async def serve(book: Book) -> None:
+        await book.context()  # fail early if the book cannot be opened
+        await serve_stdio(book)
+
+    options.with_book(options.load(home=home, embedder=embedder), serve)

@@ -140,13 +140,10 @@ def _run(home: Path | None, work: Callable[[SqlThreads, Archiver], Awaitable[T]]
     from bythebook.wiring import Providers
 
     async def whole() -> T:
-        patient = {"timeout_s": _PATIENCE_S}
-        providers = Providers(options.load(home=home, database=patient))
-        assert providers.archiver is not None
-        try:
+        settings = options.load(home=home, database={"timeout_s": _PATIENCE_S})
+        async with Providers(settings) as providers:
+            assert providers.archiver is not None
             return await work(providers.threads, providers.archiver)
-        finally:
-            await providers.close()
 
     return asyncio.run(whole())
 

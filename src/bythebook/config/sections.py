@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from bythebook import validation
 from bythebook.errors import InvalidInput
 from bythebook.interfaces.source import SITE_URL
+from bythebook.types import FilterValue, Question
 
 
 class SettingsSection(BaseModel):
@@ -105,6 +106,26 @@ class Limits(SettingsSection):
         4000, ge=1, description="Tokens of passages that the writer gets at most."
     )
 
+    def question(
+        self,
+        text: str,
+        *,
+        selection: str | None = None,
+        top_k: int | None = None,
+        relevance_threshold: float | None = None,
+        filters: Mapping[str, FilterValue] | None = None,
+    ) -> Question:
+        """Return a question within these limits; raise InvalidInput if it is not."""
+        least = self.check_threshold(relevance_threshold)
+        return Question(
+            text=self.check_question(text),
+            selection=None if selection is None else self.check_selection(selection),
+            top_k=self.check_top_k(top_k),
+            min_score=least,
+            min_evidence=least,
+            filters=filters or {},
+        )
+
     def check_question(self, text: str) -> str:
         """Return the stripped question; raise InvalidInput if it is empty or too long."""
         question = _valid_text(text, "question").strip()
@@ -160,8 +181,10 @@ class Limits(SettingsSection):
         return float(threshold)
 
 
-def _valid_text(text: str, what: str) -> str:
+def _valid_text(text: object, what: str) -> str:
     """Return the text; reject unpaired surrogates (bytes that were not UTF-8) and NULs."""
+    if not isinstance(text, str):
+        raise InvalidInput(f"The {what} is not a text.", hint="Ask in words.")
     if any("\ud800" <= char <= "\udfff" or char == "\0" for char in text):
         raise InvalidInput(f"The {what} contains invalid characters.", hint="Send UTF-8.")
     return text

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -37,6 +37,7 @@ from bythebook.config.sections import (
 )
 from bythebook.errors import ConfigurationError
 
+_DEFAULT_PRESET = "ask"
 AUTO = "auto"  # the embedder that the book was ingested with, else by its language
 
 PRESETS = {
@@ -48,10 +49,8 @@ PRESETS = {
 }
 
 _FILES = resources.files("bythebook.config")
-ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
-    variable: tuple(path.split("."))
-    for variable, path in tomllib.loads((_FILES / "environment.toml").read_text("utf-8")).items()
-}
+# Variables and the settings that they set; of two for one setting, the last one wins.
+ENVIRONMENT: Mapping[str, str] = tomllib.loads((_FILES / "environment.toml").read_text("utf-8"))
 FILE = "bythebook.toml"
 # Each secret outside [accounts] that is sent, and the setting of the address that it is sent to.
 SENT_TO = {
@@ -68,7 +67,8 @@ class Settings(SettingsSection):
 
     home: Path = Field(Path(".bythebook"), description="Folder of the ingested book.")
     preset: str = Field(
-        "ask", description=f"Contract whose constants are the defaults: {', '.join(PRESETS)}."
+        _DEFAULT_PRESET,
+        description=f"Contract whose constants are the defaults: {', '.join(PRESETS)}.",
     )
     embedder: str = Field(
         AUTO,
@@ -132,37 +132,60 @@ def load_settings(
     directory: Path | None = None,
 ) -> Settings:
     """Merge all sources of settings, the one with the highest precedence last."""
-    environment = _from_environment(os.environ if environ is None else environ)
+    environ = os.environ if environ is None else environ
     file = _from_file((directory or Path.cwd()) / FILE)
-    given = _merge(environment, _without_nones(flags or {}))
-    elsewhere = set(_names(given))
-    from_file = tuple(name for name in _names(file) if name not in elsewhere)
+    given = {name: environ[key] for key, name in ENVIRONMENT.items() if environ.get(key)}
+    given |= _flat(flags or {})
+    elsewhere = {_setting(name) for name in given}
+    from_file = tuple(dict.fromkeys(map(_setting, file)))
+    from_file = tuple(name for name in from_file if name not in elsewhere)
     _check_file(from_file, file, elsewhere)
-    merged = _merge(file, given)
-    preset = str(merged.get("preset", Settings.model_fields["preset"].default))
-    constants = read_preset(preset)
-    if "preset" not in merged and not _section(merged, "collection").get("existing"):
-        del constants["collection"]["name"]  # only a chosen preset sets the contract's name
-    merged = _merge(constants, merged)
-    if _section(merged, "qdrant").get("url"):
-        merged.setdefault("store", "qdrant")
+    merged = file | given
+    constants = _flat(read_preset(str(merged.get("preset", _DEFAULT_PRESET))))
+    if "preset" not in merged and not merged.get("collection.existing"):
+        del constants["collection.name"]  # only a chosen preset sets the contract's name
+    if merged.get("qdrant.url"):
+        constants["store"] = "qdrant"
+    nested = _nested(constants | merged)
     try:
-        settings = Settings.model_validate(merged)
-        settings._from_file = from_file
-        return settings
+        settings = Settings.model_validate(nested)
     except ValidationError as error:
-        message, name = validation.message_of(error.errors(), merged)
+        message, name = validation.message_of(error.errors(), nested)
         raise ConfigurationError(
             f"The setting {name} cannot be used: {message.removeprefix(f'{name}: ')}",
             hint="docs/reference/settings.md lists every setting.",
         ) from None
+    settings._from_file = from_file
+    return settings
 
 
-def _names(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of settings, such as ``writer`` and ``qdrant.url``."""
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the settings by their names, such as ``qdrant.url``; None is not set."""
+    flat: dict[str, Any] = {}
     for name, value in settings.items():
-        section = isinstance(value, Mapping)
-        yield from (f"{name}.{inner}" for inner in value) if section else (name,)
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{name}.")
+        elif value is not None:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for name, value in flat.items():
+        *sections, last = name.split(".")
+        target = nested
+        for section in sections:
+            if not isinstance(target.get(section), dict):
+                target[section] = {}
+            target = target[section]
+        target[last] = value
+    return nested
+
+
+def _setting(name: str) -> str:
+    """Return the name without the keys of a setting that is a table itself."""
+    return ".".join(name.split(".")[:2])
 
 
 def _check_file(from_file: Iterable[str], file: Mapping[str, Any], elsewhere: set[str]) -> None:
@@ -172,7 +195,7 @@ def _check_file(from_file: Iterable[str], file: Mapping[str, Any], elsewhere: se
     client takes passwords from many places (PGPASSWORD, ~/.pgpass, Kerberos), so the address of a
     database server is none of the file's either.
     """
-    variables = {".".join(path): variable for variable, path in ENVIRONMENT.items()}
+    variables = {name: variable for variable, name in ENVIRONMENT.items()}
     secrets = {address: secret for secret, address in SENT_TO.items() if secret in elsewhere}
     for name in from_file:
         server = name == "database_url" and not str(file[name]).startswith("sqlite")
@@ -202,46 +225,12 @@ def limits_of(contract: str) -> Limits:
     return Limits.model_validate(read_preset(contract)["limits"])
 
 
-def _section(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    section = settings.get(name)
-    return section if isinstance(section, Mapping) else {}
-
-
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for variable, (*section, name) in ENVIRONMENT.items():
-        if value := environ.get(variable):
-            target = settings.setdefault(section[0], {}) if section else settings
-            target[name] = value
-    return settings
-
-
 def _from_file(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return _flat(tomllib.loads(path.read_text("utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"{FILE} cannot be read: {error}.", hint="Correct it or move it away."
         ) from None
-
-
-def _merge(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(weak)
-    for name, value in strong.items():
-        if isinstance(value, Mapping) and isinstance(merged.get(name), Mapping):
-            merged[name] = _merge(merged[name], value)
-        else:
-            merged[name] = value
-    return merged
-
-
-def _without_nones(flags: Mapping[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    for name, value in flags.items():
-        if isinstance(value, Mapping):
-            kept[name] = _without_nones(value)
-        elif value is not None:
-            kept[name] = value
-    return kept
