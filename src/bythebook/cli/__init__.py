@@ -1,4 +1,4 @@
-"""Command line, one module per command. Heavy imports happen when a command runs."""
+"""Command line; ``main`` names the module of each command. Imports are heavy only when it runs."""
 
 import sys
 
