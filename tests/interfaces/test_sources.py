@@ -16,7 +16,7 @@ from bythebook.ingestion.read_book import read_book
 from bythebook.interfaces.source import Problem, SiteOptions, Source, SourcePage
 from bythebook.sources.documents import headings_of, plain_text
 from bythebook.sources.files import Files
-from bythebook.sources.markdown_folder import MarkdownFolder
+from bythebook.sources.markdown.folder import MarkdownFolder
 from bythebook.sources.registry import GROUP, find_source, load_source, registered_sources
 from tests.support.epub_files import write_epub
 from tests.support.pdf_writer import PdfWriter

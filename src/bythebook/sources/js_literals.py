@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from bythebook.language.text import well_formed
 
-_BRACKETS = re.compile(r"[{}()\[\]\"'`/]")
-_SPACE = re.compile(r"\s+")
-_STRING = re.compile(r"\"(?:[^\"\\\n]|\\[\s\S])*\"|'(?:[^'\\\n]|\\[\s\S])*'")
-_TEMPLATE = re.compile(r"`(?:[^`\\]|\\[\s\S])*`")
+_BLANK = re.compile(r"(?:\s++|/\*(?:[^*]|\*(?!/))*+\*/|//[^\n]*+)*+")
+_STRING = re.compile(r"\"(?:[^\"\\\n]|\\[\s\S])*+\"|'(?:[^'\\\n]|\\[\s\S])*+'")
+_TEMPLATE = re.compile(r"`(?:[^`\\]|\\[\s\S])*+`")
+# A run of plain code, a string, a comment, or a single character: also a quote without its pair.
+_PIECE = re.compile(
+    rf"[^{{}}()\[\]\"'`/\\]++|\\[\s\S]|{_STRING.pattern}|{_TEMPLATE.pattern}"
+    r"|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|(?<!:)//[^\n]*+|[\s\S]"
+)
 _NUMBER = re.compile(r"-?(?:[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})(?![\w$])")
 _ROUNDED = re.compile(r"Math\.(round|floor|ceil)\(([^()]*)\)")
 _BINARY = re.compile(r"([\w.$]+)\s*([-+*/])\s*([\w.$]+)")
 _INSERTED = re.compile(r"\$\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
+_OBJECT = re.compile(r"(?:\A|=|\bdefault|\breturn|\()\s*(?=\{)")
 _TYPE_NOTE = re.compile(r"(?:satisfies|as)\s")
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\s\S])")
 _PLAIN_ESCAPES = {**dict(zip("ntrbfv", "\n\t\r\b\f\v", strict=True)), "0": "", "\n": ""}
-_OPENERS, _CLOSERS = "{([", "})]"
+_OPENERS, _CLOSERS = frozenset("{(["), frozenset("})]")
 _MAX_DEPTH = 30
 
 
@@ -57,52 +62,20 @@ def skip_expression(source: str, start: int, end: int, budget: ScanBudget) -> in
 
 
 def skip_brackets(source: str, start: int, end: int) -> int:
-    depth, offset = 0, start
-    unclosed: dict[str, int] = {}  # quote -> offset up to which it has no closing partner
-    while True:
-        match = _BRACKETS.search(source, offset, end)
-        if match is None:
-            return -1
-        offset, char = match.end(), match.group()
-        if char in _OPENERS:
-            depth += 1
-        elif char in _CLOSERS:
-            depth -= 1
-            if depth <= 0:
-                return offset
-        else:
-            offset = skip_quoted(source, match.start(), end, unclosed)
-            if offset < 0:
-                return -1
+    """Return the offset after the bracket that closes the one at ``start``, or -1."""
+    for piece, depth in pieces(source, start, end):
+        if depth <= 0:
+            return piece.end()
+    return -1
 
 
-def skip_quoted(source: str, start: int, end: int, unclosed: dict[str, int]) -> int:
-    """Return the offset after the string, template or comment at ``start``.
-
-    An unclosed quote is skipped as a single character.
-    """
-    char = source[start]
-    if char == "/":
-        return _skip_comment(source, start, end)
-    if unclosed.get(char, -1) > start:
-        return start + 1
-    pattern = _TEMPLATE if char == "`" else _STRING
-    match = pattern.match(source, start, end)
-    if match is not None:
-        return match.end()
-    line_end = end if char == "`" else source.find("\n", start, end)
-    unclosed[char] = end if line_end < 0 else line_end
-    return start + 1
-
-
-def _skip_comment(source: str, start: int, end: int) -> int:
-    if source.startswith("/*", start):
-        close = source.find("*/", start + 2, end)
-        return close + 2 if close >= 0 else -1
-    if source.startswith("//", start) and source[start - 1 : start] != ":":
-        close = source.find("\n", start, end)
-        return close if close >= 0 else end
-    return start + 1
+def pieces(source: str, start: int, end: int) -> Iterator[tuple[re.Match[str], int]]:
+    """Yield the pieces of code, each with the number of brackets that are open after it."""
+    depth = 0
+    for piece in _PIECE.finditer(source, start, end):
+        text = piece.group()
+        depth += (text in _OPENERS) - (text in _CLOSERS)
+        yield piece, depth
 
 
 def is_comment(code: str) -> bool:
@@ -111,17 +84,8 @@ def is_comment(code: str) -> bool:
 
 
 def _skip_blank(source: str, offset: int) -> int:
-    while offset < len(source):
-        if match := _SPACE.match(source, offset):
-            offset = match.end()
-        elif source.startswith(("/*", "//"), offset):
-            after = _skip_comment(source, offset, len(source))
-            if after <= offset + 1:
-                return offset
-            offset = after
-        else:
-            break
-    return offset
+    match = _BLANK.match(source, offset)
+    return match.end() if match else offset
 
 
 def unquote(string: str) -> str:
@@ -167,6 +131,17 @@ def evaluate(code: str, values: Mapping[str, object]) -> object:
     return read_literal(code)
 
 
+def read_objects(source: str) -> Iterator[Mapping[str, object]]:
+    """Yield the objects that a program assigns, exports or returns, without those inside them."""
+    offset = 0
+    while (match := _OBJECT.search(source, offset)) is not None:
+        value, after = read_value(source, match.end())
+        offset = match.end()
+        if isinstance(value, dict):
+            offset = max(offset, after)
+            yield value
+
+
 def read_value(source: str, offset: int, depth: int = 0) -> tuple[object, int]:
     """Read one value; return it and the offset after it. Containers may hold UNKNOWN values."""
     value, offset = _read_term(source, _skip_blank(source, offset), depth)
@@ -204,22 +179,13 @@ def _read_term(source: str, offset: int, depth: int) -> tuple[object, int]:
 
 def _skip_value(source: str, offset: int) -> int:
     """Skip any value, up to the comma or bracket that ends it."""
-    end = len(source)
-    unclosed: dict[str, int] = {}
-    while offset < end and source[offset] not in ",}])":
-        char = source[offset]
-        if char in _OPENERS:
-            offset = skip_brackets(source, offset, end)
-        elif char in "\"'`/":
-            offset = skip_quoted(source, offset, end, unclosed)
-        else:
-            match = _BRACKETS.search(source, offset + 1, end)
-            stop = match.start() if match else end
-            comma = source.find(",", offset + 1, stop)
-            offset = comma if comma >= 0 else stop
-        if offset < 0:
-            return end
-    return offset
+    for piece, depth in pieces(source, offset, len(source)):
+        if depth < 0:
+            return piece.start()
+        comma = piece.group().find(",")
+        if depth == 0 and comma >= 0 and piece.group()[0] not in "\"'`/":
+            return piece.start() + comma
+    return len(source)
 
 
 def _read_group(source: str, offset: int, depth: int) -> tuple[object, int]:

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from bythebook.errors import SourceError
 from bythebook.interfaces.source import (
@@ -24,15 +24,10 @@ from bythebook.interfaces.source import (
     UnreadableFile,
 )
 from bythebook.sources.files import matches_glob
+from bythebook.sources.markdown.folder import read_summary
 from bythebook.sources.markdown.mdx import ParseOptions
 from bythebook.sources.markdown.pages import Imports, Labels, make_page, read_draft
 
-_LINK = re.compile(
-    r"^(\s*)(?:(?:[-*+]|\d{1,9}[.)])\s+)?(?:\{:[^{}]*\}\s*)?"
-    r"\[([^\]]*)\]\(<?([^)>#\s]*)>?(?:#[^)\s]*+)?(?:\s++\"[^\"]*+\")?\)\s*$"
-)
-_PART = re.compile(r"#{1,2}\s+(.+)")
-_ESCAPE = re.compile(r"\\([^\w\s])")
 _INCLUDE = re.compile(
     r"(?<!\\)\{\{\s*#(?:include|rustdoc_include|playground)"
     r"\s+([^\s:}]++)(?::([^\s}]*+))?+[^{}]*+\}\}"
@@ -94,14 +89,6 @@ class MdBookSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Chapter:
-    file: PurePosixPath  # relative to the folder of the summary
-    title: str
-    part: str | None  # the summary's heading above it
-    above: str | None  # the outermost chapter it belongs to
-
-
-@dataclass(frozen=True, slots=True)
 class MdBook:
     folder: Path  # contains SUMMARY.md
     base_url: str
@@ -152,30 +139,6 @@ def _read_config(files: SourceFiles, file: Path) -> dict[str, object]:
 def _below(table: dict[str, object], name: str) -> dict[str, object]:
     value = table.get(name)
     return value if isinstance(value, dict) else {}
-
-
-def read_summary(text: str) -> Iterator[Chapter]:
-    """Yield the chapters that have a file, in reading order, each file once."""
-    part: str | None = None
-    outermost: str | None = None
-    seen: set[str] = set()
-    first_heading = True
-    for line in text.splitlines():
-        heading = _PART.match(line)
-        if heading:
-            title = heading[1].strip().rstrip("#").rstrip()
-            part = None if first_heading else title or None  # the first is "Summary"
-            first_heading = False
-        link = _LINK.match(line)
-        if link is None:
-            continue
-        indent, title, target = link.groups()
-        title = _ESCAPE.sub(r"\1", title)
-        outermost = outermost if indent else title
-        path = posixpath.normpath(unquote(target))
-        if target and not path.startswith(("..", "/")) and path not in seen:
-            seen.add(path)
-            yield Chapter(PurePosixPath(path), title, part, outermost)
 
 
 def with_includes(text: str, folder: PurePosixPath, open_text: OpenText) -> str:

@@ -11,8 +11,7 @@ from bythebook.errors import SourceError
 from bythebook.interfaces.source import Problem, Report, SiteOptions, SourceFiles, SourcePage
 from bythebook.sources.files import matches_glob, natural_key
 from bythebook.sources.inventory import HTML, MARKDOWN, UNBUILT, is_hidden
-from bythebook.sources.markdown_folder import MarkdownFolder
-from bythebook.sources.markdown_sites import find_site
+from bythebook.sources.markdown.folder import MarkdownFolder, find_site
 from bythebook.sources.registry import INSTALL_FORMATS, detect_format, find_source, needs_formats
 
 _OTHERS = (*HTML, ".ipynb", ".epub", ".pdf")

@@ -23,7 +23,7 @@ _SPECIFIC = (
 )
 _GENERAL = (
     EntryPoint("mixed", "bythebook.sources.mixed:MixedFolder", GROUP),
-    EntryPoint("markdown", "bythebook.sources.markdown_folder:MarkdownFolder", GROUP),
+    EntryPoint("markdown", "bythebook.sources.markdown.folder:MarkdownFolder", GROUP),
 )
 # Formats of the package bythebook-formats, which is asked only about these files or folders with
 # them. The order is that of detection: a built site comes before its sources.

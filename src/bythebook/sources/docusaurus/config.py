@@ -1,23 +1,24 @@
-"""Reader of the settings in ``docusaurus.config.*`` that affect URLs and page order.
+"""Reader of ``docusaurus.config.*`` and ``sidebars.*``, as far as they affect URLs and page order.
 
-The file is never executed. Only plain literals are read; for computed values, Docusaurus' default
-or the author's own options apply.
+The files are never executed. Only plain literals are read; for computed values, Docusaurus'
+default or the author's own options apply. Pages that the readable part of the sidebars does not
+name come last, in file order.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from bythebook.interfaces.source import SITE_URL, SourceFiles, UnreadableFile
 from bythebook.sources.files import read_json
-from bythebook.sources.js_literals import UNKNOWN, read_value
+from bythebook.sources.js_literals import UNKNOWN, read_objects
 
-NAMES = tuple(f"docusaurus.config.{ending}" for ending in ("js", "ts", "mjs", "cjs", "mts", "cts"))
+_SCRIPTS = ("js", "ts", "mjs", "cjs", "mts", "cts")
+_CONFIGS = tuple(f"docusaurus.config.{ending}" for ending in _SCRIPTS)
+_SIDEBARS = tuple(f"sidebars.{ending}" for ending in (*_SCRIPTS, "json"))
 
-_OBJECT = re.compile(r"(?:=|\bdefault|\breturn|\()\s*(?=\{)")
 _MAX_CHARACTERS = 256 * 1024
 _TELLTALE = ("url", "baseUrl", "presets", "plugins", "title", "themeConfig")
 _DOCS_PLUGINS = ("@docusaurus/plugin-content-docs", "content-docs")
@@ -61,7 +62,7 @@ class SiteConfig:
 
 def find_config(files: SourceFiles, folder: Path, *, levels: int = 3) -> Path | None:
     """Return the nearest configuration file in ``folder`` or above, or None."""
-    candidates = (above / name for above in (folder, *folder.parents[:levels]) for name in NAMES)
+    candidates = (above / name for above in (folder, *folder.parents[:levels]) for name in _CONFIGS)
     return next(filter(files.has_file, candidates), None)
 
 
@@ -97,17 +98,7 @@ def read_config(files: SourceFiles, file: Path) -> SiteConfig:
 
 def _config_object(source: str) -> Mapping[str, object]:
     """Return the object in the file that looks most like a site configuration."""
-    best: Mapping[str, object] = {}
-    offset = 0
-    source = source[:_MAX_CHARACTERS]
-    while (match := _OBJECT.search(source, offset)) is not None:
-        value, after = read_value(source, match.end())
-        offset = match.end()
-        if isinstance(value, dict):
-            offset = max(offset, after)
-            if _likeness(value) > _likeness(best):
-                best = value
-    return best
+    return max(read_objects(source[:_MAX_CHARACTERS]), key=_likeness, default={})
 
 
 def _likeness(values: Mapping[str, object]) -> int:
@@ -171,3 +162,84 @@ def _text(value: object) -> str | None:
 
 def _texts(values: list[object]) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str))
+
+
+# --- sidebars -------------------------------------------------------------------------------------
+
+Step = str | PurePosixPath  # a page's id, or a folder whose pages stand in file order
+
+
+def find_sidebars(
+    files: SourceFiles, root: Path, plugin: DocsPlugin, version: str
+) -> PurePosixPath | None:
+    """Return the sidebars file of a set of pages."""
+    given = plugin.sidebar_path
+    names: Sequence[str] = _SIDEBARS  # require.resolve('./sidebars.js') and the like
+    if version:
+        names = (f"{plugin.prefix}versioned_sidebars/{version}-sidebars.json",)
+    elif isinstance(given, str):
+        names = (given.removeprefix("./"),)
+    elif given is None or given is False:  # Docusaurus autogenerates a sidebar, or shows none
+        names = ()
+    return next((PurePosixPath(name) for name in names if files.has_file(root / name)), None)
+
+
+def read_sidebars(
+    files: SourceFiles, root: Path, file: PurePosixPath
+) -> tuple[tuple[Step, ...], str]:
+    """Return the steps of the sidebars, and a note for the author about what is not read."""
+    try:
+        source = files.read(root, file)[:_MAX_CHARACTERS]
+    except UnreadableFile as error:
+        return (), f"{error.reason}; the pages stand in the order of their files"
+    for sidebars in read_objects(source):
+        if sidebars and all(isinstance(items, (list, dict)) for items in sidebars.values()):
+            steps = list(_steps(list(sidebars.values())))
+            partly = "not all of it is plain literals; pages that the rest does not name come last"
+            known = tuple(step for step in steps if step is not None)
+            return known, partly if None in steps else ""
+    return (), "not a plain literal; the pages stand in the order of their files"
+
+
+def _steps(item: object) -> Iterator[Step | None]:
+    """Yield the pages of an item in order; None for a part that is not a plain literal."""
+    if isinstance(item, str):
+        yield item
+    elif isinstance(item, list):
+        for inner in item:
+            yield from _steps(inner)
+    elif isinstance(item, dict) and "type" in item:
+        yield from _typed_steps(item)
+    elif isinstance(item, dict):  # {'Label of a category': [items]}
+        yield from _steps(list(item.values()))
+    else:
+        yield None
+
+
+def _typed_steps(item: Mapping[str, object]) -> Iterator[Step | None]:
+    match item:
+        case {"type": "doc", "id": str(name)}:
+            yield name
+        case {"type": "autogenerated", "dirName": str(folder)}:
+            yield PurePosixPath(folder)
+        case {"type": "category", "items": items}:
+            link = item.get("link")
+            if isinstance(link, dict) and link.get("type") == "doc":
+                yield from _typed_steps(link)
+            yield from _steps(items)
+        case {"type": "link" | "html" | "ref"}:  # does not affect the page order
+            return
+        case _:
+            yield None
+
+
+def in_order(steps: Sequence[Step], ids: Mapping[PurePosixPath, str]) -> list[PurePosixPath]:
+    """Return the pages (file -> id, in file order) in the order of the sidebars."""
+    files = {name: file for file, name in reversed(list(ids.items()))}
+    chosen: dict[PurePosixPath, None] = {}
+    for step in steps:
+        if isinstance(step, PurePosixPath):
+            chosen.update((file, None) for file in ids if step in file.parents)
+        elif step in files:
+            chosen.setdefault(files[step])
+    return [*chosen, *(file for file in ids if file not in chosen)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -19,15 +19,20 @@ from bythebook.interfaces.source import (
 from bythebook.sources.docusaurus.config import (
     DocsPlugin,
     SiteConfig,
+    Step,
     find_config,
+    find_sidebars,
+    in_order,
     read_config,
+    read_sidebars,
     read_versions,
 )
-from bythebook.sources.docusaurus.page_tree import DocsSite, PageTree, read_tree
-from bythebook.sources.docusaurus.routes import Routes
-from bythebook.sources.docusaurus.sidebars import Sidebars, find_sidebars, read_sidebars
 from bythebook.sources.markdown.mdx import ParseOptions
+from bythebook.sources.markdown.page_tree import PageSite, PageTree, read_tree
+from bythebook.sources.markdown.routes import Routes
 from bythebook.sources.slugs import slug
+
+_ROOT = PurePosixPath()
 
 
 class DocusaurusSource:
@@ -45,20 +50,19 @@ class DocusaurusSource:
             )
         config = read_config(files, file)
         files.widen(config.root)
-        plugin, folder, within = _locate_docs(config, path)
-        if not files.has_folder(config.root / folder):
+        docs = _locate_docs(files, config, path)
+        if not files.has_folder(config.root / docs.folder):
             raise SourceError(
-                f"The site has no folder {str(folder)!r}.", hint="Name the docs folder itself."
+                f"The site has no folder {str(docs.folder)!r}.", hint="Name the docs folder itself."
             )
-        routes = _routes(files, config, plugin, folder, options)
-        locale = options.locale or config.default_locale
-        trees = [PageTree(routes, locale, folder, within=within)]
+        main = PageTree(docs.routes(options), options.locale or config.default_locale, docs.folder)
+        trees = [main]
         try:
-            for tree in _translations(files, config, plugin, folder, routes, locale or "en"):
-                trees.append(replace(tree, within=within))
+            trees += docs.translations(main)
         except UnreadableFile as error:
             report(Problem("i18n", None, error.reason, fatal=True))
-        site = DocsSite(
+        steps = docs.sidebars(report)
+        site = PageSite(
             files=files,
             root=config.root,
             format=options.markdown_format or config.format,
@@ -67,104 +71,95 @@ class DocusaurusSource:
                 comment_ids=config.comment_ids,
                 slug=partial(slug, keep_case=config.keep_case),
             ),
-            exclude=(*plugin.exclude, *options.exclude),
+            exclude=(*docs.plugin.exclude, *options.exclude),
             report=report,
-            sidebars=_sidebars(files, config.root, plugin, folder, report),
+            arrange=lambda ids, _fronts: dict.fromkeys(in_order(steps, ids)),
         )
         for name in config.unread:
             reason = f"{name} is not a plain literal or not valid, and was not read"
             report(Problem("docusaurus.config", None, reason))
         for tree in trees:
-            yield from read_tree(site, tree)
+            yield from read_tree(site, replace(tree, within=docs.within))
 
 
-def _locate_docs(config: SiteConfig, path: Path) -> tuple[DocsPlugin, PurePosixPath, PurePosixPath]:
-    """Return the plugin of a path, its folder below the site, and the subfolder to read."""
+def _locate_docs(files: SourceFiles, config: SiteConfig, path: Path) -> _Docs:
+    """Find the plugin whose pages, or a version of them, are at a path of the site."""
+    versions = partial(read_versions, files, config.root)
     if path == config.root:
         plugin = config.plugins[0]
-        return plugin, PurePosixPath(plugin.path), PurePosixPath()
+        return _Docs(files, config, plugin, PurePosixPath(plugin.path), versions(plugin))
     folder = PurePosixPath(path.relative_to(config.root))
-    plugin = _plugin_of(config, folder)
-    if plugin.path in map(str, folder.parents):
-        return plugin, PurePosixPath(plugin.path), folder.relative_to(plugin.path)
-    return plugin, folder, PurePosixPath()
-
-
-def _plugin_of(config: SiteConfig, folder: PurePosixPath) -> DocsPlugin:
-    """Return the plugin whose pages, or a version of them, are in this folder."""
-    for plugin in config.plugins:
-        is_inside = plugin.path in map(str, (folder, *folder.parents))
-        if is_inside or folder.parts[0] == f"{plugin.prefix}versioned_docs":
-            return plugin
-    return config.plugins[0]
-
-
-def _routes(
-    files: SourceFiles,
-    config: SiteConfig,
-    plugin: DocsPlugin,
-    folder: PurePosixPath,
-    options: SiteOptions,
-) -> Routes:
-    route = options.route_base_path
-    trailing = options.trailing_slash
-    return Routes(
-        origin=(config.url if options.url is None else options.url) or "",
-        base_url=options.base_url or config.base_url,
-        route_base_path=plugin.route_base_path if route is None else route,
-        version_path=_version_path(files, config.root, plugin, folder),
-        trailing_slash=config.trailing_slash if trailing is None else trailing,
-        strip_numbers=plugin.strip_numbers,
+    above = tuple(map(str, (folder, *folder.parents)))
+    owners = (
+        plugin
+        for plugin in config.plugins
+        if plugin.path in above or folder.parts[0] == f"{plugin.prefix}versioned_docs"
     )
+    plugin = next(owners, config.plugins[0])
+    docs = _Docs(files, config, plugin, folder, versions(plugin))
+    if plugin.path not in above[1:]:
+        return docs
+    return replace(docs, folder=PurePosixPath(plugin.path), within=folder.relative_to(plugin.path))
 
 
-def _sidebars(
-    files: SourceFiles, root: Path, plugin: DocsPlugin, folder: PurePosixPath, report: Report
-) -> Sidebars:
-    versions = _folders(read_versions(files, root, plugin))
-    version = folder.name if folder.name in versions else ""
-    file = find_sidebars(files, root, plugin.sidebar_path, version=version, prefix=plugin.prefix)
-    sidebars = Sidebars() if file is None else read_sidebars(files, root, file)
-    if sidebars.note:
-        report(Problem(str(file), None, sidebars.note))
-    return sidebars
+@dataclass(frozen=True, slots=True)
+class _Docs:
+    """Pages of one plugin, or of one version of them."""
 
+    files: SourceFiles
+    config: SiteConfig
+    plugin: DocsPlugin
+    folder: PurePosixPath  # of the pages, below the site
+    versions: tuple[str, ...]
+    within: PurePosixPath = _ROOT  # subfolder that is read
 
-def _version_path(files: SourceFiles, root: Path, plugin: DocsPlugin, folder: PurePosixPath) -> str:
-    versions = read_versions(files, root, plugin)
-    if not versions:
-        return ""
-    name = folder.name.removeprefix("version-") if folder.name in _folders(versions) else "current"
-    settings = (plugin.versions or {}).get(name)
-    path = settings.get("path") if isinstance(settings, dict) else None
-    if isinstance(path, str):
-        return path
-    if name == (plugin.last_version or versions[0]):
-        return ""
-    return "next" if name == "current" else name
+    @property
+    def is_version(self) -> bool:
+        return self.folder.name in {f"version-{version}" for version in self.versions}
 
+    def routes(self, options: SiteOptions) -> Routes:
+        config, route, trailing = self.config, options.route_base_path, options.trailing_slash
+        return Routes(
+            origin=(config.url if options.url is None else options.url) or "",
+            base_url=options.base_url or config.base_url,
+            route_base_path=self.plugin.route_base_path if route is None else route,
+            version_path=self._version_path(),
+            trailing_slash=config.trailing_slash if trailing is None else trailing,
+            strip_numbers=self.plugin.strip_numbers,
+        )
 
-def _folders(versions: tuple[str, ...]) -> set[str]:
-    return {f"version-{version}" for version in versions}
+    def _version_path(self) -> str:
+        if not self.versions:
+            return ""
+        name = self.folder.name.removeprefix("version-") if self.is_version else "current"
+        settings = (self.plugin.versions or {}).get(name)
+        path = settings.get("path") if isinstance(settings, dict) else None
+        if isinstance(path, str):
+            return path
+        if name == (self.plugin.last_version or self.versions[0]):
+            return ""
+        return "next" if name == "current" else name
 
+    def sidebars(self, report: Report) -> tuple[Step, ...]:
+        version = self.folder.name if self.is_version else ""
+        file = find_sidebars(self.files, self.config.root, self.plugin, version)
+        steps, note = read_sidebars(self.files, self.config.root, file) if file else ((), "")
+        if note:
+            report(Problem(str(file), None, note))
+        return steps
 
-def _translations(
-    files: SourceFiles,
-    config: SiteConfig,
-    plugin: DocsPlugin,
-    folder: PurePosixPath,
-    routes: Routes,
-    default_locale: str,
-) -> Iterator[PageTree]:
-    translated = PurePosixPath("i18n")
-    content = "docusaurus-plugin-content-docs"
-    content += "" if plugin.id == "default" else f"-{plugin.id}"
-    inner = folder.name if folder.name.startswith("version-") else "current"
-    if not files.has_folder(config.root / translated):
-        return
-    for locale in files.names(config.root / translated):
-        is_built = config.locales is None or locale in config.locales
-        tree = translated / locale / content / inner
-        if locale != default_locale and is_built and files.has_folder(config.root / tree):
-            moved = replace(routes, base_url=f"{routes.base_url.rstrip('/')}/{locale}/")
-            yield PageTree(moved, locale, tree, f"i18n/{locale}/")
+    def translations(self, main: PageTree) -> Iterator[PageTree]:
+        """Yield the translated pages for each locale that the site builds."""
+        translated = PurePosixPath("i18n")
+        content = "docusaurus-plugin-content-docs"
+        content += "" if self.plugin.id == "default" else f"-{self.plugin.id}"
+        inner = self.folder.name if self.folder.name.startswith("version-") else "current"
+        if not self.files.has_folder(self.config.root / translated):
+            return
+        for locale in self.files.names(self.config.root / translated):
+            is_built = self.config.locales is None or locale in self.config.locales
+            tree = translated / locale / content / inner
+            is_other = locale != (main.language or "en")
+            if is_other and is_built and self.files.has_folder(self.config.root / tree):
+                base = f"{main.routes.base_url.rstrip('/')}/{locale}/"
+                yield PageTree(replace(main.routes, base_url=base), locale, tree, f"i18n/{locale}/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from io import StringIO
 
 from ruamel.yaml import YAML
@@ -13,7 +13,7 @@ from ruamel.yaml.events import (
     AliasEvent,
     Event,
     MappingEndEvent,
-    MappingStartEvent,
+    NodeEvent,
     ScalarEvent,
     SequenceEndEvent,
     SequenceStartEvent,
@@ -127,41 +127,24 @@ def _split(text: str) -> tuple[str, int]:
     return "".join(head), len(head) + 2
 
 
-class _Nest:
-    """Open list or mapping; ``waiting`` means that the value of ``key`` comes next."""
-
-    __slots__ = ("key", "value", "waiting")
-
-    def __init__(self, value: dict[object, object] | list[object]) -> None:
-        self.value = value
-        self.key: object = None
-        self.waiting = False
-
-    def add(self, item: object) -> None:
-        if isinstance(self.value, list):
-            self.value.append(item)
-        elif self.waiting:
-            self.value[self.key] = item
-            self.waiting = False
-        else:
-            self.key = str(item) if isinstance(item, (dict, list)) else item
-            self.waiting = True
-
-
 def _parse_yaml(text: str, first_line: int) -> object:
-    nests: list[_Nest] = []
-    top = _Nest([])
-    for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
-        _refuse(event, len(nests), first_line)
-        if isinstance(event, ScalarEvent):
-            (nests[-1] if nests else top).add(_scalar(event))
-        elif isinstance(event, (MappingStartEvent, SequenceStartEvent)):
-            nests.append(_Nest({} if isinstance(event, MappingStartEvent) else []))
-        elif isinstance(event, (MappingEndEvent, SequenceEndEvent)):
-            done = nests.pop().value
-            (nests[-1] if nests else top).add(done)
-    assert isinstance(top.value, list)
-    return top.value[0] if top.value else None
+    events = YAML(typ="safe", pure=True).parse(StringIO(text))
+    first = next((event for event in events if isinstance(event, NodeEvent)), None)
+    return None if first is None else _value(first, events, 0, first_line)
+
+
+def _value(event: Event, events: Iterator[Event], depth: int, first_line: int) -> object:
+    """Return the value that begins with an event, and take the events of what is in it."""
+    _refuse(event, depth, first_line)
+    if isinstance(event, ScalarEvent):
+        return _scalar(event)
+    items: list[object] = []
+    while not isinstance(inner := next(events), (MappingEndEvent, SequenceEndEvent)):
+        items.append(_value(inner, events, depth + 1, first_line))
+    if isinstance(event, SequenceStartEvent):
+        return items
+    keys = (str(key) if isinstance(key, (dict, list)) else key for key in items[::2])
+    return dict(zip(keys, items[1::2], strict=True))
 
 
 def _refuse(event: Event, depth: int, first_line: int) -> None:

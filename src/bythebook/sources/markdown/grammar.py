@@ -22,7 +22,14 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.footnote.index import footnote_def
 
 from bythebook.sources.js_literals import skip_expression
-from bythebook.sources.markdown.directives import admonition
+from bythebook.sources.markdown.block_rules import (
+    INTERRUPTS,
+    MAX_LEVEL,
+    admonition,
+    budget_of,
+    limit_depth,
+    line_text,
+)
 from bythebook.sources.markdown.jsx import (
     Expression,
     Tag,
@@ -31,13 +38,6 @@ from bythebook.sources.markdown.jsx import (
     starts_module_code,
 )
 from bythebook.sources.markdown.maths import likely_maths_inline, maths_block, maths_inline
-from bythebook.sources.markdown.rules import (
-    INTERRUPTS,
-    MAX_LEVEL,
-    budget_of,
-    limit_depth,
-    line_text,
-)
 
 Plugin = Callable[[MarkdownIt], None]  # adds rules to a parser
 

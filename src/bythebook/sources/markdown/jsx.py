@@ -14,11 +14,10 @@ from bythebook.sources.js_literals import (
     UNKNOWN,
     ScanBudget,
     evaluate,
+    pieces,
     read_literal,
     read_value,
-    skip_brackets,
     skip_expression,
-    skip_quoted,
 )
 
 _NAME = re.compile(r"[A-Za-z_$][\w$-]*(?:[.:][A-Za-z_$][\w$-]*)*")
@@ -171,7 +170,7 @@ _DEFAULT_IMPORT = re.compile(
 )
 _CONSTANT = re.compile(r"\bexport\s+const\s+([A-Za-z_$][\w$]*)\s*=\s*")
 _STATEMENT = re.compile(r"[^;\n]+")
-_OPENING = re.compile(r"[\n{(\[\"'`/]")
+_NEWLINE = re.compile(r"\n")
 
 
 def starts_module_code(source: str, start: int) -> bool:
@@ -182,22 +181,14 @@ def starts_module_code(source: str, start: int) -> bool:
 
 def skip_module_code(source: str, start: int, end: int) -> int:
     """Return the end of the last line of the ``import`` or ``export`` block at ``start``."""
-    offset = start
-    unclosed: dict[str, int] = {}
-    while (match := _OPENING.search(source, offset, end)) is not None:
-        char = match.group()
-        if char == "\n":
-            if _ends_at(source, start, match.start(), end):
-                return match.start()
-            offset = match.end()
-        elif char in "{([":
-            offset = skip_brackets(source, match.start(), end)
-        else:
-            offset = skip_quoted(source, match.start(), end, unclosed)
-        if offset < 0:
-            blank = source.find("\n\n", start, end)  # malformed code ends with its paragraph
-            return end if blank < 0 else blank
-    return end
+    depth = 0
+    for piece, depth in pieces(source, start, end):
+        if depth <= 0 and piece.group()[0] not in "\"'`/":
+            for newline in _NEWLINE.finditer(source, piece.start(), piece.end()):
+                if _ends_at(source, start, newline.start(), end):
+                    return newline.start()
+    blank = source.find("\n\n", start, end)
+    return end if depth <= 0 or blank < 0 else blank  # malformed code ends with its paragraph
 
 
 def _ends_at(source: str, start: int, line_end: int, end: int) -> bool:

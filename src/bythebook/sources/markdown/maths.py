@@ -12,7 +12,7 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
 from bythebook.language.text import word_set
-from bythebook.sources.markdown.rules import (
+from bythebook.sources.markdown.block_rules import (
     INTERRUPTS,
     budget_of,
     ends_container,

@@ -26,11 +26,12 @@ from bythebook.sources.markdown.jsx import (
     scan_tag,
 )
 from bythebook.sources.markdown.source_words import source_words
-from bythebook.sources.markdown.templates import GONE
 from bythebook.sources.markdown.token_visitor import build
 from bythebook.sources.slugs import Slugger, slug
 
 Value = TypeVar("Value")
+
+GONE = "\v"  # a line end of the source that a rewritten text does not have
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _RAW = "!!raw-loader!"

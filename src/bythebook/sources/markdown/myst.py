@@ -14,22 +14,20 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from bythebook.language.text import word_set
-from bythebook.sources.markdown.directives import (
+from bythebook.sources.markdown.block_rules import (
+    INTERRUPTS,
     Directive,
     WriteDirective,
     add_directives,
+    budget_of,
     content_of,
+    line_text,
     open_box,
     push_code,
-    write_box,
-)
-from bythebook.sources.markdown.rules import (
-    INTERRUPTS,
-    budget_of,
-    line_text,
     push_inline,
     push_paragraph,
     tokenize_inside,
+    write_box,
 )
 from bythebook.text.units import ADMONITIONS
 

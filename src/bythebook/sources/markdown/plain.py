@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -13,11 +13,12 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from mdit_py_plugins.deflist import deflist_plugin
 
+from bythebook.sources.markdown.block_rules import INTERRUPTS, limit_depth
 from bythebook.sources.markdown.maths import add_latex_maths
-from bythebook.sources.markdown.mdx import ParseOptions
+from bythebook.sources.markdown.mdx import GONE, ParseOptions
 from bythebook.sources.markdown.myst import add_myst
-from bythebook.sources.markdown.rules import INTERRUPTS, limit_depth
-from bythebook.sources.markdown.templates import without_templates
+from bythebook.sources.mathml import tex_in
+from bythebook.text.units import ADMONITIONS
 
 _MDX_SIGNS = re.compile(
     r"^(?:import\s[^\n]{0,200}\sfrom\s*['\"]|export\s+(?:const|default|function)\s)|^\{/\*", re.M
@@ -101,3 +102,112 @@ def _as_items(tokens: Sequence[Token]) -> Iterator[Token]:
                 yield Token("inline", "", 0, content=term, children=[], map=token.map)
             term = term if kind == "paragraph_open" else ""
             yield token
+
+
+# --- marks of site generators that a reader does not see ------------------------------------------
+#
+# Liquid tags and Hugo shortcodes disappear, and the text between a pair of them stays; hints and
+# tabs become boxes. kramdown's attribute lists, comments and ends of blocks disappear; ids of
+# headings stay. MathML becomes TeX.
+
+_SIGNS = ("{%", "{{", "{:", "{.", "{#", "<table", "<math", "\n^", "\n*[", "size 1")
+_TAG = r"\{(?:%|\{[<%])[^{}]{1,2000}?[>%]\}\}?"
+_LIST = r"\{:(?:[^{}\"'\n]|\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'){0,400}+\}"
+_BRACES = r"\{[^{}\n]*+\}"
+for _ in range(6):  # deeper formulas of StarMath are rare
+    _BRACES = rf"\{{(?:[^{{}}\n]|{_BRACES})*+\}}"
+# No alternative but the first runs past the next mark of its kind: the scan takes linear time.
+_MARK = re.compile(
+    r"(?=[`~{<^*#>\s+\ds!-])(?:"  # the first characters of all marks: rejects most others at once
+    r"(?P<code>^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}|~{3,})[^\n]*(?:\n.*?(?:^[ \t>]*\2"
+    r"[`~]*[ \t]*$|\Z)|\Z)|(`+)(?!`)[^\n]{1,400}?(?<!`)\3(?!`))"
+    r"|\{%-?\s*raw\s*-?%\}(?P<raw>(?:(?!\{%-?\s*(?:end)?raw).)*+)\{%-?\s*endraw\s*-?%\}"
+    rf"|(?P<starmath> ?size \d+{_BRACES} ?\{{\}})"  # the source of a formula, beside MathML
+    r"|(?P<gone>\{%-?\s*comment\s*-?%\}(?:(?!\{%-?\s*(?:end)?comment).)*+\{%-?\s*endcomment\s*-?%\}"
+    r"|\{::comment\}(?:(?!\{:[:/]).)*+\{:/(?:comment)?\}|\{:[:/]\w{0,20}[^}\n]{0,200}\}|^\^[ \t]*$"
+    r"|(?:^[ \t]*(?:[-*+]|\d\.)[ \t][^\n]{0,80}\n)?^[ \t]*\{:[ \t]*toc\b[^}\n]{0,200}\}"
+    r"|^\*\[[^\]\n]{1,100}\]:[^\n]*$|^[ \t]*\{[.#][\w:.-]+[^{}\n]{0,200}\}[ \t]*$)"
+    r"|(?P<image>!\[[^\[\]\n]*+\]\([^()<>\n\"]* [^()<>\n\"]*?(?=[ ]\"|\)))"
+    rf"|(?P<heading>^\#{{1,6}}[ \t][^\n{{]*(?:\{{\#[^{{}}\n]*\}}|\n?{_LIST})[ \t]*$)|"
+    rf"(?P<list>{_LIST})|^(?P<block>[ \t]*{_TAG})[ \t]*$|(?P<tag>{_TAG})"
+    r"|\{\{-?\s*(?P<value>[^{}]{1,300}?)\s*-?\}\}|(?P<table><table\b(?:(?!</?table\b).)*+</table)"
+    r"|(?P<maths><math\b(?:(?!</?math\b).)*+</math>(?:\n\n(?=[ \t]*[a-z,.;:)]))?))",
+    re.M | re.S,
+)
+_NAME = re.compile(r"([ \t]*)\{[{<%\s-]*+(/|end(?=\w))?\s*+([\w-]++)(.*)[>%]\}", re.S)
+_PARAMETER = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*(?:\"([^\"]*)\"|'([^']*)'|(\S+))|\"([^\"]*)\"")
+_ID = re.compile(r"\{(?::[^{}\n]*?[\s:])?#([\w:.-]+)|\{:#([\w:.-]+)")
+_INDENT = re.compile(r"\n[ \t]{4,}")
+_BOXES = {
+    **dict.fromkeys((*ADMONITIONS, "hint", "notice", "alert", "callout"), ":::"),
+    "tab": "::::::",
+}
+
+
+def without_templates(text: str, values: Mapping[str, object] | None) -> str:
+    """Return a text as its site shows it. ``values`` are those of ``{{ … }}``; None: it stays."""
+
+    def shown(mark: re.Match[str]) -> str:
+        kind = mark.lastgroup or ""
+        if kind == "value":
+            result = mark.group() if values is None else str(values.get(mark["value"], ""))
+        else:
+            result = _SHOWN[kind](mark) if kind in _SHOWN else ""
+        kept = result.count("\n") + result.count(GONE)
+        return result + GONE * (mark.group().count("\n") - kept)
+
+    return (
+        _MARK.sub(shown, text.replace(GONE, " ")) if any(map(text.__contains__, _SIGNS)) else text
+    )
+
+
+def _heading(mark: re.Match[str]) -> str:
+    """Write the id of a heading, from its own line or the next, as ``{#id}``."""
+    name = _ID.search(mark.group())
+    return mark.group().partition("{")[0].rstrip() + (f" {{#{name[1] or name[2]}}}" if name else "")
+
+
+def _block(mark: re.Match[str]) -> str:
+    """Write a tag that stands alone: the edge of a box, of code, or the caption of a figure."""
+    found = _NAME.match(mark["block"])
+    if found is None:
+        return ""
+    indent, closing, name, rest = found.groups()
+    given = {key or "title": a or b or c or d for key, a, b, c, d in _PARAMETER.findall(rest)}
+    words = (name, *given.values(), *rest.split())
+    kind = next((word for word in map(str.lower, words) if word in ADMONITIONS), name)
+    title = given.get("title") or given.get("name") or ""
+    is_paired = any(f"{end}{name}" in mark.string for end in ("end", "/", "/ ", "end "))
+    if name == "highlight":
+        return f"{indent}~~~~~~" + ("" if closing else rest.split()[0] if rest.split() else "")
+    if name in _BOXES and is_paired:
+        title = "" if closing or title.lower() == kind else f"[{title}]"
+        return indent + _BOXES[name] + ("" if closing else kind + title)
+    return indent + (given.get("caption") or given.get("content") or given.get("text") or "")
+
+
+def _table(mark: re.Match[str]) -> str:
+    """Remove the indentation, which would turn cells after a blank line into code."""
+    return "<" + _INDENT.sub("\n", without_templates(mark.group()[1:], None))
+
+
+def _maths(mark: re.Match[str]) -> str:
+    tex = " ".join(tex_in(mark.group()).replace("$", r"\$").split())
+    return f"${tex}$" * bool(tex) + " " * mark.group().endswith("\n")
+
+
+def _image(mark: re.Match[str]) -> str:
+    """Put the name of a file into angle brackets: kramdown takes blanks in it."""
+    text, _, target = mark.group().rpartition("](")
+    return f"{text}](<{target.strip()}>"
+
+
+_SHOWN: Mapping[str, Callable[[re.Match[str]], str]] = {
+    "code": lambda mark: mark.group(),
+    "raw": lambda mark: mark["raw"],
+    "image": _image,
+    "heading": _heading,
+    "block": _block,
+    "table": _table,
+    "maths": _maths,
+}

@@ -12,21 +12,19 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-from bythebook.sources.markdown.directives import (
+from bythebook.sources.markdown.block_rules import (
     Directive,
     WriteDirective,
     add_directives,
     content_of,
+    line_text,
     open_box,
+    push_paragraph,
+    tokenize_inside,
 )
 from bythebook.sources.markdown.maths import add_latex_maths
 from bythebook.sources.markdown.myst import add_myst, push_table, write_figure, write_unparsed
 from bythebook.sources.markdown.plain import add_definitions
-from bythebook.sources.markdown.rules import (
-    line_text,
-    push_paragraph,
-    tokenize_inside,
-)
 
 
 def add_jupyter_book(parser: MarkdownIt) -> None:

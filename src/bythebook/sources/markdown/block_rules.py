@@ -1,5 +1,6 @@
-"""Directives: ``:::note[Title]`` of Docusaurus, and fences like ```` ```{note} ```` of MyST.
+"""Rules for directives, and helpers of all rules for blocks.
 
+Directives are ``:::note[Title]`` of Docusaurus, and fences like ```` ```{note} ```` of MyST.
 Tokens of a box: ``directive_open`` (with its kind in ``info``), an ``inline`` title, the content,
 ``directive_close``. Directives of MyST are written by functions: a plugin of the grammar adds
 more with ``add_directives``. The first token has the directive's name (``:name:``) in its meta.
@@ -8,26 +9,73 @@ more with ``add_directives``. The first token has the directive's name (``:name:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
+from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.parser_block import RuleFuncBlockType
 from markdown_it.rules_block import StateBlock
 
 from bythebook.interfaces.source import UnreadableFile
+from bythebook.sources.js_literals import ScanBudget
 from bythebook.sources.markdown.frontmatter import read_yaml
-from bythebook.sources.markdown.rules import (
-    INTERRUPTS,
-    ends_container,
-    limit_depth,
-    line_text,
-    push_inline,
-    tokenize_inside,
-)
+
+MAX_LEVEL = 24  # deeper quotes, lists and boxes stay text: no loss and no stack overflow
+INTERRUPTS = ["paragraph", "reference", "blockquote", "list"]
 
 _ADMONITION = re.compile(r"(:{3,}) *([A-Za-z][\w-]*)")
 _FENCE = re.compile(r"(`{3,}+|~{3,}+|:{3,}+) *+\{([\w:.+-]{1,64}+)\}[ \t]*+(.*+)\Z")
 _OPTION = re.compile(r":([\w-]{1,64}+):(?:[ \t]++(.*+))?+\Z")
+
+
+def line_text(state: StateBlock, line: int) -> str:
+    """Return a line without its indentation."""
+    return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
+
+
+def ends_container(state: StateBlock, line: int) -> bool:
+    """Return whether a line is outside the list or quote that is being read."""
+    return state.sCount[line] < state.blkIndent and not state.isEmpty(line)
+
+
+def tokenize_inside(state: StateBlock, start: int, end: int, indent: int | None = None) -> None:
+    outer = state.lineMax, state.parentType, state.blkIndent
+    state.lineMax, state.parentType = end, "container"
+    state.blkIndent = state.blkIndent if indent is None else indent
+    state.md.block.tokenize(state, start, end)
+    state.lineMax, state.parentType, state.blkIndent = outer
+
+
+def push_inline(state: StateBlock, text: str, line: int) -> None:
+    token = state.push("inline", "", 0)
+    token.content, token.map, token.children = text, [line, line + 1], []
+
+
+def push_paragraph(state: StateBlock, text: str, line: int) -> None:
+    state.push("paragraph_open", "p", 1).map = [line, line + 1]
+    push_inline(state, text, line)
+    state.push("paragraph_close", "p", -1)
+
+
+def limit_depth(rule: RuleFuncBlockType) -> RuleFuncBlockType:
+    """Skip a rule for containers that are nested too deeply."""
+
+    def limited(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        return state.level < MAX_LEVEL and rule(state, start, end, silent)
+
+    return limited
+
+
+def budget_of(env: MutableMapping[str, Any], size: int) -> ScanBudget:
+    """Return the budget for failed scans of a page."""
+    budget = env.get("budget")
+    if not isinstance(budget, ScanBudget):
+        budget = env["budget"] = ScanBudget(size)
+    return budget
+
+
+# --- directives -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

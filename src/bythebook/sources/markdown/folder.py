@@ -1,4 +1,4 @@
-"""Sites that are built from plain Markdown: Jekyll, Hugo, GitBook, or one that is not known.
+"""Folder of plain Markdown or MDX, as a site of Jekyll, Hugo, GitBook, or one that is not known.
 
 Each has its own URLs and order of pages. Of a site that is not known, the URL of a page is the path
 of its file.
@@ -14,13 +14,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-from bythebook.interfaces.source import SITE_URL, SiteOptions, SourceFiles, UnreadableFile
-from bythebook.sources.docusaurus.routes import Routes
+from bythebook.interfaces.source import (
+    SITE_URL,
+    Report,
+    SiteOptions,
+    SourceFiles,
+    SourcePage,
+    UnreadableFile,
+)
+from bythebook.sources.inventory import MARKDOWN
 from bythebook.sources.markdown.frontmatter import front_text, read_yaml
+from bythebook.sources.markdown.mdx import ParseOptions
+from bythebook.sources.markdown.page_tree import Fronts, PageSite, PageTree, read_tree
 from bythebook.sources.markdown.pages import Labels
-from bythebook.sources.mdbook import read_summary
+from bythebook.sources.markdown.routes import Routes
 
 _HUGO = ("hugo.{}", "config.{}", "config/_default/hugo.{}", "config/_default/config.{}")
 _READERS: Mapping[str, Callable[[str], object]] = {
@@ -32,7 +41,36 @@ _READERS: Mapping[str, Callable[[str], object]] = {
 _PLACEHOLDER = re.compile(r":(\w+)")
 _FAR = 1e15  # position of pages without one
 
-Pages = Mapping[PurePosixPath, Mapping[str, object]]  # files with their front matter
+_LINK = re.compile(
+    r"^(\s*)(?:(?:[-*+]|\d{1,9}[.)])\s+)?(?:\{:[^{}]*\}\s*)?"
+    r"\[([^\]]*)\]\(<?([^)>#\s]*)>?(?:#[^)\s]*+)?(?:\s++\"[^\"]*+\")?\)\s*$"
+)
+_PART = re.compile(r"#{1,2}\s+(.+)")
+_ESCAPE = re.compile(r"\\([^\w\s])")
+
+
+class MarkdownFolder:
+    def detects(self, path: Path, files: SourceFiles) -> bool:
+        return files.has_folder(path) or (path.suffix.lower() in MARKDOWN and files.has_file(path))
+
+    def read(
+        self, path: Path, files: SourceFiles, options: SiteOptions, report: Report
+    ) -> Iterator[SourcePage]:
+        found = find_site(files, path if files.has_folder(path) else path.parent, options)
+        site = PageSite(
+            files=files,
+            root=found.root,
+            format=options.markdown_format or "guess",
+            parsing=ParseOptions(maths="guess"),
+            exclude=(*found.exclude, *options.exclude),
+            report=report,
+            site_prefix=f"{found.root.name}/",
+            only=None if files.has_folder(path) else path.name,
+            shown=("_index.md", *(f"_{name}" for name in found.names("collections"))),
+            arrange=found.arrange,
+            values=found.values,
+        )
+        return read_tree(site, PageTree(routes=found.routes, language=options.locale))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +123,11 @@ class MarkdownSite:
         value = self.config.get(key)
         return list(value) if isinstance(value, (list, dict)) else []
 
-    def arrange(self, pages: Pages) -> dict[PurePosixPath, Labels | None]:
+    def arrange(
+        self, ids: Mapping[PurePosixPath, str], fronts: Fronts
+    ) -> dict[PurePosixPath, Labels | None]:
         """Return pages, given in the order of their paths, in the order of the site."""
+        pages = {file: fronts[file] for file in ids}
         titles = {file: front_text(front, "title") or file.stem for file, front in pages.items()}
         above = dict(_parents(pages, {title: file for file, title in titles.items()}))
         place = {file: (float(number), "") for number, file in enumerate(pages)}
@@ -106,7 +147,7 @@ class MarkdownSite:
 
 
 def _parents(
-    pages: Pages, named: Mapping[str, PurePosixPath]
+    pages: Fronts, named: Mapping[str, PurePosixPath]
 ) -> Iterator[tuple[PurePosixPath, list[PurePosixPath]]]:
     """Yield each page with those above it by the titles in ``parent``, outermost first."""
     for file in pages:
@@ -185,3 +226,38 @@ def _ending(kind: str, config: Mapping[str, object], *, is_old: bool) -> str:
         is_page = style in ("none", "date", "ordinal") or style.endswith(":output_ext")
         return ".html" if is_page else "/" if style == "pretty" or style[-1] == "/" else ""
     return ".html" if kind == "gitbook" and is_old else ""
+
+
+# --- SUMMARY.md of GitBook and mdBook -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    file: PurePosixPath  # relative to the folder of the summary
+    title: str
+    part: str | None  # the summary's heading above it
+    above: str | None  # the outermost chapter it belongs to
+
+
+def read_summary(text: str) -> Iterator[Chapter]:
+    """Yield the chapters that have a file, in reading order, each file once."""
+    part: str | None = None
+    outermost: str | None = None
+    seen: set[str] = set()
+    first_heading = True
+    for line in text.splitlines():
+        heading = _PART.match(line)
+        if heading:
+            title = heading[1].strip().rstrip("#").rstrip()
+            part = None if first_heading else title or None  # the first is "Summary"
+            first_heading = False
+        link = _LINK.match(line)
+        if link is None:
+            continue
+        indent, title, target = link.groups()
+        title = _ESCAPE.sub(r"\1", title)
+        outermost = outermost if indent else title
+        path = posixpath.normpath(unquote(target))
+        if target and not path.startswith(("..", "/")) and path not in seen:
+            seen.add(path)
+            yield Chapter(PurePosixPath(path), title, part, outermost)
