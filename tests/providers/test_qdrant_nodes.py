@@ -1,6 +1,9 @@
-"""Failover between the nodes of a cluster."""
+"""Deadlines, failover between the nodes of a cluster, and what is told of their errors."""
 
 from __future__ import annotations
+
+import asyncio
+import socket
 
 import httpx
 import pytest
@@ -59,3 +62,37 @@ async def test_server_that_sends_no_result_is_not_taken_for_qdrant() -> None:
     with pytest.raises(StoreFailed, match="not a Qdrant server"):
         await nodes.call(ask, seconds=60)
     await nodes.close()
+
+
+async def test_a_node_that_hangs_leaves_time_for_the_next_and_is_not_asked_first_again() -> None:
+    asked: list[AsyncQdrantClient] = []
+
+    async def ask(client: AsyncQdrantClient) -> str:
+        asked.append(client)
+        if client is asked[0]:
+            await asyncio.sleep(3600)
+        return "found"
+
+    nodes = Nodes(_THREE)
+    assert await nodes.call(ask, seconds=3) == "found"
+    assert await nodes.call(ask, seconds=60) == "found"
+    assert asked[1] is asked[2]
+    await nodes.close()
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize(
+    ("hangs", "said"), [(True, "did not answer within 200 ms"), (False, "cannot be reached")]
+)
+async def test_without_any_node_the_error_comes_in_time_and_names_no_address(
+    hangs: bool, said: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:  # takes connections, and no more
+        port = server.getsockname()[1]
+        if not hangs:
+            server.close()
+        nodes = Nodes(Server((f"http://127.0.0.1:{port}",)))
+        with pytest.raises(StoreFailed, match=said) as failure:
+            await nodes.call(lambda node: node.get_collections(), seconds=0.2 if hangs else 60)
+        await nodes.close()
+    assert "127.0.0.1" not in str(failure.value)

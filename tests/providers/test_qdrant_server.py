@@ -1,17 +1,12 @@
 """Generations on a real Qdrant server or cluster: failures, names and aliases."""
 
 import asyncio
-import json
-import signal
 import threading
-import time
-import urllib.request
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -74,217 +69,12 @@ async def test_a_cluster_answers_while_one_node_is_dead(tmp_path: Path, dead: in
         await generations.close()
 
 
-async def test_questions_continue_while_a_node_dies_and_recovers(tmp_path: Path) -> None:
-    with running_cluster(tmp_path) as nodes:
-        generations = new_shelf(nodes, dimension=64, shards=3)
-        await generations.publish(ONE, await _entries())
-        stream = Stream(await generations.open(ONE))
-        async with stream:
-            await stream.answers(20)
-            await asyncio.to_thread(nodes[1].kill)
-            await stream.answers(20)
-            # What is written now is written without it.
-            assert await generations.publish(TWO, await _entries()) == 30
-            await asyncio.to_thread(nodes[1].restart)
-            await asyncio.to_thread(_wait_until_whole, nodes, f"{generations.collection}-{TWO}")
-            await stream.answers(20)
-            # Of three nodes with two copies any one may be missing, if the others are whole.
-            await asyncio.to_thread(nodes[0].kill)
-            assert (await _ask_everything(await generations.open(TWO)))[-1] == 30
-            await stream.answers(20)
-        assert stream.failed == 0
-        await generations.close()
-
-
-class Stream:
-    """Somebody who asks without a pause, and once more where there was no answer."""
-
-    def __init__(self, store: PassageStore) -> None:
-        self._store = store
-        self._answered = asyncio.Semaphore(0)
-        self.failed = 0
-
-    async def __aenter__(self) -> None:
-        self._expected = await _ask_everything(self._store)
-        self._asking = asyncio.create_task(self._ask())
-
-    async def __aexit__(self, *exc: object) -> None:
-        self._asking.cancel()
-
-    async def answers(self, more: int) -> None:
-        self._answered = asyncio.Semaphore(0)
-        async with asyncio.timeout(60):
-            for _ in range(more):
-                await self._answered.acquire()
-
-    async def _ask(self) -> None:
-        while True:
-            try:
-                answer = await _ask_everything(self._store)
-            except StoreFailed:
-                try:
-                    answer = await _ask_everything(self._store)
-                except StoreFailed:
-                    self.failed += 1
-                    continue
-            self.failed += answer != self._expected
-            self._answered.release()
-
-
-def _wait_until_whole(nodes: list[Node], name: str, seconds: float = 60) -> None:
-    """Until every node says that every copy of every part can be read."""
-    deadline = time.monotonic() + seconds
-    while not all(_is_whole(node, name, len(nodes)) for node in nodes):
-        assert time.monotonic() < deadline, "the node does not catch up"
-        time.sleep(0.2)
-
-
-def _is_whole(node: Node, name: str, size: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"{node.url}/collections/{name}/cluster", timeout=5) as answer:
-            cluster = json.load(answer)["result"]
-    except OSError:
-        return False
-    shards = [*cluster["local_shards"], *cluster["remote_shards"]]
-    return len(shards) == 2 * size and all(shard["state"] == "Active" for shard in shards)
-
-
 async def test_a_book_is_published_while_a_node_is_dead(tmp_path: Path) -> None:
     with running_cluster(tmp_path) as nodes:
         nodes[2].kill()
         generations = new_shelf(nodes, dimension=64, shards=3)
         assert await generations.publish(ONE, await _entries()) == 30
         assert (await _ask_everything(await generations.open(ONE)))[-1] == 30
-        await generations.close()
-
-
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [(signal.SIGKILL, "cannot be reached"), (signal.SIGSTOP, "did not answer within 2000 ms")],
-)
-async def test_a_dead_or_hanging_server_fails_within_the_deadline(
-    tmp_path: Path, how: signal.Signals, said: str
-) -> None:
-    with running_server(tmp_path) as node:
-        generations = new_shelf([node], dimension=64)
-        await generations.publish(ONE, await _entries())
-        await generations.close()
-        generations = ServerGenerationStore(
-            Server((node.url,), timeout_s=2.0), generations.collection, dimension=64
-        )
-        store = await generations.open(ONE)
-        node.process.send_signal(how)
-        vector = np.ones(64, dtype=np.float32)
-        for work in (
-            lambda: store.find(vector, _ASKED, limit=5, filters={}),
-            lambda: store.fetch([_PASSAGES[0].id]),
-            store.count,
-            lambda: generations.open(ONE),
-        ):
-            with pytest.raises(StoreFailed, match=said) as failure:
-                await work()
-            assert "127.0.0.1" not in str(failure.value)
-        await generations.close()
-
-
-class Proxy:
-    """Between us and a server: counts what comes back, and can stop passing it on."""
-
-    def __init__(self, url: str) -> None:
-        self._port = urlsplit(url).port
-        self.left: int | None = None  # bytes that still come through before it stalls
-        self.received = 0
-
-    async def __aenter__(self) -> str:
-        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-
-    async def __aexit__(self, *exc: object) -> None:
-        self._server.close()
-
-    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there = await asyncio.open_connection("127.0.0.1", self._port)
-        try:
-            async with asyncio.TaskGroup() as both:
-                both.create_task(self._pass_on(reader, there[1], counted=False))
-                both.create_task(self._pass_on(there[0], writer, counted=True))
-        except* OSError:
-            pass
-        finally:
-            writer.close()
-            there[1].close()
-
-    async def _pass_on(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool
-    ) -> None:
-        while piece := await reader.read(4096):
-            if counted:
-                self.received += len(piece)
-                if self.left is not None:
-                    piece, self.left = piece[: self.left], max(0, self.left - len(piece))
-            writer.write(piece)
-            await writer.drain()
-            if self.left == 0 and counted:
-                await asyncio.sleep(30)
-        writer.close()
-
-
-@pytest.mark.parametrize("left", [0, 300], ids=["before the answer", "within the answer"])
-async def test_a_stalling_server_fails_within_the_deadline(
-    qdrant_server: list[Node], left: int
-) -> None:
-    proxy = Proxy(qdrant_server[0].url)
-    async with server_shelf(qdrant_server, dimension=64) as whole, proxy as url:
-        await whole.publish(ONE, await _entries())
-        generations = ServerGenerationStore(
-            Server((url,), timeout_s=2.0), whole.collection, dimension=64
-        )
-        store = await generations.open(ONE)
-        proxy.left = left
-        with pytest.raises(StoreFailed, match="did not answer within 2000 ms"):
-            await store.find(np.ones(64, dtype=np.float32), _ASKED, limit=5, filters={})
-        await generations.close()
-
-
-async def test_a_stalling_node_is_skipped_by_later_calls(
-    qdrant_server: list[Node],
-) -> None:
-    proxy = Proxy(qdrant_server[0].url)
-    async with server_shelf(qdrant_server, dimension=64) as whole, proxy as url:
-        await whole.publish(ONE, await _entries())
-        server = Server((url, qdrant_server[0].url), timeout_s=4.0)
-        generations = ServerGenerationStore(server, whole.collection, dimension=64)
-        store = await generations.open(ONE)
-        proxy.left = 0
-        assert (await _ask_everything(store))[-1] == 30
-        heard = proxy.received
-        assert (await _ask_everything(store))[-1] == 30
-        assert proxy.received == heard, "the node that answered is asked first"
-        await generations.close()
-
-
-async def test_a_search_transfers_only_the_vectors_of_its_hits(
-    qdrant_server: list[Node],
-) -> None:
-    proxy, generator = Proxy(qdrant_server[0].url), np.random.default_rng(1)
-    vectors = generator.standard_normal((30, 9, 384)).astype(np.float32)
-    vocabulary = Vocabulary.of(_PASSAGES)
-    entries = [
-        IndexedPassage(one, some[0], some[1:], vocabulary.weigh(one))
-        for one, some in zip(_PASSAGES, vectors, strict=True)
-    ]
-    async with server_shelf(qdrant_server, dimension=384) as whole, proxy as url:
-        await whole.publish(ONE, entries)
-        generations = ServerGenerationStore(
-            Server((url,), timeout_s=5.0), whole.collection, dimension=384
-        )
-        store = await generations.open(ONE)
-        before = proxy.received
-        found = await store.find(vectors[0, 0], _ASKED, limit=24, filters={})
-        searched = proxy.received - before
-        await store.fetch([one.passage_id for one in found])
-        fetched = proxy.received - before - searched
-        assert searched < fetched / 50
         await generations.close()
 
 

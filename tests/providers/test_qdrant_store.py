@@ -1,11 +1,13 @@
-"""Passages fetched from a Qdrant server are kept in memory, up to a number."""
+"""What is requested of a Qdrant server: little for a search, and no passage again."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from qdrant_client import models
 
@@ -75,3 +77,25 @@ async def test_a_server_that_is_away_fails_only_for_other_passages(far: Far) -> 
     assert await _fetched(store, A) == [A]
     with pytest.raises(StoreFailed):
         await store.fetch([A, B])
+
+
+async def test_a_search_requests_no_text_and_no_dense_vector() -> None:
+    requests: list[models.QueryRequest] = []
+
+    class Nodes:
+        async def call(self, work: Any) -> Any:
+            return await work(self)
+
+        @property
+        def http(self) -> Any:
+            return SimpleNamespace(search_api=self)
+
+        async def query_batch_points(self, _: str, *, query_request_batch: Any) -> Any:
+            requests.extend(query_request_batch.searches)
+            return SimpleNamespace(result=[models.QueryResponse(points=[])] * len(requests))
+
+    store = ServerStore(Nodes(), "book")  # type: ignore[arg-type]
+    vector = np.ones(64, dtype=np.float32)
+    assert await store.find(vector, {7: 1.0}, limit=5, filters={}) == []
+    assert [request.with_vector for request in requests] == [["terms"], None]
+    assert [request.with_payload for request in requests] == [["id", "content_hash"], None]
