@@ -43,22 +43,14 @@ def compose(question: Question, evidence: Evidence, history: Sequence[Message]) 
 
 @asynccontextmanager
 async def writer_at(
-    url: str | None,
-    name: str = "openai:test-model",
-    *,
-    environ: dict[str, str] | None = None,
-    breaker: CircuitBreaker | None = None,
-    budget: Budget | None = None,
-    web: HttpClient | None = None,
-    **model: Any,
+    url: str | None, name: str = "openai:test-model", **parts: Any
 ) -> AsyncIterator[OpenAIWriter]:
-    parts = {"environ": environ, "breaker": breaker, "budget": budget, "web": web}
-    async with service_at(url, name, **parts, **model) as service:
-        yield OpenAIWriter(service, compose=compose)
+    async with model_at(url, name, **parts) as model:
+        yield OpenAIWriter(model, compose=compose)
 
 
 @asynccontextmanager
-async def service_at(
+async def model_at(
     url: str | None,
     name: str = "openai:test-model",
     *,
@@ -85,8 +77,8 @@ async def service_at(
 
 @asynccontextmanager
 async def support_at(url: str, *, tokens: int = 6000, **parts: Any) -> AsyncIterator[ModelSupport]:
-    async with service_at(url, **parts) as service:
-        yield ModelSupport(service, compose=partial(compose_support, tokens=tokens))
+    async with model_at(url, **parts) as model:
+        yield ModelSupport(model, compose=partial(compose_support, tokens=tokens))
 
 
 def quoted(request: Request, what: str) -> list[str]:

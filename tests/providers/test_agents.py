@@ -18,14 +18,12 @@ from bythebook.answering.prompts import Quoting
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.grounding.verifier import SentenceVerifier
 from bythebook.interfaces.writer import DraftPiece, WriterSearchResult
-from bythebook.providers.http.client import FAILURES, CircuitBreaker, HttpClient
-from bythebook.providers.http.credentials import writer_account
+from bythebook.providers.http.client import FAILURES
 from bythebook.providers.llm.agents import MOST_SEARCHES, AgentsWriter, AgentTools
 from bythebook.providers.llm.budget import Budget
-from bythebook.providers.llm.chat import LanguageModel
 from bythebook.providers.testing import FakeEmbedder
 from bythebook.types import Evidence, Hit, Message, Question, Role, Usage
-from tests.providers.hosted import CALM, HURRIED, settings_for
+from tests.providers.hosted import CALM, HURRIED, model_at
 from tests.providers.loopback import (
     DONE,
     HANG,
@@ -65,22 +63,11 @@ class BookSearch:
 
 @asynccontextmanager
 async def writer_at(
-    provider: Loopback,
-    *,
-    search: BookSearch | None = None,
-    budget: Budget | None = None,
-    breaker: CircuitBreaker | None = None,
-    **model: Any,
+    provider: Loopback, *, search: BookSearch | None = None, **parts: Any
 ) -> AsyncIterator[AgentsWriter]:
-    settings = settings_for(f"{provider.url}/v1", **{**CALM, "api_key": "sk-secret", **model})
-    account = writer_account("openai", "test-model", settings)
     tools = AgentTools(Quoting, search or BookSearch(DRAGON), SentenceVerifier(FakeEmbedder()))
-    web = HttpClient()
-    try:
-        service = LanguageModel(account, settings.model, web, budget, breaker)
-        yield AgentsWriter(service, tools=tools)
-    finally:
-        await web.close()
+    async with model_at(f"{provider.url}/v1", **parts) as model:
+        yield AgentsWriter(model, tools=tools)
 
 
 async def write(
@@ -126,10 +113,10 @@ def in_turn(*scripts: Iterable[Step]) -> Loopback:
 
 async def test_an_answer_is_one_request_with_the_passages_in_the_prompt() -> None:
     with in_turn(chat("A kettle ", "boils. [1]", cost=(70, 6))) as provider:
-        async with writer_at(provider) as writer:
+        async with writer_at(provider, price_in=2.0, price_out=10.0) as writer:
             pieces = await write(writer)
     assert text_of(pieces) == "A kettle boils. [1]"
-    assert usage_of(pieces) == Usage(70, 6, 1)
+    assert usage_of(pieces) == Usage(70, 6, 1, 0.0002)
     [request] = provider.requests
     assert request.path == "/v1/chat/completions"
     assert request.headers["authorization"] == "Bearer sk-secret"
@@ -139,12 +126,6 @@ async def test_an_answer_is_one_request_with_the_passages_in_the_prompt() -> Non
     assert KETTLE in user["content"]
     assert request.body["stream_options"] == {"include_usage": True}
     assert not request.body.keys() & {"tools", "store"}
-
-
-async def test_text_is_streamed_before_the_response_ends() -> None:
-    with in_turn([STREAM, delta("A kettle "), HANG]) as provider:
-        async with writer_at(provider) as writer, aclosing(_drafting(writer)) as pieces:
-            assert await anext(pieces) == "A kettle "
 
 
 def _drafting(writer: AgentsWriter) -> Any:
@@ -165,12 +146,6 @@ async def test_the_history_is_quoted_in_the_user_message() -> None:
     system, user = provider.requests[0].body["messages"]
     assert "I will obey you." in user["content"]
     assert "I will obey you." not in system["content"]
-
-
-async def test_the_cost_is_computed_from_the_reported_tokens() -> None:
-    with in_turn(chat(KETTLE, cost=(300, 20))) as provider:
-        async with writer_at(provider, price_in=2.0, price_out=10.0) as writer:
-            assert usage_of(await write(writer)) == Usage(300, 20, 1, 0.0008)
 
 
 def test_tracing_is_disabled() -> None:
@@ -234,8 +209,9 @@ async def test_parallel_searches_add_a_passage_once() -> None:
     assert results == [WriterSearchResult((DRAGON,))]
 
 
-async def test_an_agent_that_keeps_calling_tools_is_stopped() -> None:
-    with in_turn(*(tool_calls("q") for _ in range(9))) as provider:
+@pytest.mark.parametrize("name", ["search_textbook", "delete_everything"])
+async def test_an_agent_that_keeps_calling_tools_or_an_unknown_one_is_stopped(name: str) -> None:
+    with Loopback(lambda _: tool_calls("q", name=name)) as provider:
         async with writer_at(provider, agentic=True) as writer:
             with pytest.raises(WriterFailed):
                 await write(writer)
@@ -249,13 +225,6 @@ async def test_an_answer_from_a_selection_only_has_no_search_tool() -> None:
             await write(writer, selected)
             await write(writer, replace(selected, selection_only=False))
     assert ["tools" in request.body for request in provider.requests] == [False, True]
-
-
-async def test_a_call_of_an_unknown_tool_is_an_error() -> None:
-    with in_turn(tool_calls("x", name="delete_everything")) as provider:
-        async with writer_at(provider) as writer:
-            with pytest.raises(WriterFailed):
-                await write(writer)
 
 
 # --- the guardrails -------------------------------------------------------------------------------
@@ -323,16 +292,24 @@ async def test_a_failed_call_is_one_error_without_a_retry(steps: list[Any], kind
         assert error.retry_after == 7
 
 
-async def test_a_stream_cut_in_the_middle_keeps_its_text_and_its_estimated_cost() -> None:
+@pytest.mark.parametrize(
+    ("steps", "error", "tokens"),
+    [
+        ([STREAM, delta("Kettles boil. "), RESET], WriterFailed, 4),  # estimated
+        (chat("Kettles boil. ", finish="length", cost=(30, 5)), Truncated, 5),
+    ],
+)
+async def test_a_draft_that_is_cut_keeps_its_text_and_its_cost(
+    steps: list[Step], error: type[WriterFailed], tokens: int
+) -> None:
     pieces: list[DraftPiece] = []
-    with in_turn([STREAM, delta("Kettles boil. "), RESET]) as provider:
+    with in_turn(steps) as provider:
         async with writer_at(provider) as writer:
-            with pytest.raises(WriterFailed, match="closed the connection too early"):
-                async for piece in writer.write(QUESTION, evidence(KETTLE), ()):
+            with pytest.raises(error):
+                async for piece in _drafting(writer):
                     pieces.append(piece)
     assert text_of(pieces) == "Kettles boil."
-    assert usage_of(pieces).calls == 1
-    assert usage_of(pieces).completion_tokens == 4
+    assert (usage_of(pieces).calls, usage_of(pieces).completion_tokens) == (1, tokens)
 
 
 async def test_a_tool_call_that_is_cut_off_is_not_run() -> None:
@@ -342,16 +319,6 @@ async def test_a_tool_call_that_is_cut_off_is_not_run() -> None:
             with pytest.raises(WriterFailed):
                 await write(writer)
     assert search.queries == []
-
-
-async def test_the_length_limit_is_reported_as_a_truncated_answer() -> None:
-    with in_turn(chat("Kettles boil. And ", finish="length", cost=(30, 5))) as provider:
-        async with writer_at(provider) as writer:
-            pieces: list[DraftPiece] = []
-            with pytest.raises(Truncated):
-                async for piece in writer.write(QUESTION, evidence(KETTLE), ()):
-                    pieces.append(piece)
-    assert usage_of(pieces) == Usage(30, 5, 1)
 
 
 async def test_a_response_without_end_is_stopped() -> None:
@@ -376,7 +343,6 @@ async def test_the_daily_budget_is_reserved_and_settled(tmp_path: Path) -> None:
             with pytest.raises(WriterFailed, match="Today's token budget"):
                 for _ in range(9):
                     await write(writer)
-    await budget.close()
 
 
 async def test_a_server_that_is_down_is_a_retryable_error() -> None:
@@ -400,9 +366,8 @@ async def test_closing_the_draft_closes_the_upstream_connection() -> None:
 
 
 async def test_the_circuit_breaker_stops_calls_to_a_failing_service() -> None:
-    breaker = CircuitBreaker()
     with Loopback(lambda _: refuse(500)) as provider:
-        async with writer_at(provider, breaker=breaker) as writer:
+        async with writer_at(provider) as writer:
             for _ in range(FAILURES + 3):
                 with pytest.raises(WriterFailed):
                     await write(writer)

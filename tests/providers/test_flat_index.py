@@ -9,10 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.interfaces.store import IndexedPassage
-from bythebook.providers.flat_index import FlatGenerationStore, FlatStore
+from bythebook.language.terms import Vocabulary
+from bythebook.providers.flat_index import FlatGenerationStore, FlatStore, keyword_store
+from bythebook.types import Passage
 from tests.support.samples import passage
 
 _DIMENSION = 64
@@ -103,14 +107,6 @@ async def test_filters_narrow_the_search(store: FlatStore) -> None:
         assert not await _find(store, vector, [3, 102], week=4, hasCode=False)
 
 
-async def test_entries_are_fetched_as_they_were(store: FlatStore) -> None:
-    wanted = _ENTRIES[::100]
-    fetched = await store.fetch([entry.passage.id for entry in wanted])
-    assert [entry.passage for entry in fetched] == [entry.passage for entry in wanted]
-    for before, after in zip(wanted, fetched, strict=True):
-        assert np.array_equal(before.unit_vectors, after.unit_vectors)
-
-
 def test_another_process_reads_a_generation(store: FlatStore, folder: Path) -> None:
     assert asyncio.run(store.count()) == _PASSAGES
     code = (
@@ -186,3 +182,38 @@ async def test_damage_to_an_open_index_is_named(tmp_path: Path) -> None:
         file.write(b"x" * records.stat().st_size)
     with pytest.raises(IndexDamaged):
         await store.fetch([_ENTRIES[0].passage.id])
+
+
+# --- the store in memory, which replaces an index that is down -----------------------------------
+
+_WORDS = ["kite", "kettle", "wind", "water", "string", "paper"]
+_TEXTS = st.lists(st.sampled_from(_WORDS), min_size=1, max_size=8).map(" ".join)
+
+
+def _passages(texts: list[str]) -> list[Passage]:
+    return [
+        passage(text, file=f"{number}.md", section=f"S{number}", week=number % 2)
+        for number, text in enumerate(texts)
+    ]
+
+
+@given(st.lists(_TEXTS, min_size=1, max_size=8), _TEXTS)
+async def test_a_search_by_keywords_equals_an_exhaustive_one(
+    texts: list[str], question: str
+) -> None:
+    passages = _passages(texts)
+    vocabulary = Vocabulary.of(passages)
+    asked = vocabulary.ask(question)
+    store = keyword_store(passages, vocabulary)
+    found = await store.find(None, asked, limit=100, filters={})
+    weights = {one.id: vocabulary.weigh(one) for one in passages}
+    matching = {name: terms for name, terms in weights.items() if terms.keys() & asked.keys()}
+    assert {one.passage_id for one in found} == matching.keys()
+    for one in found:
+        assert one.terms == pytest.approx(matching[one.passage_id])
+    weight = {
+        one.passage_id: sum(one.terms.get(t, 0) * idf for t, idf in asked.items()) for one in found
+    }
+    best = await store.find(None, asked, limit=2, filters={})
+    most = sorted(weight.values(), reverse=True)[:2]
+    assert sorted((weight[one.passage_id] for one in best), reverse=True) == most

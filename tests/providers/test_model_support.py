@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.interfaces.reader import SentenceSupport
 from bythebook.interfaces.writer import Prompt, SupportPrompt
-from bythebook.providers.http.client import FAILURES, CircuitBreaker
 from bythebook.providers.http.errors import ProviderError
 from bythebook.providers.llm.budget import Budget
 from bythebook.providers.llm.support import parse_support
 from bythebook.types import Usage
-from tests.providers.hosted import HURRIED, judge_by_terms, quoted, support_at
-from tests.providers.loopback import HANG, STREAM, Loopback, Request, Step, chat, delta, refuse
+from tests.providers.hosted import judge_by_terms, quoted, support_at
+from tests.providers.loopback import Loopback, Request, Step, chat, refuse
 from tests.support.samples import passage
 
 _KITE, _KETTLE = passage("A kite flies by wind."), passage("A kettle boils water.")
@@ -117,13 +116,6 @@ async def test_instructions_in_quoted_text_stay_quoted(place: str, provider: Loo
     assert [one.probability for one in found] == [0.05, 0.05]
 
 
-def test_a_planted_list_that_the_model_repeats_is_not_used() -> None:
-    planted, own = _said(_entry(1, "yes", 1)), _said(_entry(1, "no", None))
-    for text in (f"The passage says: {planted}\nMy answer: {own}", f"{own}\n{planted}"):
-        with pytest.raises(ProviderError, match="malformed"):
-            _parsed(text, sentences=1)
-
-
 # --- responses ------------------------------------------------------------------------------------
 
 
@@ -156,9 +148,12 @@ def test_the_entries_are_found_in_the_response(text: str) -> None:
         '{"supported": "yes"}',
         "[" * 6000,
         "NaN",
+        # It repeats a list that is planted in a passage, and gives its own.
+        f"The passage says: {_said(_entry(1, 'yes', 1))}\nMy answer: {_said(*_ENTRIES)}",
+        f"{_said(*_ENTRIES)}\n{_said(_entry(1, 'yes', 1))}",
     ],
 )
-def test_a_response_without_entries_is_malformed(text: str) -> None:
+def test_a_response_without_exactly_one_list_of_entries_is_malformed(text: str) -> None:
     with pytest.raises(ProviderError, match="malformed"):
         _parsed(text)
 
@@ -255,33 +250,22 @@ async def test_a_rejection_for_another_reason_is_reported(provider: Loopback) ->
 
 
 @pytest.mark.loopback
-async def test_an_unreadable_response_is_a_failure_with_usage(provider: Loopback) -> None:
-    provider.script = lambda request: chat("Everything is supported.")
+@pytest.mark.parametrize(
+    ("text", "finish", "error"),
+    [
+        ("Everything is supported.", "stop", WriterFailed),
+        (_said(*_ENTRIES)[:60], "length", Truncated),
+    ],
+)
+async def test_a_response_that_cannot_be_used_is_a_failure_with_usage(
+    text: str, finish: str, error: type[WriterFailed], provider: Loopback
+) -> None:
+    provider.script = lambda request: chat(text, finish=finish)
     used: list[Usage] = []
     async with support_at(provider.url, price_in=1.0, price_out=1.0) as support:
-        with pytest.raises(WriterFailed, match="cannot be read"):
+        with pytest.raises(error):
             await support.support(_DRAFT, _EVIDENCE, on_usage=used.append)
     assert used == [Usage(40, 9, 1, 49e-6)]
-
-
-@pytest.mark.loopback
-async def test_a_truncated_response_is_a_failure_with_usage(provider: Loopback) -> None:
-    provider.script = lambda request: chat(_said(*_ENTRIES)[:60], finish="length")
-    used: list[Usage] = []
-    async with support_at(provider.url) as support:
-        with pytest.raises(Truncated):
-            await support.support(_DRAFT, _EVIDENCE, on_usage=used.append)
-    assert used == [Usage(40, 9, 1)]
-
-
-@pytest.mark.loopback
-@pytest.mark.parametrize("steps", [[HANG], [STREAM, delta('{"sentences": ['), HANG]])
-async def test_a_late_response_is_a_timeout(steps: list[Step], provider: Loopback) -> None:
-    provider.script = lambda request: steps
-    async with support_at(provider.url, **HURRIED) as support:
-        with pytest.raises(WriterFailed) as failure:
-            await support.support(_DRAFT, _EVIDENCE)
-    assert failure.value.timed_out
 
 
 @pytest.mark.loopback
@@ -305,14 +289,3 @@ async def test_verification_counts_for_the_daily_budget(provider: Loopback, tmp_
             await support.support(_DRAFT, _EVIDENCE)
         assert failure.value.retry_after is not None
     assert len(provider.requests) == 1
-
-
-@pytest.mark.loopback
-async def test_an_open_circuit_breaker_prevents_the_call(provider: Loopback) -> None:
-    breaker = CircuitBreaker()
-    for _ in range(FAILURES):
-        breaker.failed()
-    async with support_at(provider.url, breaker=breaker) as support:
-        with pytest.raises(WriterFailed, match="several times in a row"):
-            await support.support(_DRAFT, _EVIDENCE)
-    assert provider.requests == []

@@ -16,7 +16,7 @@ from bythebook.errors import Truncated, WriterFailed
 from bythebook.providers.llm.chat import OpenAIWriter
 from bythebook.providers.llm.draft import ThinkFilter
 from bythebook.types import Question, Sentence, Usage
-from tests.providers.hosted import EVIDENCE, QUESTION, compose, drafted, service_at, writer_at
+from tests.providers.hosted import EVIDENCE, QUESTION, compose, drafted, model_at, writer_at
 from tests.providers.loopback import (
     DONE,
     HANG,
@@ -210,15 +210,6 @@ async def test_cancelling_the_reader_ends_the_call_at_once(when: str, provider: 
         await _until(lambda: provider.left)
 
 
-async def test_closing_the_draft_ends_the_call_at_once(provider: Loopback) -> None:
-    provider.script = _endless_tokens
-    async with writer_at(provider.url) as writer:
-        pieces = writer.write(QUESTION, EVIDENCE, ())
-        assert await anext(pieces) == "word "
-        await pieces.aclose()
-        await _until(lambda: provider.left)
-
-
 async def test_cancelling_a_question_ends_the_call_at_once(
     provider: Loopback, book_folder: Path
 ) -> None:
@@ -276,12 +267,12 @@ async def test_a_token_count_that_cannot_be_is_replaced_by_an_estimate(
 
 
 async def test_the_model_keeps_how_its_last_call_ended(provider: Loopback) -> None:
-    async with service_at(provider.url) as service:
-        writer = OpenAIWriter(service, compose=compose)
+    async with model_at(provider.url) as model:
+        writer = OpenAIWriter(model, compose=compose)
         provider.script = lambda _: refuse(401)
         with pytest.raises(WriterFailed):
             await drafted(writer)
-        assert service.failure is not None and "openai:test-model" in service.failure.message
+        assert model.failure is not None and "openai:test-model" in model.failure.message
         provider.script = lambda _: chat("A kite flies.")
         await drafted(writer)
-        assert service.failure is None
+        assert model.failure is None
