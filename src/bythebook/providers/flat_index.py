@@ -48,8 +48,6 @@ _DEPTH = 6
 
 _FLOAT = np.dtype("<f4")
 _TERM = np.dtype([("term", "<u4"), ("weight", "<f4")])
-_POSTING = np.dtype([("row", "<u4"), ("weight", "<f4")])
-_POSTINGS = np.dtype([("term", "<u4"), ("end", "<u8")])
 _ROW = np.dtype(
     [
         ("id", "V32"),
@@ -60,7 +58,7 @@ _ROW = np.dtype(
         ("records", "<u8"),
     ]
 )
-_FILES = ("rows", "passages", "units", "terms", "postings", "postings_of", "filters", "records")
+_FILES = ("rows", "passages", "units", "terms", "filters", "records")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -148,10 +146,6 @@ class FlatStore:
         self._passages = files["passages"].view(_FLOAT).reshape(-1, dimension or 1)
         self._units = files["units"].view(_FLOAT).reshape(-1, dimension or 1)
         self._terms = files["terms"].view(_TERM)
-        self._postings = files["postings"].view(_POSTING)
-        postings_of = files["postings_of"].view(_POSTINGS)
-        self._posting_terms = np.ascontiguousarray(postings_of["term"])
-        self._posting_ends = np.ascontiguousarray(postings_of["end"])
         self._filters, self._records = files["filters"], files["records"]
         if len(self._passages) not in (0, len(self._rows)):
             raise ValueError("the vectors have another dimension")
@@ -211,11 +205,11 @@ class FlatStore:
     def _keyword_scores(self, terms: Mapping[int, float]) -> NDArray[np.float64]:
         """Return each row's sum of its terms' weights times their IDF."""
         scores = np.zeros(len(self._rows))
+        by_term, weights, rows = self._postings
         for term, idf in terms.items():
-            at = int(np.searchsorted(self._posting_terms, np.uint32(term)))
-            if at < len(self._posting_terms) and self._posting_terms[at] == term:
-                postings = self._postings[_part(self._posting_ends, at)]
-                scores[postings["row"]] += postings["weight"] * np.float64(idf)
+            first = np.searchsorted(by_term, np.uint32(term))
+            last = np.searchsorted(by_term, np.uint32(term), "right")
+            scores[rows[first:last]] += weights[first:last] * np.float64(idf)
         return scores
 
     def _unit_cosines(self, rows: NDArray[np.intp], vector: Vectors, cosines: Vectors) -> Vectors:
@@ -259,6 +253,13 @@ class FlatStore:
         return dict(zip(terms["term"].tolist(), terms["weight"].tolist(), strict=True))
 
     @cached_property
+    def _postings(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
+        """Return the terms of all rows, sorted, with the weight and the row of each."""
+        order = np.argsort(self._terms["term"], kind="stable")
+        rows = np.searchsorted(self._rows["terms"], order, "right")
+        return self._terms["term"][order], self._terms["weight"][order], rows
+
+    @cached_property
     def _row_of(self) -> dict[str, int]:
         return {id_.hex(): row for row, id_ in enumerate(self._rows["id"].tolist())}
 
@@ -293,12 +294,12 @@ def _write(entries: Iterable[IndexedPassage], write: Write, *, dimension: int) -
     """Write the files of a generation piece by piece; return the number of entries."""
     ends = dict.fromkeys(("units", "terms", "records"), 0)
     by_value: dict[str, list[int]] = defaultdict(list)
-    terms_of: list[NDArray[Any]] = []
+    count = 0
     for row, entry in enumerate(entries):
         check_vectors(entry, dimension)
         record = to_json(entry.passage).encode()
         terms = np.array(list(entry.terms.items()), _TERM)
-        terms_of.append(terms)
+        count += 1
         ends["units"] += 0 if entry.vector is None else len(entry.unit_vectors)
         ends["terms"] += len(terms)
         ends["records"] += len(record)
@@ -313,21 +314,7 @@ def _write(entries: Iterable[IndexedPassage], write: Write, *, dimension: int) -
             for one in value if isinstance(value, list) else [value]:
                 by_value[f"{name}={json.dumps(one)}"].append(row)
     write("filters", json.dumps(by_value).encode())
-    _write_postings(terms_of, write)
-    return len(terms_of)
-
-
-def _write_postings(terms_of: Sequence[NDArray[Any]], write: Write) -> None:
-    terms = np.concatenate([np.empty(0, _TERM), *terms_of])
-    order = np.argsort(terms["term"], kind="stable")
-    postings = np.empty(len(terms), _POSTING)
-    postings["row"] = np.repeat(np.arange(len(terms_of)), list(map(len, terms_of)))[order]
-    postings["weight"] = terms["weight"][order]
-    write("postings", postings.tobytes())
-    distinct, counts = np.unique(terms["term"], return_counts=True)
-    postings_of = np.empty(len(distinct), _POSTINGS)
-    postings_of["term"], postings_of["end"] = distinct, np.cumsum(counts)
-    write("postings_of", postings_of.tobytes())
+    return count
 
 
 def _part(ends: NDArray[Any], row: int) -> slice:
