@@ -398,10 +398,7 @@ def extractive(_: SearchContext | None) -> ExtractiveWriter:
 def _embedder_for(passages: Iterable[Passage]) -> str:
     from bythebook.providers.embeddings.local import embedder_for
 
-    choice = embedder_for(passage.metadata.language for passage in passages)
-    if choice.note:
-        _log.warning("%s", choice.note)
-    return choice.embedder
+    return embedder_for(passage.metadata.language for passage in passages)
 
 
 def not_ingested() -> NotIngested:

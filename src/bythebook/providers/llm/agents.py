@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import agents as sdk
 import httpx
@@ -36,6 +36,7 @@ from bythebook.types import Evidence, Hit, Question, Usage
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem, TResponseStreamEvent
 
+    from bythebook.answering.prompts import Quoting
     from bythebook.interfaces.writer import DraftPiece, Prompt
     from bythebook.providers.http.transport import Transport
     from bythebook.providers.llm.chat import LanguageModel
@@ -59,21 +60,11 @@ _SDK_ERRORS = (openai.OpenAIError, httpx.HTTPError, AgentsException, ValueError,
 sdk.set_tracing_disabled(True)  # on by default, and would send traces to OpenAI
 
 
-class PromptBuilder(Protocol):
-    """Builder of the prompts of one draft, all with the same delimiter code."""
-
-    def prompt(
-        self, question: Question, evidence: Evidence, history: Sequence[Message]
-    ) -> Prompt: ...
-
-    def passages(self, hits: Sequence[Hit], *, first: int = 1) -> str: ...
-
-
 @dataclass(frozen=True, slots=True)
 class AgentTools:
     """What the agent needs of the book: prompts, search, and a verifier of its answers."""
 
-    prompts: Callable[[], PromptBuilder]
+    prompts: Callable[[], Quoting]
     search: Callable[[Question], Awaitable[Sequence[Hit]]]
     verifier: SentenceVerifier
 
@@ -85,7 +76,7 @@ class _Run:
     tools: AgentTools
     question: Question
     evidence: Evidence
-    prompts: PromptBuilder
+    prompts: Quoting
     draft: Draft
     searches: int = 0
     results: list[WriterSearchResult] = field(default_factory=list)  # not yielded yet

@@ -45,18 +45,8 @@ if TYPE_CHECKING:
 Logits = NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderModel:
-    """A model that ships with the package."""
-
-    file: str
-    sha256: str
-
-
-MODELS = {
-    "reader-v1": ReaderModel(
-        "reader-v1.onnx", "e946f7bc2a98afde35366f01cd175d5804986f843a5f7e7d8727b62b4111c6b4"
-    )
+MODELS = {  # the SHA-256 of each model's file
+    "reader-v1": "e946f7bc2a98afde35366f01cd175d5804986f843a5f7e7d8727b62b4111c6b4",
 }
 WEIGHTS = Path(__file__).parent
 
@@ -101,8 +91,8 @@ class LocalReader:
                 f"There is no reading model {model!r}.", hint=f"Use one of {', '.join(MODELS)}."
             )
         self.name = f"local:{model}"
-        self._model = MODELS[model]
-        self._file = folder / self._model.file
+        self._sha256 = MODELS[model]
+        self._file = folder / f"{model}.onnx"
         self._threads = threads or os.cpu_count() or 1
         self._calls = ThreadPoolExecutor(self._threads, "read")
         self._workers = ThreadPoolExecutor(self._threads, "window")
@@ -228,8 +218,8 @@ class LocalReader:
 
     def _open(self) -> Any:
         if self._open_session is None:
-            return _open_once(self._file, self._model.sha256)
-        return self._open_session(read_known(self._file, self._model.sha256))
+            return _open_once(self._file, self._sha256)
+        return self._open_session(read_known(self._file, self._sha256))
 
 
 @cache

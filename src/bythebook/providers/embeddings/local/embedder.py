@@ -7,6 +7,7 @@ in parallel, one core each: nothing is padded and no core waits for another.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections import Counter, defaultdict
@@ -34,6 +35,8 @@ from bythebook.providers.embeddings.local.onnx_files import (
 if TYPE_CHECKING:
     from bythebook.interfaces.embedding import TextRole
     from bythebook.types import Vectors
+
+_log = logging.getLogger(__name__)
 
 _PRECISION = "-int8"  # part of the stored name: vectors of different precision must not be mixed
 _BATCH_TOKENS = 256  # word pieces per model run; more do not fit the CPU cache
@@ -203,23 +206,19 @@ def _unit_length(vectors: Vectors) -> Vectors:
 # --- the choice of a model -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    embedder: str
-    note: str = ""  # advice for the author if a better model is not installed
-
-
-def embedder_for(languages: Iterable[str], *, installed: bool | None = None) -> Choice:
+def embedder_for(languages: Iterable[str], *, installed: bool | None = None) -> str:
     """Choose a model. ``languages``: one per passage. ``installed``: has the multilingual model."""
     counts = Counter(language.lower()[:2] for language in languages)
     foreign = {language: n for language, n in counts.items() if language != "en"}
     if sum(foreign.values()) <= _ENOUGH * counts.total():
-        return Choice(ENGLISH)
+        return ENGLISH
     if e5.is_installed() if installed is None else installed:
-        return Choice(MULTILINGUAL)
+        return MULTILINGUAL
     most = max(sorted(foreign), key=lambda language: foreign[language])
-    return Choice(
-        ENGLISH,
-        f'This book is written in "{most}", but the installed model reads English. '
-        f"Run: {e5.INSTALL}, then ingest the book again.",
+    _log.warning(
+        'This book is written in "%s", but the installed model reads English. '
+        "Run: %s, then ingest the book again.",
+        most,
+        e5.INSTALL,
     )
+    return ENGLISH
