@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from bythebook.errors import InvalidInput, NotFound
 from bythebook.interfaces.conversations import ANYONE
 from bythebook.providers.sql.threads import SqlThreads
-from bythebook.types import Citation, Message, Place, Role
+from bythebook.types import Citation, Message, Place, Role, Thread
 from tests.interfaces.conftest import PATIENT_S
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -42,26 +42,22 @@ def _new() -> str:
     return str(uuid.uuid4())
 
 
+async def _read(
+    threads: SqlThreads, name: str, *, owner: str | None = None, whole: bool = False
+) -> Thread:
+    thread = await threads.read(name, owner=owner, whole=whole)
+    assert thread is not None
+    return thread
+
+
 async def test_the_first_message_creates_the_thread(threads: SqlThreads) -> None:
     name = _new()
     assert await threads.read(name, owner=_MINE) is None
     written = await threads.append(name, _exchange(0), owner=_MINE)
-    thread = await threads.read(name, owner=_MINE)
+    thread = await _read(threads, name, owner=_MINE)
     assert thread == written
-    assert thread is not None
     assert thread.messages == tuple(_exchange(0))
     assert (thread.created_at, thread.owner, thread.archived_at) == (_NOW, _MINE, None)
-
-
-async def test_messages_keep_their_order_and_their_thread(threads: SqlThreads) -> None:
-    one, other = _new(), _new()
-    for number in range(3):
-        await threads.append(one, _exchange(number), owner=None)
-    await threads.append(other, _exchange(9), owner=None)
-    thread = await threads.read(one, owner=None)
-    assert thread is not None
-    assert [m.content for m in thread.messages[::2]] == ["question 0", "question 1", "question 2"]
-    assert thread.updated_at == _NOW + timedelta(minutes=2)
 
 
 async def test_the_id_of_a_deleted_thread_can_be_used_again(threads: SqlThreads) -> None:
@@ -74,30 +70,19 @@ async def test_the_id_of_a_deleted_thread_can_be_used_again(threads: SqlThreads)
     assert again.messages == tuple(_exchange(1))
 
 
-@pytest.mark.parametrize("stranger", [_YOURS, None])
+@pytest.mark.parametrize(("owner", "stranger"), [(_MINE, _YOURS), (_MINE, None), (None, _MINE)])
 async def test_another_owners_thread_is_not_found(
-    threads: SqlThreads, stranger: str | None
+    threads: SqlThreads, owner: str | None, stranger: str | None
 ) -> None:
     name = _new()
-    await threads.append(name, _exchange(0), owner=_MINE)
+    await threads.append(name, _exchange(0), owner=owner)
     with pytest.raises(NotFound, match="no such thread"):
         await threads.read(name, owner=stranger)
     with pytest.raises(NotFound, match="no such thread"):
         await threads.append(name, _exchange(1), owner=stranger)
     assert not await threads.delete(name, owner=stranger)
     assert await threads.list(owner=stranger) == []
-    thread = await threads.read(name, owner=_MINE)
-    assert thread is not None
-    assert thread.messages == tuple(_exchange(0))
-
-
-async def test_a_thread_without_an_owner_is_not_found_by_an_owner(threads: SqlThreads) -> None:
-    name = _new()
-    await threads.append(name, _exchange(0), owner=None)
-    with pytest.raises(NotFound):
-        await threads.read(name, owner=_MINE)
-    assert not await threads.delete(name, owner=_MINE)
-    assert await threads.read(name, owner=None) is not None
+    assert (await _read(threads, name, owner=owner)).messages == tuple(_exchange(0))
 
 
 async def test_the_operator_sees_the_threads_of_all_owners(threads: SqlThreads) -> None:
@@ -128,10 +113,7 @@ async def test_fifty_messages_are_read_and_all_are_kept(threads: SqlThreads) -> 
     name = _new()
     for number in range(30):
         await threads.append(name, _exchange(number), owner=None)
-    thread = await threads.read(name, owner=None)
-    whole = await threads.read(name, owner=None, whole=True)
-    assert thread is not None
-    assert whole is not None
+    thread, whole = await _read(threads, name), await _read(threads, name, whole=True)
     assert len(thread.messages) == 50
     assert thread.earlier == 10
     assert whole.earlier == 0
@@ -187,8 +169,7 @@ async def test_concurrent_appends_keep_exchanges_together(threads: SqlThreads) -
             await threads.append(name, exchange, owner=None)
 
     await asyncio.gather(client("a"), client("b"))
-    whole = await threads.read(name, owner=None, whole=True)
-    assert whole is not None
+    whole = await _read(threads, name, whole=True)
     said = [message.content for message in whole.messages]
     assert len(said) == 60
     assert said[::2] == said[1::2]  # each question is followed by its own answer
@@ -226,8 +207,7 @@ async def test_a_repeated_request_is_recognised_beyond_the_live_messages(
     for number in range(1, 28):
         await threads.append(name, _exchange(number), owner=None)
     await threads.append(name, _asked(0, "one", "later"), owner=None)
-    whole = await threads.read(name, owner=None, whole=True)
-    assert whole is not None
+    whole = await _read(threads, name, whole=True)
     assert whole.messages[:2] == tuple(_asked(0, "one", "later"))
     assert whole.messages[2:] == tuple(m for n in range(1, 28) for m in _exchange(n))
 
@@ -242,8 +222,7 @@ async def test_requests_of_different_threads_are_independent(threads: SqlThreads
 async def test_a_concurrent_repeated_request_is_stored_once(threads: SqlThreads) -> None:
     name = _new()
     await asyncio.gather(*(threads.append(name, _asked(0, "one"), owner=None) for _ in range(8)))
-    thread = await threads.read(name, owner=None, whole=True)
-    assert thread is not None
+    thread = await _read(threads, name, whole=True)
     assert thread.messages == tuple(_asked(0, "one"))
 
 
@@ -252,9 +231,7 @@ async def test_two_clients_can_create_the_same_thread(threads: SqlThreads) -> No
     both = [threads.append(name, _exchange(0), owner=None) for name in names for _ in "ab"]
     await asyncio.gather(*both)
     for name in names:
-        thread = await threads.read(name, owner=None)
-        assert thread is not None
-        assert len(thread.messages) == 4
+        assert len((await _read(threads, name)).messages) == 4
 
 
 async def test_an_idle_thread_is_archived_and_the_next_message_resumes_it(
@@ -266,8 +243,7 @@ async def test_an_idle_thread_is_archived_and_the_next_message_resumes_it(
     before, later = _NOW + timedelta(minutes=10), _NOW + timedelta(minutes=70)
     assert await threads.archive(before=before, now=later, limit=9) == 1
     assert await threads.archive(before=before, now=later, limit=9) == 0
-    thread = await threads.read(idle, owner=_MINE)
-    assert thread is not None
+    thread = await _read(threads, idle, owner=_MINE)
     assert thread.archived_at == later
     assert thread.messages == tuple(_exchange(0))
     assert [one.archived_at for one in await threads.list(owner=_MINE)] == [None, later]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -13,13 +12,7 @@ import pytest
 
 from bythebook.errors import ReaderFailed, UnknownProvider
 from bythebook.providers.reader.local import WEIGHTS, LocalReader
-from bythebook.providers.reader.windows import (
-    TermWeights,
-    TokenizedPassage,
-    best_windows,
-    join_units,
-    windows_of,
-)
+from bythebook.providers.reader.windows import TokenizedPassage, windows_of
 from bythebook.text.selections import passage_of_selection
 from bythebook.types import Passage
 
@@ -60,11 +53,6 @@ async def test_bad_input_gives_probabilities(question: str, text: str) -> None:
     (support,) = await _reader().support([question], [_passage(text)])
     assert 0 <= reading.probability <= 1
     assert 0 <= support.probability <= 1
-
-
-async def test_nothing_is_read_without_passages() -> None:
-    assert await _reader().read(_QUESTION, []) == []
-    assert await _reader().support([], [_passage(_ANSWER)]) == []
 
 
 async def test_an_order_inside_a_passage_is_not_obeyed() -> None:
@@ -131,17 +119,3 @@ def test_windows_cover_the_passage_and_overlap(sizes: tuple[int, ...]) -> None:
     for window, following in pairwise(windows):
         assert window.first < following.first <= window.last
     assert all(window.last - window.first <= 128 for window in windows)
-
-
-def test_the_windows_with_the_rarest_shared_pieces_are_chosen() -> None:
-    passage = replace(_passage("x"), units=())
-    source = TokenizedPassage(passage, [], [1] * 256 + [7] + [1] * 127, [])
-    windows = list(windows_of(source, 0, size=128))
-    (best,) = best_windows([1, 7], windows, 1, TermWeights(windows))
-    assert 7 in best.ids
-
-
-def test_units_of_one_passage_are_not_joined() -> None:
-    source = _tokenized(5, 5)
-    weights = TermWeights(list(windows_of(source, 0)))
-    assert join_units([ord("a")], [source], weights) is None

@@ -62,14 +62,6 @@ def test_an_unreadable_passage_is_reported_as_damage(tmp_path: Path) -> None:
     engine.dispose()
 
 
-def test_a_new_database_has_the_tables_of_the_schema(tmp_path: Path) -> None:
-    engine = open_database(None, tmp_path)
-    columns = sa.inspect(engine).get_columns
-    made = {name: {c["name"] for c in columns(name)} for name in tables.metadata.tables}
-    engine.dispose()
-    assert made == {name: set(t.c.keys()) for name, t in tables.metadata.tables.items()}
-
-
 def test_only_the_owner_can_read_a_new_database_and_enter_a_new_home(tmp_path: Path) -> None:
     open_database(None, tmp_path / "home").dispose()
     assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700

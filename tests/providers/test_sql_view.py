@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,14 @@ def _json(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("database", ["sqlite", POSTGRES])
-async def test_the_view_shows_what_the_api_shows(
-    database: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    engine = open_database(address(database, tmp_path, request), tmp_path)
+@pytest.fixture(params=["sqlite", POSTGRES])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine]:
+    engine = open_database(address(request.param, tmp_path, request), tmp_path)
+    yield engine
+    engine.dispose()
+
+
+async def test_the_view_shows_what_the_api_shows(engine: sa.Engine) -> None:
     threads, name = SqlThreads(engine, deadline_s=60), str(uuid.uuid4())
     for number in range(30):
         thread = await threads.append(name, _exchange(number), owner=None)
@@ -61,17 +65,13 @@ async def test_the_view_shows_what_the_api_shows(
     assert len(messages) == 50
     assert _json(row.messages) == messages
     assert (row.topic_summary, _json(row.metadata)) == (shown["topic_summary"], {})
-    if database == "postgres":
+    if engine.dialect.name == "postgresql":
         assert isinstance(kinds["thread_id"], sa.Uuid)
         assert "JSONB" in repr(kinds["messages"])
     await threads.close()
 
 
-@pytest.mark.parametrize("database", ["sqlite", POSTGRES])
-async def test_the_view_accepts_empty_threads_and_ids_that_are_not_uuids(
-    database: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    engine = open_database(address(database, tmp_path, request), tmp_path)
+async def test_the_view_accepts_empty_threads_and_ids_that_are_not_uuids(engine: sa.Engine) -> None:
     threads = SqlThreads(engine, deadline_s=60)
     await threads.append("not-a-uuid", _exchange(0), owner=None)
     with engine.begin() as connection:
@@ -81,11 +81,7 @@ async def test_the_view_accepts_empty_threads_and_ids_that_are_not_uuids(
     await threads.close()
 
 
-@pytest.mark.parametrize("database", ["sqlite", POSTGRES])
-async def test_uuids_are_stored_with_dashes(
-    database: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    engine = open_database(address(database, tmp_path, request), tmp_path)
+async def test_uuids_are_stored_with_dashes(engine: sa.Engine) -> None:
     log, session = SqlQueryLog(engine, deadline_s=60), str(uuid.uuid4())
     queue = LogQueue(log)
     asker = Asker(session=session, query=str(uuid.uuid4()))
