@@ -92,7 +92,7 @@ async def test_a_search_requests_no_text_and_no_dense_vector() -> None:
 
         async def query_batch_points(self, _: str, *, query_request_batch: Any) -> Any:
             requests.extend(query_request_batch.searches)
-            return SimpleNamespace(result=[models.QueryResponse(points=[])] * len(requests))
+            return SimpleNamespace(result=[SimpleNamespace(points=[])] * len(requests))
 
     store = ServerStore(Nodes(), "book")  # type: ignore[arg-type]
     vector = np.ones(64, dtype=np.float32)
