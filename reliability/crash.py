@@ -32,7 +32,7 @@ from bythebook.providers.sql.engine import open_database
 from bythebook.providers.testing import FakeEmbedder, MemoryThreads
 
 if TYPE_CHECKING:
-    from bythebook.interfaces.embedding import TextRole
+    from bythebook.interfaces.models import TextRole
     from bythebook.interfaces.store import Generation, GenerationStore, StoredVectors
     from bythebook.types import Passage, Vectors
 

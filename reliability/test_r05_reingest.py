@@ -27,7 +27,7 @@ from bythebook.types import Question
 from reliability.rows import FULL, Rows
 
 if TYPE_CHECKING:
-    from bythebook.interfaces.embedding import TextRole
+    from bythebook.interfaces.models import TextRole
     from bythebook.types import Vectors
 
 _NAMES = ("a.md", "b.md", "part/c.md", "part/d.md")

@@ -35,7 +35,7 @@ from tests.providers.loopback import (
 )
 
 from bythebook.errors import EmbedderFailed, ServiceError, Truncated, WriterFailed
-from bythebook.interfaces.embedding import TextRole
+from bythebook.interfaces.models import TextRole
 from bythebook.providers.http.client import HttpClient
 from reliability.event_log import CONTRACTS, KINDS, Teller
 from reliability.rows import Rows

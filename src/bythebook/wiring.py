@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from bythebook.conversations.retention import Archiver
     from bythebook.errors import BookError
     from bythebook.grounding.verifier import SupportModel
-    from bythebook.interfaces.embedding import Embedder
-    from bythebook.interfaces.reader import Reader
+    from bythebook.interfaces.models import Embedder, Reader, Writer
     from bythebook.interfaces.source import SiteOptions
     from bythebook.interfaces.store import Catalog, GenerationStore, PassageStore
-    from bythebook.interfaces.writer import Writer
     from bythebook.language.terms import Vocabulary
     from bythebook.providers.http.client import HttpClient
     from bythebook.providers.llm.agents import AgentTools

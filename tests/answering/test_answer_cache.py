@@ -13,7 +13,7 @@ from bythebook.answering.pipeline import Event
 from bythebook.book import Book
 from bythebook.errors import WriterFailed
 from bythebook.ingestion.read_book import read_book
-from bythebook.interfaces.writer import DraftPiece
+from bythebook.interfaces.models import DraftPiece
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,

@@ -12,7 +12,7 @@ from bythebook.answering.gate import QuestionPart
 from bythebook.answering.generation import PARTLY, GenerationRun
 from bythebook.answering.prompts import NOT_SAID
 from bythebook.errors import Truncated, WriterFailed
-from bythebook.interfaces.writer import WriterSearchResult
+from bythebook.interfaces.models import WriterSearchResult
 from bythebook.refusals import DISCLAIMER, Refusal, RefusalType
 from bythebook.retrieval.question_analysis import analyze
 from bythebook.types import Answer, Evidence, Hit, PassageReading, Question, Usage

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.answering.prompts import NOT_SAID, Quoting, compose, compose_support
-from bythebook.interfaces.writer import Prompt
+from bythebook.interfaces.models import Prompt
 from bythebook.language.tokens import estimate_tokens
 from bythebook.types import Evidence, Message, Question, Role
 from tests.support.samples import evidence, passage

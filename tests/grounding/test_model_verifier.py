@@ -9,7 +9,7 @@ import pytest
 
 from bythebook.errors import ReaderFailed, WriterFailed
 from bythebook.grounding.verifier import SentenceVerifier, Supported, Withheld, check
-from bythebook.interfaces.reader import SentenceSupport
+from bythebook.interfaces.models import SentenceSupport
 from bythebook.providers.testing import FakeReader
 from bythebook.types import Passage, Usage
 from tests.support.samples import evidence

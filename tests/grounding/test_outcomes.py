@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from bythebook.grounding.verifier import SentenceVerifier, Supported, Withheld, check
-from bythebook.interfaces.reader import SentenceSupport
+from bythebook.interfaces.models import SentenceSupport
 from bythebook.providers.testing import FakeReader
 from bythebook.types import Evidence, Passage
 from tests.support.samples import evidence

@@ -19,7 +19,7 @@ from bythebook.ingestion.calibration_transfer import (
     own_questions,
     sample_of,
 )
-from bythebook.interfaces.embedding import TextRole
+from bythebook.interfaces.models import TextRole
 from bythebook.interfaces.store import StoredVectors
 from bythebook.providers.testing import FakeEmbedder
 from bythebook.retrieval.calibration import MEASURED, Calibration

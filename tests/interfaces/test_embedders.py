@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bythebook.errors import UnknownProvider
-from bythebook.interfaces.embedding import Embedder
+from bythebook.interfaces.models import Embedder
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.testing import FakeEmbedder
 from tests.providers.hosted import embedder_at

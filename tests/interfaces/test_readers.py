@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.interfaces.reader import Reader
+from bythebook.interfaces.models import Reader
 from bythebook.providers.llm.support import ModelSupport
 from bythebook.providers.reader import LocalReader
 from bythebook.providers.testing import FakeReader

@@ -11,7 +11,7 @@ from typing import Any
 
 from bythebook.answering.prompts import compose_support
 from bythebook.config.settings import Settings, load_settings
-from bythebook.interfaces.writer import Prompt
+from bythebook.interfaces.models import Prompt
 from bythebook.language.terms import terms_of
 from bythebook.providers.embeddings.hosted import HostedEmbedder
 from bythebook.providers.http.client import CircuitBreaker, HttpClient

@@ -17,7 +17,7 @@ from agents import trace
 from bythebook.answering.prompts import Quoting
 from bythebook.errors import Truncated, WriterFailed
 from bythebook.grounding.verifier import SentenceVerifier
-from bythebook.interfaces.writer import DraftPiece, WriterSearchResult
+from bythebook.interfaces.models import DraftPiece, WriterSearchResult
 from bythebook.providers.http.client import FAILURES
 from bythebook.providers.llm.agents import MOST_SEARCHES, AgentsWriter, AgentTools
 from bythebook.providers.llm.budget import Budget

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bythebook.errors import Truncated, WriterFailed
-from bythebook.interfaces.reader import SentenceSupport
-from bythebook.interfaces.writer import Prompt, SupportPrompt
+from bythebook.interfaces.models import Prompt, SentenceSupport, SupportPrompt
 from bythebook.providers.http.errors import ProviderError
 from bythebook.providers.llm.budget import Budget
 from bythebook.providers.llm.support import parse_support

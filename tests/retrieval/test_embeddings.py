@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bythebook.errors import EmbedderFailed
-from bythebook.interfaces.embedding import TextRole
+from bythebook.interfaces.models import TextRole
 from bythebook.providers.testing import FakeEmbedder
 from bythebook.retrieval.embeddings import QuestionVectors
 

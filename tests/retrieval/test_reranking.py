@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.errors import ReaderFailed
-from bythebook.interfaces.reader import SentenceSupport
+from bythebook.interfaces.models import SentenceSupport
 from bythebook.language.terms import Vocabulary
 from bythebook.retrieval.question_analysis import AnalyzedQuestion, analyze
 from bythebook.retrieval.reranking import CALIBRATION, READ_HITS, rerank

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from bythebook.access_stores import AccessStores, open_access_stores
 from bythebook.book import Book
 from bythebook.errors import EmbedderFailed
-from bythebook.interfaces.embedding import TextRole
+from bythebook.interfaces.models import TextRole
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,

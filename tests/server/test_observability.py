@@ -18,7 +18,7 @@ from bythebook.book import Book
 from bythebook.config.settings import Settings
 from bythebook.conversations.query_log import LoggedRequest, LogQueue
 from bythebook.errors import DatabaseFailed, EmbedderFailed, WriterFailed
-from bythebook.interfaces.embedding import TextRole
+from bythebook.interfaces.models import TextRole
 from bythebook.interfaces.store import Generation
 from bythebook.providers.testing import (
     FakeEmbedder,

@@ -24,7 +24,7 @@ from bythebook.book import Book
 from bythebook.config.settings import Settings
 from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping, WriterFailed
 from bythebook.ingestion.read_book import ParsedBook
-from bythebook.interfaces.writer import Writer
+from bythebook.interfaces.models import Writer
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.errors import WriterFailed
-from bythebook.interfaces.writer import WriterSearchResult
+from bythebook.interfaces.models import WriterSearchResult
 from bythebook.server.app import create_app
 from bythebook.types import Usage
 from tests.server.asgi_client import events_of

@@ -25,7 +25,7 @@ from bythebook.grounding.verifier import (
     check_quotes,
     with_search_result,
 )
-from bythebook.interfaces.writer import DraftEvent, Writer, WriterSearchResult
+from bythebook.interfaces.models import DraftEvent, Writer, WriterSearchResult
 from bythebook.retrieval.search import SearchContext
 from bythebook.types import Evidence, Message, Usage, Verdict
 

@@ -16,7 +16,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import accumulate
 
-from bythebook.interfaces.writer import Prompt, SupportPrompt
+from bythebook.interfaces.models import Prompt, SupportPrompt
 from bythebook.language.text import clean
 from bythebook.language.tokens import estimate_tokens
 from bythebook.text.selections import passage_of_selection

@@ -16,7 +16,7 @@ from bythebook.grounding.claim_probability import WEIGHTS, ClaimFeatures, probab
 from bythebook.types import Hit, Unit, UnitKind
 
 if TYPE_CHECKING:
-    from bythebook.interfaces.embedding import Embedder
+    from bythebook.interfaces.models import Embedder
     from bythebook.types import Vectors
 
 _WIDEST = 3  # maximum units in a window

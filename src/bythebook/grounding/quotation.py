@@ -26,7 +26,7 @@ from bythebook.types import Hit, Passage, Unit, UnitKind
 
 if TYPE_CHECKING:
     from bythebook.grounding.entailment import WordSimilarity
-    from bythebook.interfaces.reader import Reader
+    from bythebook.interfaces.models import Reader
 
 LEAST_RELEVANCE = 0.7  # of a quotation; chosen with bench/check.py
 _WIDEST = {UnitKind.SENTENCE: 2, UnitKind.ITEM: 4, UnitKind.ROW: 4}  # units in a run, else 1

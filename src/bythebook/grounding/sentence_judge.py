@@ -25,14 +25,13 @@ from bythebook.grounding.stream_splitter import (
 )
 from bythebook.grounding.verbatim import find_verbatim
 from bythebook.grounding.verdicts import Finding, Supported, Withheld
-from bythebook.interfaces.reader import SentenceSupport
+from bythebook.interfaces.models import SentenceSupport
 from bythebook.language.terms import language_of_passage
 from bythebook.text.units import inside_fence
 from bythebook.types import Evidence, Hit, Passage, Usage
 
 if TYPE_CHECKING:
-    from bythebook.interfaces.embedding import Embedder
-    from bythebook.interfaces.reader import Reader
+    from bythebook.interfaces.models import Embedder, Reader
 
 _log = logging.getLogger(__name__)
 

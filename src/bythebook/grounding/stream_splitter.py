@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass
 
-from bythebook.interfaces.writer import DraftEvent, DraftPiece
+from bythebook.interfaces.models import DraftEvent, DraftPiece
 from bythebook.language.sentences import split_sentences
 from bythebook.language.text import clean
 from bythebook.text.units import FENCE, is_row

@@ -30,12 +30,11 @@ from bythebook.grounding.sentence_judge import (
 )
 from bythebook.grounding.stream_splitter import DraftClaim, claim_of, claims, without_line_mark
 from bythebook.grounding.verdicts import Finding, Supported, Withheld
-from bythebook.interfaces.reader import SentenceSupport
-from bythebook.interfaces.writer import WriterSearchResult
+from bythebook.interfaces.models import SentenceSupport, WriterSearchResult
 from bythebook.types import Evidence, Usage
 
 if TYPE_CHECKING:
-    from bythebook.interfaces.writer import DraftEvent, DraftPiece
+    from bythebook.interfaces.models import DraftEvent, DraftPiece
 
 __all__ = [
     "Finding",

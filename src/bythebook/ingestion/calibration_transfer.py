@@ -24,7 +24,7 @@ from bythebook.types import Passage, UnitKind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bythebook.interfaces.embedding import Embedder
+    from bythebook.interfaces.models import Embedder
     from bythebook.interfaces.store import StoredVectors
     from bythebook.types import Vectors
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.ingestion.calibration_transfer import fitted, marks_of, sample_of
-from bythebook.interfaces.embedding import Embedder
+from bythebook.interfaces.models import Embedder
 from bythebook.interfaces.store import (
     Catalog,
     Generation,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from bythebook.interfaces.conversations import Feedback, LoggedQuery
-from bythebook.interfaces.reader import SentenceSupport
+from bythebook.interfaces.models import SentenceSupport
 from bythebook.interfaces.store import IndexedPassage, index_missing
 from bythebook.language.terms import terms_of
 from bythebook.providers.flat_index import FlatStore
@@ -24,7 +24,7 @@ from bythebook.providers.sql.threads import SqlThreads
 from bythebook.types import Evidence, Message, Passage, PassageReading, Question
 
 if TYPE_CHECKING:
-    from bythebook.interfaces.embedding import TextRole
+    from bythebook.interfaces.models import TextRole
     from bythebook.types import Vectors
 
 T = TypeVar("T")

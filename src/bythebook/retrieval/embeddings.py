@@ -10,7 +10,7 @@ import numpy as np
 from cachetools import TTLCache
 
 from bythebook.errors import EmbedderFailed
-from bythebook.interfaces.embedding import Embedder, TextRole
+from bythebook.interfaces.models import Embedder, TextRole
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bythebook.errors import ReaderFailed
-from bythebook.interfaces.reader import Reader
+from bythebook.interfaces.models import Reader
 from bythebook.language.detection import language_of
 from bythebook.language.terms import language_of_passage
 from bythebook.language.text import words

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bythebook.errors import EmbedderFailed, IndexDamaged, ServiceError, StoreFailed
-from bythebook.interfaces.embedding import Embedder
-from bythebook.interfaces.reader import Reader
+from bythebook.interfaces.models import Embedder, Reader
 from bythebook.interfaces.store import Candidate, IndexedPassage, PassageStore
 from bythebook.language.terms import Vocabulary, term_evidence
 from bythebook.language.tokens import estimate_most, shortened

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bythebook.errors import UnknownProvider
 
 if TYPE_CHECKING:
-    from bythebook.interfaces.embedding import TextRole
+    from bythebook.interfaces.models import TextRole
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from bythebook.providers.http.errors import ErrorCode, ProviderError, translate_
 
 if TYPE_CHECKING:
     from bythebook.config.sections import Embedding
-    from bythebook.interfaces.embedding import TextRole
+    from bythebook.interfaces.models import TextRole
     from bythebook.providers.http.credentials import Account
     from bythebook.types import Vectors
 

@@ -27,7 +27,7 @@ from agents.exceptions import AgentsException
 from openai.types.responses import ResponseCompletedEvent, ResponseTextDeltaEvent
 
 from bythebook.grounding.verifier import SentenceVerifier, Supported, check
-from bythebook.interfaces.writer import WriterSearchResult
+from bythebook.interfaces.models import WriterSearchResult
 from bythebook.providers.http.client import Deadline, raise_for_status, translate_http_errors
 from bythebook.providers.http.errors import ErrorCode, ProviderError, stream_fault
 from bythebook.providers.llm.budget import within_budget
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from agents.items import TResponseInputItem, TResponseStreamEvent
 
     from bythebook.answering.prompts import Quoting
-    from bythebook.interfaces.writer import DraftPiece, Prompt
+    from bythebook.interfaces.models import DraftPiece, Prompt
     from bythebook.providers.http.transport import Transport
     from bythebook.providers.llm.chat import LanguageModel
     from bythebook.providers.llm.draft import Draft

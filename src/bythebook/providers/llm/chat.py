@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from bythebook.errors import ServiceError, Truncated
-from bythebook.interfaces.writer import Prompt
+from bythebook.interfaces.models import Prompt
 from bythebook.providers.http.client import (
     CircuitBreaker,
     Endpoint,
@@ -36,7 +36,7 @@ from bythebook.types import Role
 
 if TYPE_CHECKING:
     from bythebook.config.sections import Model
-    from bythebook.interfaces.writer import Compose, DraftPiece
+    from bythebook.interfaces.models import Compose, DraftPiece
     from bythebook.providers.http.credentials import Account
     from bythebook.providers.llm.budget import Budget
     from bythebook.types import Evidence, Message, Question, Usage

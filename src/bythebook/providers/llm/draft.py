@@ -13,7 +13,7 @@ from bythebook.types import Usage
 
 if TYPE_CHECKING:
     from bythebook.config.sections import Model
-    from bythebook.interfaces.writer import Prompt
+    from bythebook.interfaces.models import Prompt
 
 _PER_MESSAGE = 8  # overhead tokens, at most
 _LONGEST_TOKEN = 12  # characters; above the average of any model

@@ -15,12 +15,12 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bythebook.interfaces.reader import SentenceSupport
+from bythebook.interfaces.models import SentenceSupport
 from bythebook.providers.http.errors import ErrorCode, ProviderError, translate_errors
 from bythebook.types import Usage
 
 if TYPE_CHECKING:
-    from bythebook.interfaces.writer import ComposeSupport, SupportPrompt
+    from bythebook.interfaces.models import ComposeSupport, SupportPrompt
     from bythebook.providers.http.client import Timeouts
     from bythebook.providers.llm.chat import LanguageModel
     from bythebook.types import Passage

@@ -18,7 +18,7 @@ import numpy as np
 from qdrant_client import AsyncQdrantClient, models
 
 from bythebook.errors import ConfigurationError, EmbedderMismatch
-from bythebook.interfaces.embedding import Embedder
+from bythebook.interfaces.models import Embedder
 from bythebook.interfaces.store import Candidate, Filters, Generation, IndexedPassage
 from bythebook.language.terms import Vocabulary
 from bythebook.language.text import well_formed

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bythebook.errors import EmbedderFailed, ReaderFailed, UnknownProvider
-from bythebook.interfaces.reader import SentenceSupport
+from bythebook.interfaces.models import SentenceSupport
 from bythebook.language.text import well_formed
 from bythebook.providers.embeddings.local.onnx_files import (
     open_session as onnx_session,

@@ -24,7 +24,7 @@ from bythebook.text.outline import Contents, OutlineEntry
 from bythebook.types import Question
 
 if TYPE_CHECKING:
-    from bythebook.interfaces.embedding import Embedder
+    from bythebook.interfaces.models import Embedder
     from bythebook.types import Vectors
 
 UNSURE = 0.6  # chat's lowest confidence band

@@ -33,7 +33,7 @@ from bythebook.providers.embeddings.local.onnx_files import (
 )
 
 if TYPE_CHECKING:
-    from bythebook.interfaces.embedding import TextRole
+    from bythebook.interfaces.models import TextRole
     from bythebook.types import Vectors
 
 _log = logging.getLogger(__name__)
