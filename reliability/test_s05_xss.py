@@ -13,7 +13,7 @@ from tests.web.browser_fixtures import free_port, open_browser, site
 from tests.web.hostile_server import SESSION, Event, done, hostile_server
 
 from bythebook.server.html import said_html, to_html
-from bythebook.server.widget import widget_script
+from bythebook.server.static_files import widget_script
 from bythebook.types import Sentence
 from reliability.rows import Rows
 

@@ -8,8 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from bythebook.server.contracts.chat.threads import ChatFeedbackReason
-from bythebook.server.static_file import read_static
-from bythebook.server.widget import languages, widget_script
+from bythebook.server.static_files import languages, read_static, widget_script
 
 _LARGEST = 25 * 1024  # bytes on the wire
 _FILES = ["/widget.js", "/widget/ur.json"]

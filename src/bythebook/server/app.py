@@ -20,7 +20,7 @@ from bythebook.server.access import (
     needs_keys,
     open_local_access,
 )
-from bythebook.server.admin.routes import admin_routes
+from bythebook.server.admin import admin_routes
 from bythebook.server.api_docs.openapi import describe
 from bythebook.server.contracts.base import Services
 from bythebook.server.contracts.registry import CONTRACTS, contract_routers
@@ -38,8 +38,7 @@ from bythebook.server.pages.routes import book_routes
 from bythebook.server.rate_limit import RateLimitMiddleware
 from bythebook.server.requests import add_error_handlers, fail
 from bythebook.server.sse import Streams
-from bythebook.server.static_pages import page_routes
-from bythebook.server.widget import widget_routes
+from bythebook.server.static_files import static_routes
 
 if TYPE_CHECKING:
     from bythebook.server.mcp import McpEndpoint
@@ -92,13 +91,13 @@ def create_app(
         metrics=metrics,
         show_questions=settings.log.questions,
     )
-    operations = (health_routes(book, lifecycle), metrics.routes(), widget_routes())
+    operations = (health_routes(book, lifecycle), metrics.routes())
     for router in (*routers, reader, admin, *operations):
         app.include_router(router)
     if tools:
         app.router.routes.append(tools.contract.route)
     app.openapi = lambda: describe(app, routers, needs_key=required)  # type: ignore[method-assign]
-    pages = page_routes(settings, needs_key=required)
+    pages = static_routes(settings, needs_key=required)
     names.others = [*routers, reader, admin, *operations, pages]
     app.include_router(pages)
     app.include_router(markdown)

@@ -6,7 +6,7 @@ import pytest
 from starlette.requests import Request
 
 from bythebook.errors import StoreFailed
-from bythebook.server.static_file import FileCache, StaticFile, render
+from bythebook.server.static_files import FileCache, StaticFile, render
 
 
 def _request() -> Request:

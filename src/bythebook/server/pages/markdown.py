@@ -28,7 +28,7 @@ from bythebook.documents.markdown.pages import (
 )
 from bythebook.errors import NotFound
 from bythebook.server.middleware import READER
-from bythebook.server.static_file import READER_HEADERS, FileCache, StaticFile, render
+from bythebook.server.static_files import READER_HEADERS, FileCache, StaticFile, render
 from bythebook.text.outline import Contents, OutlineEntry
 
 _HEADERS = {**READER_HEADERS, "X-Content-Type-Options": "nosniff"}

@@ -23,8 +23,14 @@ from bythebook.server.middleware import READER
 from bythebook.server.pages.blocks import unit_id
 from bythebook.server.pages.page import direction, page_view
 from bythebook.server.pages.suggest import suggestions
-from bythebook.server.static_file import READER_HEADERS, FileCache, StaticFile, read_static, render
-from bythebook.server.widget import languages
+from bythebook.server.static_files import (
+    READER_HEADERS,
+    FileCache,
+    StaticFile,
+    languages,
+    read_static,
+    render,
+)
 from bythebook.text.outline import Contents, OutlineEntry, path_of
 from bythebook.text.text_fragments import folded
 from bythebook.types import Answer, Hit, Passage, Question

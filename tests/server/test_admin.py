@@ -18,9 +18,9 @@ from bythebook.conversations.query_log import LogQueue
 from bythebook.interfaces.conversations import Feedback, LoggedQuery
 from bythebook.providers.testing import MemoryFeedback, MemoryQueryLog
 from bythebook.server.access import make_key
-from bythebook.server.admin.formats import harmless
-from bythebook.server.admin.report import Reporter, percentiles
+from bythebook.server.admin import harmless
 from bythebook.server.app import create_app
+from bythebook.server.report import Reporter, percentiles
 from tests.server.access_fixtures import PEPPER, access_of
 from tests.server.conftest import FragileEmbedder, small_library
 

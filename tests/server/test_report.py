@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bythebook.interfaces.conversations import Unanswered
 from bythebook.providers.testing import FakeEmbedder
-from bythebook.server.admin.topics import background, cluster, topics_of
+from bythebook.server.report import background, cluster, topics_of
 
 _NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -1,1 +1,0 @@
-"""Admin report for the author: statistics, and topics that the book does not cover."""
