@@ -27,7 +27,7 @@ from bythebook.providers.testing import (
 )
 from bythebook.refusals import BOOK_DOES_NOT_SAY, SELECTION_DOES_NOT_SAY
 from bythebook.retrieval.search import Findings
-from bythebook.server.api_docs import examples
+from bythebook.server import examples
 from bythebook.server.app import create_app
 from bythebook.server.contracts import envelope, plain
 from bythebook.server.contracts.chat import answers

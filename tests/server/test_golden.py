@@ -19,7 +19,7 @@ from bythebook import errors
 from bythebook.documents import query as query_documents
 from bythebook.documents import reply as reply_documents
 from bythebook.refusals import DISCLAIMER, Refusal, RefusalType
-from bythebook.server.api_docs import examples
+from bythebook.server import examples
 from bythebook.server.contracts import ask as ask_contract
 from bythebook.server.contracts import envelope, plain
 from bythebook.server.contracts import query as query_contract

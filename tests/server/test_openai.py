@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from bythebook.server.api_docs import examples
+from bythebook.server import examples
 from bythebook.server.contracts.openai import completions as openai
 from bythebook.server.observability import FIELDS
 from bythebook.types import Answer, AnswerSpan, Sentence

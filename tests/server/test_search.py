@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from bythebook.documents import reply as reply_documents
 from bythebook.retrieval.search import Findings
-from bythebook.server.api_docs import examples
+from bythebook.server import examples
 from bythebook.server.contracts import ask as ask_contract
 from bythebook.types import Question
 from tests.server.asgi_client import events_of

@@ -14,7 +14,7 @@ from bythebook.conversations.session import exchange_of
 from bythebook.documents import query as query_documents
 from bythebook.documents import reply as reply_documents
 from bythebook.grounding.verifier import Supported
-from bythebook.server.api_docs import examples
+from bythebook.server import examples
 from bythebook.server.contracts import plain
 from bythebook.server.contracts.chat import answers as chat
 from bythebook.types import Answer, Confidence, Evidence, Hit, Level, Question, Reply

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,6 @@ from bythebook.server.access import (
     open_local_access,
 )
 from bythebook.server.admin import admin_routes
-from bythebook.server.api_docs.openapi import describe
 from bythebook.server.contracts.base import Services
 from bythebook.server.contracts.registry import CONTRACTS, contract_routers
 from bythebook.server.idempotency import IdempotencyMiddleware
@@ -32,6 +32,7 @@ from bythebook.server.middleware import (
     RequestMiddleware,
 )
 from bythebook.server.observability import Metrics, RequestLogMiddleware, attach_reply
+from bythebook.server.openapi import describe
 from bythebook.server.origins import CorsMiddleware, HostMiddleware
 from bythebook.server.pages.markdown import MarkdownNames, markdown_routes
 from bythebook.server.pages.routes import book_routes
@@ -96,7 +97,8 @@ def create_app(
         app.include_router(router)
     if tools:
         app.router.routes.append(tools.contract.route)
-    app.openapi = lambda: describe(app, routers, needs_key=required)  # type: ignore[method-assign]
+    described = cache(lambda: describe(app, routers, needs_key=required))
+    app.openapi = described  # type: ignore[method-assign]
     pages = static_routes(settings, needs_key=required)
     names.others = [*routers, reader, admin, *operations, pages]
     app.include_router(pages)

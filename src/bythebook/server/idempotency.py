@@ -6,9 +6,10 @@ import asyncio
 import hashlib
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bythebook.errors import InvalidInput, KeyReused, ServiceError
@@ -69,7 +70,7 @@ class IdempotencyMiddleware:
             recorder = _Recorder(send, may_store=may_store)
             await self._process(key, claim.token, scope, receive, recorder)
         elif claim is not None and claim.reply is not None and may_store:
-            await _replay(claim.reply, send)
+            await _replay(claim.reply, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -139,14 +140,14 @@ class _Recorder:
     def __init__(self, send: Send, *, may_store: bool) -> None:
         self._send = send
         self._may_store = may_store
-        self._start: dict[str, Any] = {}
+        self._start: Message = {}
         self._body = bytearray()
         self._ended = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._start = dict(message)
-        elif message["type"] == "http.response.body":
+            self._start = message
+        else:
             if len(self._body) <= _LARGEST_REPLY:
                 self._body += message.get("body", b"")
             self._ended = not message.get("more_body", False)
@@ -156,20 +157,20 @@ class _Recorder:
         """Return the response to store; None unless it is complete and successful."""
         if not self._ended or len(self._body) > _LARGEST_REPLY:
             return None
-        status, headers = self._start["status"], self._start.get("headers", [])
-        pairs = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
-        body = bytes(self._body)
-        is_stream = any(n.lower() == "content-type" and "event-stream" in v for n, v in pairs)
+        status, body = self._start["status"], bytes(self._body)
+        headers = Headers(raw=self._start["headers"])
         # An interrupted stream has status 200, too; only its last event shows the difference.
+        is_stream = "event-stream" in headers.get("content-type", "")
         is_whole = not is_stream or any(end in body for end in _LAST_EVENTS)
         if not (200 <= status < 300 and is_whole):
             return None
-        return KeptReply(status, pairs, body) if self._may_store else KeptReply(status, (), b"")
+        if not self._may_store:
+            return KeptReply(status, (), b"")
+        return KeptReply(status, tuple(headers.items()), body)
 
 
-async def _replay(reply: KeptReply, send: Send) -> None:
-    pairs = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers]
-    headers = MutableHeaders(raw=pairs)
-    headers["Idempotent-Replayed"] = "true"
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers.raw})
-    await send({"type": "http.response.body", "body": reply.body})
+async def _replay(reply: KeptReply, scope: Scope, receive: Receive, send: Send) -> None:
+    response = Response(reply.body, reply.status)
+    response.raw_headers = Headers(dict(reply.headers)).raw
+    response.headers["Idempotent-Replayed"] = "true"
+    await response(scope, receive, send)

@@ -72,8 +72,8 @@ def worker(settings: Settings, open_book: OpenBook) -> ASGIApp:
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            stop = _Stop(app.state.lifecycle.drain)
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.begin)
+            stop = _stopper(app.state.lifecycle.drain)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
             _close_unread_connections()
             watch = asyncio.create_task(_stop_with_parent(os.getppid(), stop))
             try:
@@ -102,33 +102,33 @@ def _close_unread_connections() -> None:
                 accepting.setsockopt(socket.IPPROTO_TCP, option, UNREAD_S * 1000)
 
 
-async def _stop_with_parent(parent: int, stop: _Stop) -> None:
+async def _stop_with_parent(parent: int, stop: Callable[[], None]) -> None:
     """Stop when the parent was killed: an orphan would keep the address from a new server."""
     while os.getppid() == parent:  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(_ORPHANED_S)
-    stop.begin()
+    stop()
 
 
-class _Stop:
-    """SIGTERM handler: drain the open requests, then stop granian.
+def _stopper(drain: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    """Return the handler of SIGTERM: it drains the open requests, then stops granian.
 
     Granian by itself would stop accepting requests at once and wait for open streams without
     notifying the application. It also stops at SIGINT, which is sent after the drain.
     """
 
-    def __init__(self, drain: Callable[[], Awaitable[None]]) -> None:
-        self._drain = drain
-        self._task: asyncio.Task[None] | None = None
-
-    def begin(self) -> None:
-        if self._task is None:
-            self._task = asyncio.create_task(self._end())
-
-    async def _end(self) -> None:
+    async def end() -> None:
         try:
-            await self._drain()
+            await drain()
         finally:
             os.kill(os.getpid(), signal.SIGINT)
+
+    tasks: list[asyncio.Task[None]] = []  # one, however often the signal is sent
+
+    def stop() -> None:
+        if not tasks:
+            tasks.append(asyncio.create_task(end()))
+
+    return stop
 
 
 def check_free(server: ServerSettings) -> None:

@@ -78,27 +78,22 @@ class Stream:
     def __len__(self) -> int:
         return len(self._encoded)
 
-    @property
-    def ended(self) -> bool:
-        return self.ending is not None
-
     def start(self) -> None:
         if self._task is None:
             self._task = asyncio.create_task(self._follow())
 
     async def end(self, error: BookError) -> None:
-        """End the stream with this error unless it has ended, and wait for its task."""
-        going_on = not self.ended
-        self.finish(error)
-        if self._task is None:
-            return
-        if going_on:
-            self._task.cancel()
-        await asyncio.wait({self._task})
+        """End the stream with this error unless it has ended, and wait for its task.
 
-    def settle(self) -> None:
-        """Drop the finished task, which holds references to all it worked on; keep the events."""
-        self._task = None
+        The task is dropped, as it holds references to all it worked on; the events are kept.
+        """
+        task, going_on = self._task, self.ending is None
+        self.finish(error)
+        if task is not None:
+            if going_on:
+                task.cancel()
+            await asyncio.wait({task})
+            self._task = None
 
     async def read(self, number: int, *, heartbeat_s: float) -> AsyncGenerator[bytes, None]:
         """Yield all past and future events after the event with this number."""
@@ -106,7 +101,7 @@ class Stream:
             while number < len(self._encoded):
                 unread, number = self._encoded[number:], len(self._encoded)
                 yield b"".join(unread)
-            if self.ended:
+            if self.ending is not None:
                 return
             try:
                 async with asyncio.timeout(heartbeat_s):
@@ -128,11 +123,11 @@ class Stream:
 
     def finish(self, error: BookError) -> None:
         """Add this error as the last event unless the stream has ended."""
-        if not self.ended:
+        if self.ending is None:
             self._add(*self._fail(error))
 
     def _add(self, name: str, payload: BaseModel) -> None:
-        if self.ended:  # the client has the last event; drop later ones
+        if self.ending is not None:  # the client has the last event; drop later ones
             return
         number = len(self._encoded) + 1
         data = payload.model_dump_json().translate(_LINE_ENDS)
@@ -163,7 +158,7 @@ class Streams:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.send_timeout_s = send_timeout_s
-        self._heartbeat_s = heartbeat_s
+        self.heartbeat_s = heartbeat_s
         self._most = most
         self._open: dict[str, Stream] = {}
         smallest = most_bytes // most  # counted for each stream, so that there are at most ``most``
@@ -184,7 +179,7 @@ class Streams:
             raise Stopping
         if len(self._open) >= self._most:
             raise ServiceError("Too many answers are being written at once.", hint="Ask again.")
-        return self._response(Stream(events, fail, owner, encode), after=0)
+        return _StreamResponse(self, Stream(events, fail, owner, encode), after=0)
 
     def resume(self, last_event_id: str, *, owner: str | None) -> Response:
         """Return a response with the events after the last one received."""
@@ -197,21 +192,18 @@ class Streams:
         stream = self._open.get(stream_id) or self._finished.get(stream_id)
         if stream is None or stream.owner != owner or number > len(stream):
             raise NotFound("This stream is not kept here (any more).", hint="Ask again.")
-        return self._response(stream, after=number)
+        return _StreamResponse(self, stream, after=number)
 
     async def stop(self) -> None:
         """End all streams with the error that the server stops; accept no new ones."""
         self._stopping = True
         await asyncio.gather(*(stream.end(Stopping()) for stream in list(self._open.values())))
 
-    def _response(self, stream: Stream, *, after: int) -> Response:
-        return _StreamResponse(self, stream, stream.read(after, heartbeat_s=self._heartbeat_s))
-
     def enter(self, stream: Stream) -> None:
         stream.clients += 1
         if self._stopping:  # since ``begin`` or ``resume``
             stream.finish(Stopping())
-        if not stream.ended:
+        if stream.ending is None:
             self._open[stream.id] = stream
             stream.start()
 
@@ -220,7 +212,6 @@ class Streams:
         if stream.clients or stream.id not in self._open:
             return
         await stream.end(ServiceError("The client disconnected before the end.", hint="Ask again."))
-        stream.settle()
         if self._open.pop(stream.id, None) is not None:
             with suppress(ValueError):  # larger than the whole cache
                 self._finished[stream.id] = stream
@@ -229,9 +220,9 @@ class Streams:
 class _StreamResponse(StreamingResponse):
     """Response that sends a stream until it ends, or the client disconnects or stops reading."""
 
-    def __init__(self, streams: Streams, stream: Stream, body: AsyncGenerator[bytes, None]) -> None:
-        super().__init__(body, media_type=MEDIA_TYPE, headers=_HEADERS)
-        self._body = body
+    def __init__(self, streams: Streams, stream: Stream, *, after: int) -> None:
+        self._body = stream.read(after, heartbeat_s=streams.heartbeat_s)
+        super().__init__(self._body, media_type=MEDIA_TYPE, headers=_HEADERS)
         self._streams = streams
         self._stream = stream
 

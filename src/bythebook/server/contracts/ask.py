@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from bythebook.documents.fields import PageUrl, Selection, Text, Threshold
 from bythebook.documents.reply import AgentResponse, ResultSet, show, show_results
 from bythebook.errors import BookError, WriterFailed
-from bythebook.server.api_docs import examples
+from bythebook.server import examples
 from bythebook.server.contracts.base import Contract, Services, example, reader_of
 from bythebook.server.contracts.errors import is_ours, sentence_of, status_of
 from bythebook.server.requests import Call, Client

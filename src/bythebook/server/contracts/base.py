@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from bythebook.answering.pipeline import Event
 from bythebook.book import Book
 from bythebook.documents.fields import with_web_address, with_web_addresses
-from bythebook.server.api_docs import examples
+from bythebook.server import examples
 from bythebook.server.requests import Fail
 from bythebook.server.sse import Streams
 from bythebook.types import Asker, Citation, Message, Question, Reply

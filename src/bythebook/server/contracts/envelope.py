@@ -38,7 +38,6 @@ from bythebook.documents.fields import (
 from bythebook.documents.fit import named, shortened
 from bythebook.errors import BookError, EmbedderFailed, RateLimited, ServiceError, WriterFailed
 from bythebook.refusals import Refusal, RefusalType
-from bythebook.server.api_docs.examples import CALL, reply_responses
 from bythebook.server.contracts.base import Contract, Services, example
 from bythebook.server.contracts.errors import (
     by_class,
@@ -48,6 +47,7 @@ from bythebook.server.contracts.errors import (
     sentence_of,
     status_of,
 )
+from bythebook.server.examples import CALL, reply_responses
 from bythebook.server.requests import Call, Client, call_of
 from bythebook.types import Answer, Citation, Question, Reply
 

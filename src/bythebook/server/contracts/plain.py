@@ -14,9 +14,9 @@ from pydantic import AfterValidator, BaseModel, Field
 from bythebook.documents.fields import AnyText, Degradable, Share, Text, degraded
 from bythebook.documents.fit import by_place, citations_of, named, shortened
 from bythebook.errors import BookError
-from bythebook.server.api_docs.examples import reply_responses
 from bythebook.server.contracts.base import Contract, Services, example
 from bythebook.server.contracts.errors import sentence_of, status_of
+from bythebook.server.examples import reply_responses
 from bythebook.server.requests import Call, Client
 from bythebook.types import Question, Reply
 

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from bythebook import errors
 from bythebook.documents.query import Query, QueryResponse, read, show
 from bythebook.errors import BookError
-from bythebook.server.api_docs.examples import reply_responses
 from bythebook.server.contracts.base import Contract, Services
 from bythebook.server.contracts.errors import by_class, may_pass, sentence_of, status_of
+from bythebook.server.examples import reply_responses
 from bythebook.server.requests import Call, Client
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
-from bythebook.server.api_docs import examples
+from bythebook.server import examples
 from bythebook.server.contracts.base import Contract, Services
 from bythebook.server.contracts.chat.answers import (
     ChatError,

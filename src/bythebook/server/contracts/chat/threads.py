@@ -14,7 +14,7 @@ from pydantic import UUID4, BaseModel, Field, StringConstraints, field_validator
 
 from bythebook.documents.fields import Moment, Share, Text, now, with_web_address
 from bythebook.interfaces.conversations import Feedback, ThreadSummary, no_such_thread
-from bythebook.server.api_docs import examples
+from bythebook.server import examples
 from bythebook.server.contracts.base import Services, example, reader_of
 from bythebook.server.contracts.chat.answers import (
     ChatError,

@@ -17,7 +17,7 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
-from bythebook.server.api_docs import examples
+from bythebook.server import examples
 from bythebook.server.contracts.base import Contract, Services
 from bythebook.server.contracts.openai.completions import (
     OpenAICompletion,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -12,7 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
-from bythebook.server.contracts.base import Contract
+from bythebook.server.contracts.base import StreamEvent
 from bythebook.server.contracts.registry import CONTRACTS
 from bythebook.server.sse import MEDIA_TYPE
 
@@ -45,41 +45,44 @@ def describe(
     app: FastAPI, routers: Sequence[APIRouter], *, needs_key: bool = False
 ) -> dict[str, Any]:
     """Complete FastAPI's document: API keys, headers, stream events, full examples."""
-    if app.openapi_schema is None:
-        app.openapi_schema = _describe(app, routers, needs_key=needs_key)
-    return app.openapi_schema
-
-
-def _describe(app: FastAPI, routers: Sequence[APIRouter], *, needs_key: bool) -> dict[str, Any]:
     tags = [{"name": c.name, "description": c.about} for c in CONTRACTS.values()]
     tags.append({"name": "operations", "description": "For the operator of the server."})
     described = get_openapi(
         title=app.title, version=app.version, description=_ABOUT, routes=app.routes, tags=tags
     )
-    schemas = described["components"]["schemas"]
-    for unused in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(unused, None)
-    for contract in CONTRACTS.values():
-        schemas = _event_schemas(contract) | schemas
     ids: set[str] = set()
-    for route, operation in _operations(described, routers):
-        contract = CONTRACTS[str(route.tags[0])]
+    for route in (route for router in routers for route in router.routes):
+        assert isinstance(route, APIRoute)
+        [method] = sorted(route.methods or ())
+        operation = described["paths"][route.path_format][method.lower()]
+        told = CONTRACTS[str(route.tags[0])].events
         _restore_nulls(operation, route)
         stream = operation["responses"].get("200", {}).get("content", {}).get(MEDIA_TYPE)
-        is_resumable = stream is not None and bool(contract.events)
+        is_resumable = stream is not None and bool(told)
         _declare_headers(operation, route, needs_key=needs_key, is_resumable=is_resumable)
-        if stream is not None and contract.events:
-            stream["x-events"] = _events(contract)
+        if is_resumable:
+            stream["x-events"] = [_event(event) for event in told]
         operation["operationId"] = _operation_id(route, ids)
     for path, operations in described["paths"].items():
         if operations.get("get", {}).get("tags") == ["operations"]:
             operations["get"]["operationId"] = f"operations_{path.strip('/')}"
+    events = [event.data for contract in CONTRACTS.values() for event in contract.events]
+    _, schemas = models_json_schema(
+        [(model, "serialization") for model in events], ref_template=_REF
+    )
+    schemas = schemas["$defs"] | described["components"]["schemas"]
     described["components"] |= {
         "schemas": dict(sorted(schemas.items())),
         "headers": _HEADERS["response"],
         "securitySchemes": _HEADERS["securitySchemes"],
     }
     return described
+
+
+def _event(event: StreamEvent) -> dict[str, Any]:
+    """Return an event of a stream, with a reference to the schema of its data."""
+    data = {"$ref": _REF.format(model=event.data.__name__)}
+    return {"event": event.name, "occurs": event.occurs, "data": data}
 
 
 def _declare_headers(
@@ -101,34 +104,6 @@ def _declare_headers(
         of_post = _OF_POST if is_post and int(status) < 400 else ()
         names = [*_ALWAYS, *_OF_STATUS.get(int(status), of_post)]
         response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
-
-
-def _event_schemas(contract: Contract) -> dict[str, Any]:
-    _, schemas = models_json_schema(
-        [(event.data, "serialization") for event in contract.events], ref_template=_REF
-    )
-    return dict(schemas.get("$defs", {}))
-
-
-def _events(contract: Contract) -> list[dict[str, Any]]:
-    """Return the events of a stream, each with a reference to the schema of its data."""
-    return [
-        {
-            "event": event.name,
-            "occurs": event.occurs,
-            "data": {"$ref": _REF.format(model=event.data.__name__)},
-        }
-        for event in contract.events
-    ]
-
-
-def _operations(
-    described: dict[str, Any], routers: Sequence[APIRouter]
-) -> Iterator[tuple[APIRoute, dict[str, Any]]]:
-    for route in (route for router in routers for route in router.routes):
-        assert isinstance(route, APIRoute)
-        for method in route.methods or ():
-            yield route, described["paths"][route.path_format][method.lower()]
 
 
 def _restore_nulls(operation: dict[str, Any], route: APIRoute) -> None:

@@ -1,1 +1,0 @@
-"""OpenAPI document, its examples and the page at /docs."""
