@@ -21,7 +21,7 @@ from bythebook.interfaces.access import (
     RateCount,
     ReplyClaim,
 )
-from bythebook.providers.sql.engine import SqlStore, aware, insert, on_database_thread
+from bythebook.providers.sql.engine import SqlStore, insert, on_database_thread
 from bythebook.providers.sql.schema import api_keys, kept_replies, rate_windows
 
 
@@ -54,16 +54,8 @@ class SqlKeys(SqlStore):
             return connection.execute(sa.select(api_keys.c.id).where(is_key)).first() is not None
 
 
-def _key(row: Any) -> ApiKey:
-    return ApiKey(
-        id=row.id,
-        digest=row.digest,
-        label=row.label,
-        created_at=aware(row.created_at),
-        origins=tuple(row.origins),
-        revoked_at=aware(row.revoked_at) if row.revoked_at else None,
-        is_author=row.is_author,
-    )
+def _key(row: sa.Row[Any]) -> ApiKey:
+    return ApiKey(**{**row._mapping, "origins": tuple(row.origins)})
 
 
 class SqlCounter(SqlStore):

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from bythebook.errors import ConfigurationError, IngestRunning
 from bythebook.interfaces.store import Generation, StoredVectors
 from bythebook.providers.sql import schema as tables
-from bythebook.providers.sql.engine import aware, damaged, translated
+from bythebook.providers.sql.engine import damaged, translated
 from bythebook.text.passage_records import from_record, to_record
 from bythebook.types import Passage, VectorState
 
@@ -146,8 +146,12 @@ class SqlCatalog:
         if row is None:
             return None
         same = {name: getattr(row, name) for name in _GENERATION}
-        state, at = VectorState(row.vectors), aware(row.published_at)
-        return Generation(name=row.generation, vectors=state, published_at=at, **same)
+        return Generation(
+            name=row.generation,
+            vectors=VectorState(row.vectors),
+            published_at=row.published_at,
+            **same,
+        )
 
     @translated
     def served(self) -> str | None:

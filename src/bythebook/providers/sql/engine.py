@@ -11,7 +11,6 @@ import uuid
 import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from datetime import UTC, datetime
 from functools import partial, wraps
 from importlib import resources
 from pathlib import Path
@@ -272,10 +271,6 @@ def delete_batch(
     """Delete up to ``limit`` rows and return their number; ``key`` is the table's primary key."""
     keys = connection.execute(sa.select(key).where(*where).limit(limit)).scalars().all()
     return connection.execute(sa.delete(key.table).where(key.in_(keys))).rowcount
-
-
-def aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # SQLite stores no time zone
 
 
 class SqlStore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,7 +17,7 @@ from bythebook.interfaces.conversations import (
     Tally,
     Unanswered,
 )
-from bythebook.providers.sql.engine import SqlStore, aware, delete_batch, insert, on_database_thread
+from bythebook.providers.sql.engine import SqlStore, delete_batch, insert, on_database_thread
 from bythebook.providers.sql.schema import feedback as feedback_table
 from bythebook.providers.sql.schema import queries, query_sessions
 
@@ -46,11 +46,11 @@ class SqlQueryLog(SqlStore):
     @on_database_thread()
     def purge(self, *, before: datetime, limit: int) -> int:
         """Delete up to ``limit`` questions asked before ``before``; return the count."""
-        moment, column = before.astimezone(UTC), query_sessions.c
+        column = query_sessions.c
         has_queries = sa.exists().where(queries.c.session_id == column.session_id)
-        unused = (column.last_query_at < moment, ~has_queries)
+        unused = (column.last_query_at < before, ~has_queries)
         with self._transaction() as connection:
-            old = queries.c.created_at < moment
+            old = queries.c.created_at < before
             count = delete_batch(connection, queries.c.query_id, old, limit=limit)
             delete_batch(connection, column.session_id, *unused, limit=limit)
         return count
@@ -59,7 +59,7 @@ class SqlQueryLog(SqlStore):
     def tally(self, *, since: datetime) -> Tally:
         """Return the aggregated figures of the questions since ``since``."""
         column = queries.c
-        recent = column.created_at >= since.astimezone(UTC)
+        recent = column.created_at >= since
         with self._engine.connect() as connection:
 
             def count(key: sa.ColumnElement[Any], *where: sa.ColumnElement[bool]) -> dict[Any, int]:
@@ -104,7 +104,7 @@ class SqlQueryLog(SqlStore):
             sa.select(
                 column.query_text, _sum_of(refused), _sum_of(unsure), last_at.label("last_at")
             )
-            .where(column.created_at >= since.astimezone(UTC), column.mode == "standard_rag")
+            .where(column.created_at >= since, column.mode == "standard_rag")
             .where(column.query_text != "", sa.or_(refused, unsure))
             .group_by(column.query_text)
             .order_by(sa.func.count().desc(), last_at.desc())
@@ -112,7 +112,7 @@ class SqlQueryLog(SqlStore):
         )
         with self._engine.connect() as connection:
             return [
-                Unanswered(text, int(refusals), int(low_scores), aware(last))
+                Unanswered(text, int(refusals), int(low_scores), last)
                 for text, refusals, low_scores, last in connection.execute(query)
             ]
 
@@ -143,12 +143,12 @@ def _not_stored(connection: sa.Connection, entries: Sequence[LoggedQuery]) -> li
 
 def _count(connection: sa.Connection, session: str, mine: Sequence[LoggedQuery]) -> None:
     first, last = mine[0], mine[-1]
-    row = {"session_id": session, "user_ip": first.network, "created_at": _utc(first)}
+    row = {"session_id": session, "user_ip": first.network, "created_at": first.asked_at}
     new = insert(connection, query_sessions).on_conflict_do_nothing()
     connection.execute(new.values(**row, query_count=0))
     count = query_sessions.c.query_count + len(mine)
     update = sa.update(query_sessions).where(query_sessions.c.session_id == session)
-    connection.execute(update.values(query_count=count, last_query_at=_utc(last)))
+    connection.execute(update.values(query_count=count, last_query_at=last.asked_at))
 
 
 def _row(entry: LoggedQuery) -> dict[str, Any]:
@@ -163,12 +163,8 @@ def _row(entry: LoggedQuery) -> dict[str, Any]:
         "chunks_retrieved": entry.passages,
         "top_chunk_score": entry.best_score,
         "processing_time_ms": entry.total_ms,
-        "created_at": _utc(entry),
+        "created_at": entry.asked_at,
     }
-
-
-def _utc(entry: LoggedQuery) -> datetime:
-    return entry.asked_at.astimezone(UTC)
 
 
 class SqlFeedback(SqlStore):
@@ -186,7 +182,7 @@ class SqlFeedback(SqlStore):
             "verdict": feedback.verdict,
             "reason": feedback.reason,
             "comment": feedback.text,
-            "created_at": feedback.given_at.astimezone(UTC),
+            "created_at": feedback.given_at,
         }
         with self._transaction() as connection:
             connection.execute(
@@ -199,7 +195,7 @@ class SqlFeedback(SqlStore):
         """Return the feedback given since ``since``, newest first."""
         newest = (
             sa.select(feedback_table)
-            .where(feedback_table.c.created_at >= since.astimezone(UTC))
+            .where(feedback_table.c.created_at >= since)
             .order_by(feedback_table.c.created_at.desc(), feedback_table.c.feedback_id)
             .limit(limit)
         )
@@ -208,7 +204,7 @@ class SqlFeedback(SqlStore):
 
     @on_database_thread()
     def purge(self, *, before: datetime, limit: int) -> int:
-        old = feedback_table.c.created_at < before.astimezone(UTC)
+        old = feedback_table.c.created_at < before
         with self._transaction() as connection:
             return delete_batch(connection, feedback_table.c.feedback_id, old, limit=limit)
 
@@ -220,5 +216,5 @@ def _feedback(row: sa.Row[tuple[object, ...]]) -> Feedback:
         verdict=row.verdict,
         reason=row.reason,
         text=row.comment,
-        given_at=aware(row.created_at),
+        given_at=row.created_at,
     )

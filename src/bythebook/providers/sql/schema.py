@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -30,8 +31,23 @@ class _Json(TypeDecorator[Any]):
         return dialect.type_descriptor(JSONB())
 
 
+class _Time(TypeDecorator[datetime]):
+    """Moment in UTC; SQLite stores no time zone."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        del dialect
+        return value and value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        del dialect
+        return value and (value if value.tzinfo else value.replace(tzinfo=UTC))
+
+
 _JSON = _Json()
-_TIME = sa.DateTime(timezone=True)
+_TIME = _Time()
 _UUID = sa.CHAR(36).with_variant(sa.Uuid(as_uuid=False), "postgresql")  # text with dashes
 
 

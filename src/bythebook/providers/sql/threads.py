@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -19,7 +19,7 @@ from bythebook.interfaces.conversations import (
     ThreadSummary,
     no_such_thread,
 )
-from bythebook.providers.sql.engine import SqlStore, aware, insert, on_database_thread
+from bythebook.providers.sql.engine import SqlStore, insert, on_database_thread
 from bythebook.providers.sql.schema import chores, messages, threads
 from bythebook.types import Citation, Message, Place, Role, Thread
 
@@ -91,7 +91,7 @@ class SqlThreads(SqlStore):
             topics = summarise(written.messages) if summarise else written.topic_summary
             last = written.messages[-1].timestamp
             update = sa.update(threads).where(threads.c.thread_id == thread_id)
-            connection.execute(update.values(updated_at=_utc(last), topic_summary=topics))
+            connection.execute(update.values(updated_at=last, topic_summary=topics))
         return replace(written, updated_at=last, topic_summary=topics)
 
     @on_database_thread()
@@ -114,8 +114,8 @@ class SqlThreads(SqlStore):
     @on_database_thread()
     def claim(self, chore: str, *, now: datetime, every: timedelta) -> bool:
         """Return whether this worker runs the task now: one of all workers, once in ``every``."""
-        due = sa.update(chores).where(chores.c.name == chore, chores.c.due_at <= _utc(now))
-        again = _utc(now + every)
+        due = sa.update(chores).where(chores.c.name == chore, chores.c.due_at <= now)
+        again = now + every
         with self._transaction() as connection:
             if connection.execute(due.values(due_at=again)).rowcount:
                 return True
@@ -128,25 +128,25 @@ class SqlThreads(SqlStore):
         self, *, before: datetime, now: datetime, limit: int, only: str | None = None
     ) -> int:
         """Archive up to ``limit`` threads with no message since ``before``; return the count."""
-        idle = [threads.c.archived_at.is_(None), threads.c.updated_at < _utc(before)]
+        idle = [threads.c.archived_at.is_(None), threads.c.updated_at < before]
         if only is not None:
             idle.append(threads.c.thread_id == only)
         with self._transaction() as connection:
             batch = _batch(connection, idle, limit)
-            update = sa.update(threads).where(*batch).values(archived_at=_utc(now))
+            update = sa.update(threads).where(*batch).values(archived_at=now)
             return connection.execute(update).rowcount
 
     @on_database_thread()
     def purge(self, *, before: datetime, limit: int) -> int:
         """Delete up to ``limit`` threads with no message since ``before``; return the count."""
         with self._transaction() as connection:
-            batch = _batch(connection, [threads.c.updated_at < _utc(before)], limit)
+            batch = _batch(connection, [threads.c.updated_at < before], limit)
             return connection.execute(sa.delete(threads).where(*batch)).rowcount
 
 
 def _lock(connection: sa.Connection, thread_id: str, owner: str | None, now: datetime) -> None:
     """Lock the thread's row until the transaction ends, which serialises its writers."""
-    row = {"thread_id": thread_id, "created_at": _utc(now), "updated_at": _utc(now), "owner": owner}
+    row = {"thread_id": thread_id, "created_at": now, "updated_at": now, "owner": owner}
     mine = sa.update(threads).where(threads.c.thread_id == thread_id, *_owned_by(owner))
     for _ in range(_TRIES):
         new = insert(connection, threads).on_conflict_do_nothing()
@@ -215,12 +215,12 @@ def _load(connection: sa.Connection, thread_id: str, *, whole: bool = False) -> 
     return Thread(
         id=thread_id,
         messages=tuple(_message(row) for row in rows if row.seq is not None),
-        created_at=aware(row["created_at"]),
-        updated_at=aware(row["updated_at"]),
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
         topic_summary=row["topic_summary"],
         metadata=row["metadata"],
         owner=row["owner"],
-        archived_at=row["archived_at"] and aware(row["archived_at"]),
+        archived_at=row["archived_at"],
         earlier=rows[0].seq or 0,
     )
 
@@ -252,7 +252,7 @@ def _row(thread_id: str, seq: int, message: Message) -> dict[str, Any]:
         "seq": seq,
         "role": message.role.value,
         "content": message.content,
-        "timestamp": _utc(message.timestamp),
+        "timestamp": message.timestamp,
         "confidence": message.confidence,
         "citations": [asdict(citation) for citation in message.citations],
         "request": message.request,
@@ -263,7 +263,7 @@ def _message(row: Row[Any]) -> Message:
     return Message(
         Role(row.role),
         row.content,
-        aware(row.timestamp),
+        row.timestamp,
         row.confidence,
         citations=tuple(map(_citation, row.citations or ())),
         request=row.request,
@@ -278,14 +278,10 @@ def _citation(record: Mapping[str, Any]) -> Citation:
 def _summary(row: Row[Any]) -> ThreadSummary:
     return ThreadSummary(
         id=row.thread_id,
-        created_at=aware(row.created_at),
-        updated_at=aware(row.updated_at),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
         messages=0 if row.last is None else row.last + 1,
         topic_summary=row.topic_summary,
         owner=row.owner,
-        archived_at=row.archived_at and aware(row.archived_at),
+        archived_at=row.archived_at,
     )
-
-
-def _utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC)
