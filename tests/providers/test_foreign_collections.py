@@ -27,18 +27,19 @@ _TEXTS = [
     "A kite flies because the wind pushes it upwards. The string keeps it from drifting away.",
     "Spruce is a light wood. Sticks of spruce make a good frame.",
 ]
-_HASH = "d" * 64
 
 
 def _payload(preset: str, number: int, text: str) -> dict[str, Any]:
     """The payload of a passage in each contract's layout."""
+    url = f"https://example.org/docs/page{number}"
+    place = {"chapter": "Chapter 1", "section": f"Section {number}"}
+    counted = {"chunk_index": number, "content_hash": "d" * 64}
     return {
         "query": {
             "text": text,
+            **place,
             "module": "module-1",
             "week": number + 1,
-            "chapter": "Chapter 1",
-            "section": f"Section {number}",
             "difficulty": "beginner",
             "keywords": ["kettle", "kite"],
             "hasCode": number == 2,
@@ -46,36 +47,17 @@ def _payload(preset: str, number: int, text: str) -> dict[str, Any]:
         },
         "ask": {
             "content": text,
-            "source_url": f"https://example.org/docs/page{number}",
-            "section_title": f"Section {number}",
+            "chapter": place["chapter"],
+            "section_title": place["section"],
+            "source_url": url,
             "chunk_id": f"chunk-{number}",
-            "chapter": "Chapter 1",
             "page_title": "Household",
             "position": number,
             "content_hash": "d" * 32,
         },
-        "envelope": {
-            "text": text,
-            "chapter": "Chapter 1",
-            "section": f"Section {number}",
-            "source_url": f"https://example.org/docs/page{number}",
-        },
-        "plain": {
-            "text": text,
-            "chapter": "Chapter 1",
-            "section": f"Section {number}",
-            "filename": "01-household.mdx",
-            "chunk_index": number,
-            "content_hash": _HASH,
-        },
-        "chat": {
-            "chapter": "Chapter 1",
-            "section": f"Section {number}",
-            "url": f"https://example.org/docs/page{number}",
-            "chunk_index": number,
-            "content_hash": _HASH,
-            "text": text,
-        },
+        "envelope": {"text": text, **place, "source_url": url},
+        "plain": {"text": text, **place, **counted, "filename": "01-household.mdx"},
+        "chat": {"text": text, **place, **counted, "url": url},
     }[preset]
 
 
