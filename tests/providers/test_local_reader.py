@@ -30,14 +30,6 @@ def _passage(text: str) -> Passage:
     return passage_of_selection(text, url=None)
 
 
-async def test_a_passage_that_answers_is_told_from_one_that_does_not() -> None:
-    passages = [_passage(_ANSWER), _passage(_FILLER)]
-    answering, other = await _reader().read(_QUESTION, passages)
-    assert answering.probability > 0.5 > other.probability
-    assert answering.span is not None
-    assert "1932" in _ANSWER[slice(*answering.span)]
-
-
 async def test_an_answer_in_the_middle_of_a_long_passage_is_found() -> None:
     text = _FILLER * 30 + _ANSWER + " " + _FILLER * 30
     (reading,) = await _reader().read(_QUESTION, [_passage(text)])

@@ -106,15 +106,15 @@ class ForeignCollection:
     async def _scan(self) -> list[Passage]:
         nodes = Nodes(replace(self._server, timeout_s=_SCAN_S))
         passages: list[Passage] = []
-        scroll = partial(_scroll, name=self._collection)
+        offset: Any = None  # of the next page
+        scroll = partial(AsyncQdrantClient.scroll, collection_name=self._collection, limit=_PAGE)
         try:
             self._check(await self._params(nodes))
-            records, following = await nodes.call(scroll)
             while True:
+                records, offset = await nodes.call(partial(scroll, offset=offset))
                 passages += [to_passage(point.id, point.payload, self._fields) for point in records]
-                if following is None:
+                if offset is None:
                     return self._with_text(passages)
-                records, following = await nodes.call(partial(scroll, offset=following))
         finally:
             await nodes.close()
 
@@ -269,9 +269,3 @@ def to_passage(
 
 def _number(value: object) -> int | None:
     return value if isinstance(value, int) else None
-
-
-async def _scroll(
-    client: AsyncQdrantClient, *, name: str, offset: Any = None
-) -> tuple[list[models.Record], Any]:
-    return await client.scroll(name, limit=_PAGE, offset=offset, with_payload=True)

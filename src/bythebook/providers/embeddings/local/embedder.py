@@ -41,6 +41,7 @@ _log = logging.getLogger(__name__)
 _PRECISION = "-int8"  # part of the stored name: vectors of different precision must not be mixed
 _BATCH_TOKENS = 256  # word pieces per model run; more do not fit the CPU cache
 _STRIDE = 0.8  # of a window: neighbours overlap by a fifth
+_OPENING = threading.Lock()
 
 ENGLISH = "local:minilm"
 MULTILINGUAL = "local:e5-small"
@@ -112,8 +113,6 @@ class LocalEmbedder:
         self._threads = threads or os.cpu_count() or 1
         # A separate executor: database work must not queue behind the embedding of questions.
         self._pool = ThreadPoolExecutor(self._threads, "embed")
-        self._lock = threading.Lock()
-        self._loaded: _Loaded | None = None
 
     @property
     def dimension(self) -> int:
@@ -156,10 +155,8 @@ class LocalEmbedder:
             yield from pool.map(run, batches)
 
     def _load(self) -> _Loaded:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = _open_model(self._known)
-            return self._loaded
+        with _OPENING:
+            return _open_model(self._known)
 
 
 @cache
