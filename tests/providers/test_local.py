@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
-from bythebook.providers.embeddings.local import LocalEmbedder, embedder_for
-from bythebook.providers.embeddings.local.embedder import MODELS
-from bythebook.providers.embeddings.local.onnx_files import read_known
+from bythebook.providers.embeddings.local import MODELS, LocalEmbedder, embedder_for
+from bythebook.providers.embeddings.onnx_files import read_known
 from training import make_models
 
 Vectors = npt.NDArray[np.float32]

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from bythebook.errors import EmbedderFailed, ReaderFailed, UnknownProvider
 from bythebook.interfaces.models import SentenceSupport
 from bythebook.language.text import well_formed
-from bythebook.providers.embeddings.local.onnx_files import (
+from bythebook.providers.embeddings.onnx_files import (
     open_session as onnx_session,
 )
-from bythebook.providers.embeddings.local.onnx_files import (
+from bythebook.providers.embeddings.onnx_files import (
     read_known,
     word_pieces,
 )

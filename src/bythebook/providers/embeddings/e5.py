@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bythebook.errors import UnknownProvider
-from bythebook.providers.embeddings.local.onnx_files import (
+from bythebook.providers.embeddings.onnx_files import (
     Embed,
     Tokenize,
     open_session,

@@ -22,8 +22,8 @@ import numpy as np
 
 from bythebook.errors import EmbedderFailed, UnknownProvider
 from bythebook.language.text import well_formed
-from bythebook.providers.embeddings.local import e5
-from bythebook.providers.embeddings.local.onnx_files import (
+from bythebook.providers.embeddings import e5
+from bythebook.providers.embeddings.onnx_files import (
     Embed,
     Tokenize,
     open_session,
