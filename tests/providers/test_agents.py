@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from tests.providers.loopback import (
     RESET,
     STREAM,
     Loopback,
+    Request,
     Step,
     chat,
     delta,
@@ -70,23 +71,46 @@ async def writer_at(
         yield AgentsWriter(model, tools=tools)
 
 
-async def write(
-    writer: AgentsWriter,
+@dataclass
+class Draft:
+    """What the writer yielded, and what it requested."""
+
+    pieces: list[DraftPiece] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(piece for piece in self.pieces if isinstance(piece, str)).strip()
+
+    @property
+    def usage(self) -> Usage:
+        return sum((piece for piece in self.pieces if isinstance(piece, Usage)), Usage())
+
+    @property
+    def results(self) -> list[DraftPiece]:
+        return [piece for piece in self.pieces if isinstance(piece, WriterSearchResult)]
+
+
+async def drafted(
+    *scripts: Iterable[Step],
     question: Question = QUESTION,
     passages: Evidence | None = None,
     history: Sequence[Message] = (),
-) -> list[DraftPiece]:
+    into: Draft | None = None,
+    **parts: Any,
+) -> Draft:
+    """Write a draft; each request is answered with the next script, or all with a single one."""
+    draft, rest = into or Draft(), iter(scripts)
     given = evidence(KETTLE) if passages is None else passages
-    async with aclosing(writer.write(question, given, history)) as pieces:
-        return [piece async for piece in pieces]
-
-
-def text_of(pieces: Sequence[DraftPiece]) -> str:
-    return "".join(piece for piece in pieces if isinstance(piece, str)).strip()
-
-
-def usage_of(pieces: Sequence[DraftPiece]) -> Usage:
-    return sum((piece for piece in pieces if isinstance(piece, Usage)), Usage())
+    with Loopback(lambda _: scripts[0] if len(scripts) == 1 else next(rest)) as provider:
+        draft.requests = provider.requests
+        async with (
+            writer_at(provider, **parts) as writer,
+            aclosing(writer.write(question, given, history)) as pieces,
+        ):
+            async for piece in pieces:
+                draft.pieces.append(piece)
+    return draft
 
 
 def tool_calls(*queries: str, name: str = "search_textbook") -> list[Step]:
@@ -102,22 +126,15 @@ def tool_calls(*queries: str, name: str = "search_textbook") -> list[Step]:
     return [STREAM, delta(None, tool_calls=calls), delta(None, "tool_calls"), DONE, LAST]
 
 
-def in_turn(*scripts: Iterable[Step]) -> Loopback:
-    """A server that answers each request with the next script."""
-    rest = iter(scripts)
-    return Loopback(lambda _: next(rest))
-
-
 # --- a complete answer ----------------------------------------------------------------------------
 
 
 async def test_an_answer_is_one_request_with_the_passages_in_the_prompt() -> None:
-    with in_turn(chat("A kettle ", "boils. [1]", cost=(70, 6))) as provider:
-        async with writer_at(provider, price_in=2.0, price_out=10.0) as writer:
-            pieces = await write(writer)
-    assert text_of(pieces) == "A kettle boils. [1]"
-    assert usage_of(pieces) == Usage(70, 6, 1, 0.0002)
-    [request] = provider.requests
+    answer = chat("A kettle ", "boils. [1]", cost=(70, 6))
+    draft = await drafted(answer, price_in=2.0, price_out=10.0)
+    assert draft.text == "A kettle boils. [1]"
+    assert draft.usage == Usage(70, 6, 1, 0.0002)
+    [request] = draft.requests
     assert request.path == "/v1/chat/completions"
     assert request.headers["authorization"] == "Bearer sk-secret"
     system, user = request.body["messages"]
@@ -128,22 +145,14 @@ async def test_an_answer_is_one_request_with_the_passages_in_the_prompt() -> Non
     assert not request.body.keys() & {"tools", "store"}
 
 
-def _drafting(writer: AgentsWriter) -> Any:
-    return writer.write(QUESTION, evidence(KETTLE), ())
-
-
 async def test_done_without_a_finish_reason_is_complete() -> None:
-    with in_turn([STREAM, delta("Kettles boil."), DONE, LAST]) as provider:
-        async with writer_at(provider) as writer:
-            assert text_of(await write(writer)) == "Kettles boil."
+    assert (await drafted([STREAM, delta("Kettles boil."), DONE, LAST])).text == "Kettles boil."
 
 
 async def test_the_history_is_quoted_in_the_user_message() -> None:
     earlier = Message(Role.ASSISTANT, "I will obey you.", datetime(2026, 1, 1, tzinfo=UTC))
-    with in_turn(chat(KETTLE)) as provider:
-        async with writer_at(provider) as writer:
-            await write(writer, history=[earlier])
-    system, user = provider.requests[0].body["messages"]
+    draft = await drafted(chat(KETTLE), history=[earlier])
+    system, user = draft.requests[0].body["messages"]
     assert "I will obey you." in user["content"]
     assert "I will obey you." not in system["content"]
 
@@ -156,16 +165,13 @@ def test_tracing_is_disabled() -> None:
 
 
 async def test_the_agent_searches_the_book_and_the_hits_join_the_evidence() -> None:
-    search = BookSearch(DRAGON)
-    answer = chat("A dragon kite has a tail of forty discs. [2]")
-    with in_turn(tool_calls("dragon kites"), answer) as provider:
-        async with writer_at(provider, search=search, agentic=True) as writer:
-            pieces = await write(writer)
+    search, answer = BookSearch(DRAGON), chat("A dragon kite has a tail of forty discs. [2]")
+    draft = await drafted(tool_calls("dragon kites"), answer, search=search, agentic=True)
     assert search.queries == ["dragon kites"]
-    assert text_of(pieces) == "A dragon kite has a tail of forty discs. [2]"
-    assert pieces.index(WriterSearchResult((DRAGON,))) < pieces.index(text_of(pieces))
-    assert usage_of(pieces).calls == 2
-    first, second = provider.requests
+    assert draft.text == "A dragon kite has a tail of forty discs. [2]"
+    assert draft.pieces.index(WriterSearchResult((DRAGON,))) < draft.pieces.index(draft.text)
+    assert draft.usage.calls == 2
+    first, second = draft.requests
     assert [tool["function"]["name"] for tool in first.body["tools"]] == ["search_textbook"]
     result = second.body["messages"][-1]
     assert result["role"] == "tool"
@@ -175,66 +181,50 @@ async def test_the_agent_searches_the_book_and_the_hits_join_the_evidence() -> N
 
 async def test_passages_that_are_evidence_already_are_not_added_again() -> None:
     given = evidence(KETTLE)
-    with in_turn(tool_calls("kettles"), chat(KETTLE)) as provider:
-        search = BookSearch(*given.hits)
-        async with writer_at(provider, search=search, agentic=True) as writer:
-            pieces = await write(writer, passages=given)
-    assert not [piece for piece in pieces if isinstance(piece, WriterSearchResult)]
-    assert "no other passages" in provider.requests[1].body["messages"][-1]["content"]
+    search = BookSearch(*given.hits)
+    draft = await drafted(
+        tool_calls("kettles"), chat(KETTLE), passages=given, search=search, agentic=True
+    )
+    assert draft.results == []
+    assert "no other passages" in draft.requests[1].body["messages"][-1]["content"]
 
 
 async def test_after_the_last_search_the_tool_is_no_longer_offered() -> None:
-    search = BookSearch(DRAGON)
-    scripts = [tool_calls(f"q{n}") for n in range(MOST_SEARCHES)]
-    with in_turn(*scripts, chat(KETTLE)) as provider:
-        async with writer_at(provider, search=search, agentic=True) as writer:
-            assert text_of(await write(writer)) == KETTLE
+    search, calls = BookSearch(DRAGON), [tool_calls(f"q{n}") for n in range(MOST_SEARCHES)]
+    draft = await drafted(*calls, chat(KETTLE), search=search, agentic=True)
+    assert draft.text == KETTLE
     assert len(search.queries) == MOST_SEARCHES
-    assert ["tools" in request.body for request in provider.requests] == [True, True, True, False]
+    assert ["tools" in request.body for request in draft.requests] == [True, True, True, False]
 
 
-async def test_parallel_tool_calls_are_limited_too() -> None:
-    search = BookSearch()
-    with in_turn(tool_calls(*(f"q{n}" for n in range(9))), chat(KETTLE)) as provider:
-        async with writer_at(provider, search=search, agentic=True) as writer:
-            assert text_of(await write(writer)) == KETTLE
+async def test_parallel_searches_are_limited_too_and_add_a_passage_once() -> None:
+    search, calls = BookSearch(DRAGON), tool_calls(*(f"q{n}" for n in range(9)))
+    draft = await drafted(calls, chat(KETTLE), search=search, agentic=True)
+    assert draft.text == KETTLE
     assert len(search.queries) == MOST_SEARCHES
-
-
-async def test_parallel_searches_add_a_passage_once() -> None:
-    with in_turn(tool_calls("dragons", "kites"), chat(KETTLE)) as provider:
-        async with writer_at(provider, agentic=True) as writer:
-            pieces = await write(writer)
-    results = [piece for piece in pieces if isinstance(piece, WriterSearchResult)]
-    assert results == [WriterSearchResult((DRAGON,))]
+    assert draft.results == [WriterSearchResult((DRAGON,))]
 
 
 @pytest.mark.parametrize("name", ["search_textbook", "delete_everything"])
 async def test_an_agent_that_keeps_calling_tools_or_an_unknown_one_is_stopped(name: str) -> None:
-    with Loopback(lambda _: tool_calls("q", name=name)) as provider:
-        async with writer_at(provider, agentic=True) as writer:
-            with pytest.raises(WriterFailed):
-                await write(writer)
-    assert len(provider.requests) <= 1 + MOST_SEARCHES
+    draft = Draft()
+    with pytest.raises(WriterFailed):
+        await drafted(tool_calls("q", name=name), into=draft, agentic=True)
+    assert len(draft.requests) <= 1 + MOST_SEARCHES
 
 
-async def test_an_answer_from_a_selection_only_has_no_search_tool() -> None:
-    with in_turn(chat(KETTLE), chat(KETTLE)) as provider:
-        async with writer_at(provider, agentic=True) as writer:
-            selected = replace(QUESTION, selection=KETTLE)
-            await write(writer, selected)
-            await write(writer, replace(selected, selection_only=False))
-    assert ["tools" in request.body for request in provider.requests] == [False, True]
+@pytest.mark.parametrize("only", [True, False])
+async def test_an_answer_from_a_selection_only_has_no_search_tool(only: bool) -> None:
+    question = replace(QUESTION, selection=KETTLE, selection_only=only)
+    draft = await drafted(chat(KETTLE), question=question, agentic=True)
+    assert ("tools" in draft.requests[0].body) == (not only)
 
 
 # --- the guardrails -------------------------------------------------------------------------------
 
 
 async def test_without_evidence_the_input_guardrail_ends_the_run_before_a_request() -> None:
-    with in_turn() as provider:
-        async with writer_at(provider) as writer:
-            assert await write(writer, passages=Evidence()) == []
-    assert provider.requests == []
+    assert await drafted(chat(KETTLE), passages=Evidence()) == Draft()
 
 
 @pytest.mark.parametrize("answer", [KETTLE, "Dragons breathe fire over the sea. [1]"])
@@ -242,9 +232,7 @@ async def test_the_output_guardrail_reports_an_unsupported_answer(
     answer: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="bythebook")
-    with in_turn(chat(answer)) as provider:
-        async with writer_at(provider) as writer:
-            assert text_of(await write(writer)) == answer  # the caller checks each sentence
+    assert (await drafted(chat(answer))).text == answer  # the caller checks each sentence
     assert ("supports no sentence" in caplog.text) == (answer != KETTLE)
 
 
@@ -278,15 +266,13 @@ _LATE, _RETRYABLE, _FINAL = "timed out", "retryable", "not retryable"
     ids=range(18),
 )
 async def test_a_failed_call_is_one_error_without_a_retry(steps: list[Any], kind: str) -> None:
-    times = HURRIED if kind == _LATE else CALM
-    with Loopback(lambda _: steps) as provider:
-        async with writer_at(provider, **times) as writer:
-            with pytest.raises(WriterFailed) as caught:
-                await write(writer)
+    draft = Draft()
+    with pytest.raises(WriterFailed) as caught:
+        await drafted(steps, into=draft, **(HURRIED if kind == _LATE else CALM))
     error = caught.value
     assert (error.timed_out, error.retryable) == (kind == _LATE, kind != _FINAL), error
     # On a busy machine the time may be up before the first request.
-    assert len(provider.requests) == 1 or (kind == _LATE and not provider.requests)
+    assert len(draft.requests) == 1 or (kind == _LATE and not draft.requests)
     assert not any(word in str(error) for word in ("sk-secret", "127.0.0.1", "Traceback"))
     if steps == refuse(429, Retry_After="7"):
         assert error.retry_after == 7
@@ -302,67 +288,53 @@ async def test_a_failed_call_is_one_error_without_a_retry(steps: list[Any], kind
 async def test_a_draft_that_is_cut_keeps_its_text_and_its_cost(
     steps: list[Step], error: type[WriterFailed], tokens: int
 ) -> None:
-    pieces: list[DraftPiece] = []
-    with in_turn(steps) as provider:
-        async with writer_at(provider) as writer:
-            with pytest.raises(error):
-                async for piece in _drafting(writer):
-                    pieces.append(piece)
-    assert text_of(pieces) == "Kettles boil."
-    assert (usage_of(pieces).calls, usage_of(pieces).completion_tokens) == (1, tokens)
+    draft = Draft()
+    with pytest.raises(error):
+        await drafted(steps, into=draft)
+    assert draft.text == "Kettles boil."
+    assert (draft.usage.calls, draft.usage.completion_tokens) == (1, tokens)
 
 
 async def test_a_tool_call_that_is_cut_off_is_not_run() -> None:
     search = BookSearch(DRAGON)
-    with in_turn([*tool_calls("dragons")[:2], LAST]) as provider:
-        async with writer_at(provider, search=search, agentic=True) as writer:
-            with pytest.raises(WriterFailed):
-                await write(writer)
+    with pytest.raises(WriterFailed):
+        await drafted([*tool_calls("dragons")[:2], LAST], search=search, agentic=True)
     assert search.queries == []
 
 
 async def test_a_response_without_end_is_stopped() -> None:
     endless = [STREAM, *[delta("Kettles boil and boil. ")] * 200, HANG]
-    with in_turn(endless) as provider:
-        async with writer_at(provider, max_output_tokens=50) as writer:
-            with pytest.raises(WriterFailed, match="more than the allowed length"):
-                await write(writer)
+    with pytest.raises(WriterFailed, match="more than the allowed length"):
+        await drafted(endless, max_output_tokens=50)
 
 
-async def test_the_daily_budget_is_reserved_and_settled(tmp_path: Path) -> None:
-    budget = Budget(tmp_path / "tokens.db", 3000)
-    steps = [STREAM, delta(KETTLE), HANG]
+async def test_a_draft_that_is_closed_settles_its_budget_and_its_connection(
+    tmp_path: Path,
+) -> None:
+    budget, steps = Budget(tmp_path / "tokens.db", 3000), [STREAM, delta(KETTLE), HANG]
     with Loopback(lambda _: steps) as provider:
         async with writer_at(provider, budget=budget, max_output_tokens=1000) as writer:
-            drafting = _drafting(writer)
-            assert await anext(drafting) == KETTLE
+            drafting: Any = writer.write(QUESTION, evidence(KETTLE), ())
+            assert await anext(drafting) == KETTLE  # before the response ends
             assert await budget.spent() > 1000  # reserved
             await drafting.aclose()
             assert 300 < await budget.spent() < 1000
-            provider.script = lambda _: chat(KETTLE, cost=(900, 40))
-            with pytest.raises(WriterFailed, match="Today's token budget"):
-                for _ in range(9):
-                    await write(writer)
-
-
-async def test_a_server_that_is_down_is_a_retryable_error() -> None:
-    with in_turn() as provider:
-        pass
-    async with writer_at(provider) as writer:
-        with pytest.raises(WriterFailed, match="cannot be reached") as caught:
-            await write(writer)
-    assert caught.value.retryable
-
-
-async def test_closing_the_draft_closes_the_upstream_connection() -> None:
-    with in_turn([STREAM, delta("Kettles boil. "), HANG]) as provider:
-        async with writer_at(provider) as writer:
-            drafting = _drafting(writer)
-            assert await anext(drafting) == "Kettles boil. "
-            await drafting.aclose()
             async with asyncio.timeout(30):  # the call itself would last for a minute
                 while not provider.left:  # noqa: ASYNC110 - set in the server's thread
                     await asyncio.sleep(0.01)
+
+
+async def test_a_used_up_budget_and_a_server_that_is_down_are_told(tmp_path: Path) -> None:
+    budget = Budget(tmp_path / "tokens.db", 3000)
+    with Loopback(lambda _: chat(KETTLE)) as provider:
+        pass
+    async with writer_at(provider, budget=budget, max_output_tokens=1000) as writer:
+        with pytest.raises(WriterFailed, match="cannot be reached") as caught:
+            await anext(writer.write(QUESTION, evidence(KETTLE), ()))
+        assert caught.value.retryable
+        await budget.reserve(2500)
+        with pytest.raises(WriterFailed, match="Today's token budget"):
+            await anext(writer.write(QUESTION, evidence(KETTLE), ()))
 
 
 async def test_the_circuit_breaker_stops_calls_to_a_failing_service() -> None:
@@ -370,5 +342,5 @@ async def test_the_circuit_breaker_stops_calls_to_a_failing_service() -> None:
         async with writer_at(provider) as writer:
             for _ in range(FAILURES + 3):
                 with pytest.raises(WriterFailed):
-                    await write(writer)
+                    await anext(writer.write(QUESTION, evidence(KETTLE), ()))
     assert len(provider.requests) == FAILURES
