@@ -18,7 +18,7 @@ from bythebook.sources.documents import headings_of, plain_text
 from bythebook.sources.files import Files
 from bythebook.sources.markdown.folder import MarkdownFolder
 from bythebook.sources.registry import GROUP, find_source, load_source, registered_sources
-from tests.support.epub_files import write_epub
+from tests.support.epub_files import document, write_epub
 from tests.support.pdf_writer import PdfWriter
 
 _PAGES = {
@@ -111,61 +111,35 @@ def _write_pdf(folder: Path) -> Path:
     return folder / "book.pdf"
 
 
+_BODY = '<h1>{title}</h1><h2 id="lift">Lift</h2><p>{text}</p>'
+_KITES = _BODY.format(title="Kites", text="A kite flies.")
+_WIND = _BODY.format(title="Wind", text="It blows.")
 _HTML = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>{next}
 </head><body><nav><a href="kites.html">Kites</a><a href="wind.html">Wind</a></nav>
-<main><h1>{title}</h1><h2 id="lift">Lift</h2><p>{text}</p></main></body></html>"""
-
-
-def _html_pages() -> dict[str, str | bytes]:
-    following = '<link rel="next" href="a.html">'
-    return {
-        "kites.html": _HTML.format(title="Kites", next=following, text="A kite flies."),
-        "a.html": _HTML.format(title="Wind", next="", text="It blows."),
-        "bad.html": b"<p>Not UTF-8 \xff</p>",
-    }
+<main>{body}</main></body></html>"""
+_HTML_PAGES: dict[str, str | bytes] = {
+    "kites.html": _HTML.format(title="Kites", next='<link rel="next" href="a.html">', body=_KITES),
+    "a.html": _HTML.format(title="Wind", next="", body=_WIND),
+    "bad.html": b"<p>Not UTF-8 \xff</p>",
+}
 
 
 def _write_epub(folder: Path) -> Path:
     folder.mkdir(parents=True)
-    pages = [
-        ("b.xhtml", _HTML.format(title="Kites", next="", text="A kite flies.")),
-        ("a.xhtml", _HTML.format(title="Wind", next="", text="It blows.")),
-        ("bad.xhtml", b"<p>Not UTF-8 \xff</p>"),
-    ]
-    documents = {name: _as_xml(page) for name, page in pages}
-    return write_epub(folder / "book.epub", documents)
-
-
-def _as_xml(page: str | bytes) -> bytes:
-    if isinstance(page, bytes):
-        return page
-    return (
-        page.replace("<!DOCTYPE html>", "")
-        .replace('charset="utf-8">', 'charset="utf-8"/>')
-        .encode()
-    )
+    pages = {"b.xhtml": document(_KITES), "a.xhtml": document(_WIND), "bad.xhtml": b"<p>\xff</p>"}
+    return write_epub(folder / "book.epub", pages)
 
 
 def _write_mixed(folder: Path) -> Path:
-    return _write(
-        folder,
-        {
-            "01.html": _html_pages()["kites.html"],
-            "02.md": "# Wind\n\n## Lift\n\nIt blows.\n",
-            "bad.md": b"# Not UTF-8\n\n\xff\n",
-        },
-    )
-
-
-def _notebook(text: str) -> dict[str, str | bytes]:
-    cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": text}]
-    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    return {"book.ipynb": json.dumps(notebook)}
+    pages = {"01.html": _HTML_PAGES["kites.html"], "02.md": "# Wind\n\n## Lift\n\nIt blows.\n"}
+    return _write(folder, {**pages, "bad.md": _PAGES["bad.md"]})
 
 
 def _write_notebook(folder: Path) -> Path:
     text = "# Kites\n\n## Lift\n\nA kite flies. It is in the air with the wind."
-    return _write(folder, _notebook(text)) / "book.ipynb"
+    cells = [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": text}]
+    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    return _write(folder, {"book.ipynb": json.dumps(notebook)}) / "book.ipynb"
 
 
 def _write_jupyter_book(folder: Path) -> Path:
@@ -178,7 +152,7 @@ _BOOKS: dict[str, Callable[[Path], Path]] = {
     "jupyter-book": _write_jupyter_book,
     "notebook": _write_notebook,
     "epub": _write_epub,
-    "html": lambda folder: _write(folder, _html_pages()),
+    "html": lambda folder: _write(folder, _HTML_PAGES),
     "mixed": _write_mixed,
     "pdf": _write_pdf,
     "docusaurus": _write_docusaurus,
