@@ -6,10 +6,9 @@ import random
 import time
 from functools import partial
 
-from tests.sources.parity_site import PAGES
 from tests.sources.test_hostile_input import FRAGMENTS, PLACE, READINGS, read
 from tests.support.clock import seconds_of
-from tests.support.samples import FEATURES
+from tests.support.samples import FEATURES, RULES
 
 from bythebook.ingestion.passages import passages_of
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
@@ -37,8 +36,8 @@ def test_any_text(rows: Rows) -> None:
             "0 exceptions, 0 lost words, ≤ 50 ms/KB; 10 times the text in ≤ 12 times the time"
         ),
     )
-    seeds = [text for name, text in sorted(PAGES.items()) if name.endswith((".md", ".mdx"))]
-    seeds += [file.read_text(encoding="utf-8") for file in sorted(FEATURES.rglob("*.mdx"))]
+    pages = [*sorted(RULES.rglob("*.md*")), *sorted(FEATURES.rglob("*.mdx"))]
+    seeds = [page.read_text(encoding="utf-8") for page in pages]
     dice, files = random.Random(7), rows.count(2_000, 20_000)
     failed, slow = [], 0
     for number in range(files):

@@ -16,39 +16,15 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from bythebook.language.text import word_set
+
 HOME = Path(
     os.environ.get("BYTHEBOOK_DOCUSAURUS", Path.home() / ".cache" / "bythebook" / "docusaurus")
 )
-VOID = frozenset(
-    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr")
-)
+VOID = word_set("area base br col embed hr img input link meta source wbr")
 # What the theme adds to a page: permalinks, buttons, line numbers, and maths drawn twice.
 CHROME = ("hash-link", "katex", "codeBlockLineNumber", "data-footnote-backref", "clean-btn")
-BLOCKS = frozenset(
-    [
-        "p",
-        "div",
-        "li",
-        "td",
-        "th",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "pre",
-        "summary",
-        "figcaption",
-        "dt",
-        "dd",
-        "br",
-        "tr",
-        "table",
-        "ul",
-        "ol",
-    ]
-)
+BLOCKS = word_set("p div li td th h1 h2 h3 h4 h5 h6 pre summary figcaption dt dd br tr table ul ol")
 NEXT = re.compile(r'pagination-nav__link--next"? href="?([^">\s]+)')
 CONFIG = """
 import remarkMath from 'remark-math';

@@ -31,8 +31,7 @@ from bythebook.ingestion.read_book import ParsedBook, ParsedPage, read_book
 from bythebook.language.text import words
 from tests.sources import docusaurus
 from tests.sources.docusaurus import BuiltPage
-from tests.sources.parity_site import IN_ORDER, ORDERED, PAGES
-from tests.support.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
+from tests.support.samples import FEATURES, IN_ORDER, ORDERED, RULES, SAMPLE_BOOK, WORKSHOP
 
 pytestmark = pytest.mark.real
 
@@ -174,7 +173,7 @@ def assert_passages_land(book: ParsedBook, built: dict[str, BuiltPage]) -> None:
 @pytest.fixture(scope="module")
 def rules() -> tuple[ParsedBook, dict[str, BuiltPage]]:
     sources = {
-        **PAGES,
+        "docs": RULES,
         "docusaurus.config.js": docusaurus.config(),
         "sidebars.js": docusaurus.SIDEBARS,
     }
@@ -205,7 +204,7 @@ def test_visible_words_match_docusaurus(
 
 
 def test_sidebar_order_matches_docusaurus() -> None:
-    sources = {**ORDERED, "docusaurus.config.js": docusaurus.config()}
+    sources = {".": ORDERED, "docusaurus.config.js": docusaurus.config()}
     site = docusaurus.build("ordered", sources)
     book, built = read_book(site / "docs"), docusaurus.pages(site)
     assert [page.file for page in book.pages] == IN_ORDER

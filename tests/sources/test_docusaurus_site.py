@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from bythebook.ingestion.read_book import SiteOptions, read_book
 from bythebook.sources.docusaurus.config import find_config, read_config
 from bythebook.sources.files import Files
 from tests.sources.book_files import CONFIG, write_files
-from tests.sources.parity_site import IN_ORDER, ORDERED
+from tests.support.samples import IN_ORDER, ORDERED
 
 
 def test_config_literals_are_read_without_executing_code(tmp_path: Path) -> None:
@@ -122,8 +123,8 @@ def test_current_docs_of_a_versioned_site_are_under_next(tmp_path: Path) -> None
 
 
 def test_a_hand_written_sidebar_orders_the_pages(tmp_path: Path) -> None:
-    write_files(tmp_path, {**ORDERED, "docusaurus.config.js": CONFIG})
-    book = read_book(tmp_path / "docs")
+    shutil.copytree(ORDERED, tmp_path, dirs_exist_ok=True)
+    book = read_book(write_files(tmp_path, {"docusaurus.config.js": CONFIG}) / "docs")
     assert [page.file for page in book.pages] == IN_ORDER
     assert not book.problems
 

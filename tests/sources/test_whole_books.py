@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bythebook.ingestion.read_book import ParsedBook, ParsedPage, SiteOptions, read_book
+from bythebook.ingestion.read_book import ParsedBook, ParsedPage, read_book
 from bythebook.language.text import words
 from tests.support.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
 
@@ -182,41 +182,7 @@ def test_all_source_words_except_markup_are_kept() -> None:
         assert not left, page.file
 
 
-# --- figures --------------------------------------------------------------------------------------
-
-
-def test_page_url_comes_from_id_and_module_from_folder() -> None:
-    pages = {page.file: page for page in book("workshop").pages}
-    assert len(pages) == 7
-    assert pages["M1/C1/S1.md"].url == "/docs/M1/C1/m1-c1-s1"
-    assert pages["M1/C1/S1.md"].passages[0].place.module == "Module 1: Measuring"
-    with_site = read_book(WORKSHOP, SiteOptions(url="https://x.example"))
-    assert with_site.pages[0].url == "https://x.example/docs/"
-
-
-def test_bare_symbols_and_braces_in_prose_are_kept() -> None:
-    texts = {page.file: " ".join(p.text for p in page.passages) for page in book("workshop").pages}
-    length, cutting = texts["M1/C1/S1.md"], texts["M2/C1/S1.md"]
-    assert "may be < 0.5 millimetres" in length
-    assert "If the gap is <0.1 mm the shaft sticks; if it is > 0.4 mm it rattles." in length
-    assert "δ < 1.25 µm" in length
-    assert "write the set as {0, 1}" in cutting
-    assert "costs $12 and the frame $30, together $42" in cutting
-
-
-def test_repeated_and_emoji_headings_have_distinct_anchors() -> None:
-    page = next(p for p in book("workshop").pages if p.file == "M1/C1/S1.md")
-    anchors = [anchor for _, anchor in page.headings if anchor]
-    assert len(set(anchors)) == len(anchors)
-    assert {"common-errors", "common-errors-1", "step-1", "step-1-1"} <= set(anchors)
-    assert "-why-it-matters" in anchors
-
-
-def test_partial_is_inlined_and_not_a_page() -> None:
-    pages = {page.file: page for page in book("features").pages}
-    assert "_shared-part.mdx" not in pages
-    text = " ".join(p.text for p in pages["guides/partials.mdx"].passages)
-    assert "This is text of a partial" in text
+# --- size ----------------------------------------------------------------------------------------
 
 
 READ = """

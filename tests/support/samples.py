@@ -13,6 +13,20 @@ from bythebook.types import Evidence, Hit, Metadata, Passage, Place
 ROOT = Path(__file__).parents[2]
 SAMPLE_BOOK = ROOT / "examples" / "physical-ai-book"
 WORKSHOP = ROOT / "tests" / "sources" / "books" / "workshop" / "docs"  # plain Markdown
+RULES = ROOT / "tests" / "sources" / "books" / "rules" / "docs"  # every rule of Docusaurus at once
+ORDERED = ROOT / "tests" / "sources" / "books" / "ordered"  # a site with sidebars
+IN_ORDER = [  # its pages; the last is in no sidebar
+    "zebra.md",
+    "01-parts/02-second.md",
+    "01-parts/03-intro.md",
+    "01-parts/04-other.md",
+    "01-parts/01-first.md",
+    "alpha.md",
+    "03-made/b.md",
+    "03-made/a.md",
+    "03-made/deep/c.md",
+    "lonely.md",
+]
 FEATURES = ROOT / "tests" / "sources" / "books" / "features" / "docs"  # what MDX adds
 
 PAGES = {
