@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings as hypothesis_settings
-from reliability.rows import SKIPPED
+from reliability.rows import FULL, SKIPPED
 from tests.support import parts
 from tests.support.databases import postgres
 from tests.support.parts import (
@@ -44,6 +46,46 @@ def _audit(event: str, args: tuple[object, ...]) -> None:
 
 
 sys.addaudithook(_audit)
+
+
+_LIMIT_S = 150  # for a test and for each side of its fixtures, unless its mark says otherwise
+
+
+@contextmanager
+def _limited(item: pytest.Item) -> Iterator[None]:
+    """Fail what hangs by its name, again and again until it ends, so that nothing swallows it."""
+    mark = item.get_closest_marker("limit")
+    seconds = (mark.args[0] if mark else _LIMIT_S) * (20 if FULL else 1)
+
+    def fail(*_: object) -> None:
+        faulthandler.dump_traceback(sys.__stderr__)
+        pytest.fail(f"{item.name} does not end within {seconds} s")
+
+    previous = signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 5)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    with _limited(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    with _limited(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    with _limited(item):
+        return (yield)
 
 
 _rows: list[dict[str, Any]] = []  # of the reliability suite, from every test process

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -20,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-TESTS = ROOT / "reliability"
 FIGURES = ROOT / "docs" / "operators" / "reliability.json"
-PAGE = ROOT / "docs" / "operators" / "reliability.md"
+PAGE = FIGURES.with_suffix(".md")
 
 HEAD = """# Reliability
 
@@ -46,44 +44,32 @@ def main() -> int:
     parser.add_argument("--full", action="store_true", help="run with all repetitions")
     parser.add_argument("--processes", type=int, metavar="N", help="run rows on N processes")
     options = parser.parse_args()
-    files = [str(file) for row in options.rows for file in _files_of(row)] or [str(TESTS)]
+    rows = _last_figures()
+    if unknown := set(options.rows) - rows.keys():
+        raise SystemExit(f"There is no row {', '.join(sorted(unknown))}.")
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "rows"
         environment = {**os.environ, "BYTHEBOOK_RELIABILITY_ROWS": str(output)}
         if options.full:
             environment["BYTHEBOOK_RELIABILITY"] = "full"
-        parallel = ["-n", str(options.processes), "--dist", "loadfile"] if options.processes else []
-        finished = subprocess.run(
-            [sys.executable, "-m", "pytest", *parallel, *files],
-            cwd=ROOT,
-            env=environment,
-            check=False,
-        )
+        command = [sys.executable, "-m", "pytest", "reliability"]
+        command += ["-n", str(options.processes), "--dist", "load"] if options.processes else []
+        command += ["--rows", ",".join(options.rows)] if options.rows else []
+        finished = subprocess.run(command, cwd=ROOT, env=environment, check=False)
         lines = output.read_text("utf-8").splitlines() if output.exists() else []
-    rows = _last_figures()
     today = datetime.now(UTC).date().isoformat()
     for row in map(json.loads, lines):
         rows[row["id"]] = {**row, "date": today}
+    if not finished.returncode and not options.rows:  # all rows that there are have run
+        rows = {name: row for name, row in rows.items() if row["date"] == today}
     ordered = sorted(rows.values(), key=lambda row: (row["id"][0], int(row["id"][1:])))
     FIGURES.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", "utf-8")
     PAGE.write_text(page_of(ordered), "utf-8")
     return finished.returncode
 
 
-def _files_of(row_id: str) -> list[Path]:
-    kind, number = row_id[0].lower(), int(row_id[1:])
-    files = sorted(TESTS.glob(f"test_{kind}{number:02}_*.py"))
-    if not files:
-        raise SystemExit(f"There is no row {row_id}.")
-    return files
-
-
 def _last_figures() -> dict[str, dict[str, Any]]:
-    rows = json.loads(FIGURES.read_text("utf-8")) if FIGURES.exists() else []
-    existing = {
-        re.sub(r"^test_([rs])0*(\d+)_.*", r"\1\2", f.stem).upper() for f in TESTS.glob("test_*")
-    }
-    return {row["id"]: row for row in rows if row["id"] in existing}
+    return {row["id"]: row for row in json.loads(FIGURES.read_text("utf-8"))}
 
 
 def page_of(rows: list[dict[str, Any]]) -> str:
@@ -95,11 +81,11 @@ def page_of(rows: list[dict[str, Any]]) -> str:
         for row in rows
     ]
     for row in rows:
-        (file,) = _files_of(row["id"])
+        file, _, test = row["test"].partition("::")
         repetitions = "" if row["full"] else " (few repetitions)"
         lines += [
             f"\n### {row['id']}",
-            f"\n{row['title']}. Test: [`{file.name}`](../../reliability/{file.name})\n",
+            f"\n{row['title']}. Test: `{test}` in [`{file}`](../../{file})\n",
             f"- Tried{repetitions}: {row['procedure']}",
             f"- Result: {row['result']}",
             f"- Required: {row['requirement']}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 
@@ -23,6 +23,7 @@ class Row:
     passed: bool = False
     full: bool = FULL
     seconds: float = 0.0
+    test: str = ""  # file and function
 
     def record(self, procedure: str, result: str, *, passed: bool) -> None:
         """Store the figures, then fail the test unless the requirement is met."""
@@ -30,18 +31,6 @@ class Row:
         assert passed, (
             f"{self.id} {self.title}: {procedure}: {result}; required: {self.requirement}"
         )
-
-
-@dataclass(slots=True)
-class Rows:
-    """The rows that one test adds to the report."""
-
-    added: list[Row] = field(default_factory=list)
-
-    def add(self, row_id: str, title: str, *, requirement: str) -> Row:
-        row = Row(row_id, title, requirement)
-        self.added.append(row)
-        return row
 
     @staticmethod
     def count(quick: int, full: int) -> int:

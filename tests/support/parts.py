@@ -25,6 +25,7 @@ _LEFT_OUT = pytest.StashKey[dict[str, dict[str, int]]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", choices=PARTS, help="which tests run: default, rest or all")
+    parser.addoption("--rows", metavar="IDS", help="run only these rows of reliability: R1,S4")
 
 
 def pytest_configure(config: pytest.Config) -> None:
