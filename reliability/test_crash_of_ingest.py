@@ -159,7 +159,7 @@ _INGEST = [
     before(SqlCatalog.add_vectors, turn=2),
     before(FlatGenerationStore._publish),
     after(flat_index.to_filterable, turn=30),
-    *around(flat_index._write_postings),
+    *around(flat_index._write),
     *around(FlatGenerationStore._fill),
     before(flat_index._make_durable),
     before(Path.rename),

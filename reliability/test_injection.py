@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import re
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,31 +18,28 @@ import httpx
 import pytest
 from mcp import Client
 from tests.server.asgi_client import events_of
-from tests.support.samples import SAMPLE_BOOK, evidence, small_book
+from tests.support.samples import SAMPLE_BOOK, small_book
 from tests.support.writers import Model, library_with
 
-from bythebook.answering.citations import Citations
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
 from bythebook.evaluation.grade import holds
 from bythebook.evaluation.questions import Row as GoldQuestion
 from bythebook.evaluation.questions import read_row, sample
-from bythebook.grounding.verifier import Supported, check
 from bythebook.ingestion.read_book import read_book
 from bythebook.server.app import create_app
 from bythebook.server.mcp import make_server
-from bythebook.types import Answer, Citation, Evidence, Hit, Message, Question, Role
-from reliability.injected_instructions import (
+from bythebook.types import Answer, Hit, Message, Question, Role
+from reliability.injections import (
     Count,
+    Obedient,
     asked,
     chosen,
     hostile_library,
-    messages,
     obey,
     question,
     true,
 )
-from reliability.injections import Obedient
 from reliability.rows import Row
 
 
@@ -115,7 +111,11 @@ async def test_orders_of_readers_are_not_carried_out(row: Row, tmp_path: Path) -
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         for number, payload in payloads[::2]:
             obey(model, payload, f"{true(number)} [1]")
-            body = {"messages": messages(payload, _BEFORE, asked(number)), "stream": True}
+            turns = [(role, payload.text) for role in _BEFORE] + [("user", asked(number))]
+            body = {
+                "messages": [{"role": role, "content": text} for role, text in turns],
+                "stream": True,
+            }
             told = await client.post("/v1/chat/completions", json=body)
             assert told.text.rstrip().endswith("[DONE]")
             count.judge_text(payload, told.text)
@@ -124,84 +124,6 @@ async def test_orders_of_readers_are_not_carried_out(row: Row, tmp_path: Path) -
         f"in a system turn sent by a client, obeyed by the model: {count.tries} replies",
         str(count),
         passed=count.held and len(payloads) >= 60,
-    )
-
-
-_BOOK = (
-    "A kite flies because the wind pushes it upwards. Its tail keeps it steady in gusts.",
-    "A kettle boils water at 100 degrees Celsius. It switches itself off afterwards.",
-    "A lamp of 40 watts lights a room. It lasts for 1000 hours.",
-)
-_CLAIMS = (
-    "A kite flies because the wind pushes it upwards.",
-    "A kettle boils water at 100 degrees Celsius.",
-    "A lamp of 40 watts lights a room.",
-    "Its tail keeps it steady in gusts.",
-    "A kettle boils water at 12 degrees Celsius.",
-    "Kites were invented by Napoleon.",
-)
-_FORGED = (
-    *(" [1]", " [2]", " [3]", " [99]", " [0]", " [-1]", " [1](http://evil.example)", " [^1]"),
-    *(" 【1†source】", " [１]", " [१]", " [①]", "[2, 7]", "[1][1][1]", " [1-3]", " (1)", " [[1]]"),
-    *(" [1]: http://evil.example", " <sup>1</sup>", " [source](//evil.example)", " [a1]", " [1 ]"),
-    *(" https://evil.example/1", " evil.example/x", " <a href=http://evil.example>[1]</a>", ""),
-    *(" ![1](http://evil.example/p.png)", " [1]{.evil}", " \u202e[1]", " [\u200b1]", " ［1］"),
-)
-_EVIL = "evil.example"
-
-
-async def _pieces(text: str, dice: random.Random) -> AsyncIterator[str]:
-    while text:
-        cut = dice.randrange(1, 20)
-        yield text[:cut]
-        text = text[cut:]
-
-
-async def _spoofed(text: str, found: Evidence, dice: random.Random) -> tuple[list[str], int]:
-    """Return what is wrong with the shown text, and the number of shown sentences."""
-    known = {hit.passage.id: hit.passage for hit in found.hits}
-    citations, by_number = Citations(), dict[int, Citation]()
-    faults, shown = list[str](), 0
-    async for verdict in check(_pieces(text, dice), found):
-        if not isinstance(verdict, Supported):
-            continue
-        shown += 1
-        sentence, new = citations.cite(verdict)
-        by_number |= {citation.number: citation for citation in new}
-        if not sentence.citations or not by_number.keys() >= set(sentence.citations):
-            faults.append(f"{text!r} is numbered {sentence.citations}")
-        for citation in map(by_number.__getitem__, sentence.citations):
-            passage = known.get(citation.passage_id)
-            if passage is None:
-                faults.append(f"{text!r} cites a passage of no request")
-            elif citation.quote not in passage.text:
-                faults.append(f"{text!r} quotes what is not there")
-            elif citation.url != passage.place.url or not citation.link.startswith(citation.url):
-                faults.append(f"{text!r} leads to {citation.link}")
-            if _EVIL in sentence.cited + citation.link:
-                faults.append(f"{text!r} shows an address")
-    return faults, shown
-
-
-@pytest.mark.row(
-    "S4",
-    "Citations forged by the model",
-    "0 outside the request, 0 foreign addresses",
-)
-async def test_no_citation_is_forged(row: Row) -> None:
-    dice, drafts = random.Random(4), row.count(1_500, 20_000)
-    found, faults, shown = evidence(*_BOOK), list[str](), 0
-    for _ in range(drafts):
-        parts = dice.randrange(1, 4)
-        text = "\n".join(dice.choice(_CLAIMS) + dice.choice(_FORGED) for _ in range(parts))
-        told, count = await _spoofed(text, found, dice)
-        faults += told
-        shown += count
-    row.record(
-        f"{drafts:,} drafts of true and false sentences with {len(_FORGED)} kinds of markers and "
-        "addresses ([99], links, other digits, footnotes, markup), cut at random",
-        "; ".join(faults[:3]) or f"0 of {shown:,} shown sentences cite or lead elsewhere",
-        passed=not faults and shown > drafts // 4,
     )
 
 

@@ -113,26 +113,21 @@ async def test_handwritten_sentences_about_the_sample_book() -> None:
     assert sum(truths) / len(truths) >= 0.5
 
 
+_FORGED = (
+    *(" [1]", " [2]", " [99]", " [0]", " [-1]", " [1](http://evil.example)", " [^1]", " [[1]]"),
+    *(" 【1†source】", " [１]", " [१]", " [①]", "[2, 7]", "[1][1][1]", " [1-3]", " (1)", " ［1］"),
+    *(" [1]: http://evil.example", " <sup>1</sup>", " [source](//evil.example)", " [a1]", " [1 ]"),
+    *(" See https://evil.example/x.", " More at evil.example.", " <img src=//evil.example>", ""),
+    *(" <a href=http://evil.example>[1]</a>", " ![1](http://evil.example/p.png)", " [1]{.evil}"),
+    *(" \u202e[1]", " [\u200b1]"),
+)
+
+
 async def test_shown_sentences_cite_and_link_only_the_evidence() -> None:
-    marks = (
-        " [1]",
-        " [9]",
-        " [1](http://evil.example)",
-        " [^1]",
-        " 【1†source】",
-        " [１]",
-        "[2, 7]",
-    )
-    baits = (
-        "",
-        " See https://evil.example/x.",
-        " More at evil.example.",
-        " <img src=//evil.example>",
-    )
     for number, case in enumerate(_cases()[:: len(_cases()) // 120]):
         found = _evidence(case.passages)
         texts = [hit.passage.text for hit in found.hits]
-        claim = case.claim + marks[number % len(marks)] + baits[number % len(baits)]
+        claim = case.claim + _FORGED[number % len(_FORGED)] + _FORGED[number * 7 % len(_FORGED)]
         citations = Citations()
         for verdict in await _verdicts(claim, found):
             if not isinstance(verdict, Supported):
