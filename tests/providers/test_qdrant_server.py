@@ -4,7 +4,6 @@ import asyncio
 import threading
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,9 +37,15 @@ async def _entries() -> list[IndexedPassage]:
     ]
 
 
-@asynccontextmanager
-async def _client(node: Node) -> AsyncIterator[AsyncQdrantClient]:
-    client = AsyncQdrantClient(url=node.url, check_compatibility=False)
+@pytest.fixture
+async def generations(qdrant_server: list[Node]) -> AsyncIterator[ServerGenerationStore]:
+    async with server_shelf(qdrant_server, dimension=64) as shelf:
+        yield shelf
+
+
+@pytest.fixture
+async def raw(qdrant_server: list[Node]) -> AsyncIterator[AsyncQdrantClient]:
+    client = AsyncQdrantClient(url=qdrant_server[0].url, check_compatibility=False)
     yield client
     await client.close()
 
@@ -78,14 +83,12 @@ async def test_a_book_is_published_while_a_node_is_dead(tmp_path: Path) -> None:
         await generations.close()
 
 
-async def test_a_collection_has_payload_indexes_and_vectors(qdrant_server: list[Node]) -> None:
+async def test_a_collection_has_payload_indexes_and_vectors(
+    generations: ServerGenerationStore, raw: AsyncQdrantClient
+) -> None:
     """Named vectors, rare words weighed by the server, and an index for whatever is filtered."""
-    async with (
-        server_shelf(qdrant_server, dimension=64) as generations,
-        _client(qdrant_server[0]) as raw,
-    ):
-        await generations.publish(ONE, await _entries())
-        made = await raw.get_collection(f"{generations.collection}-{ONE}")
+    await generations.publish(ONE, await _entries())
+    made = await raw.get_collection(f"{generations.collection}-{ONE}")
     vectors, sparse = made.config.params.vectors, made.config.params.sparse_vectors
     assert isinstance(vectors, dict)
     assert {name: (one.size, one.distance.value) for name, one in vectors.items()} == {
@@ -104,15 +107,16 @@ async def test_a_collection_has_payload_indexes_and_vectors(qdrant_server: list[
     }
 
 
-async def test_an_index_of_another_dimension_is_reported(qdrant_server: list[Node]) -> None:
-    async with server_shelf(qdrant_server, dimension=64) as generations:
-        await generations.publish(ONE, await _entries())
-        other = ServerGenerationStore(
-            Server((qdrant_server[0].url,), timeout_s=5.0), generations.collection, dimension=32
-        )
-        with pytest.raises(IndexDamaged, match=r"dimension 64.*makes 32.*ingest again"):
-            await other.open(ONE)
-        await other.close()
+async def test_an_index_of_another_dimension_is_reported(
+    generations: ServerGenerationStore, qdrant_server: list[Node]
+) -> None:
+    await generations.publish(ONE, await _entries())
+    other = ServerGenerationStore(
+        Server((qdrant_server[0].url,), timeout_s=5.0), generations.collection, dimension=32
+    )
+    with pytest.raises(IndexDamaged, match=r"dimension 64.*makes 32.*ingest again"):
+        await other.open(ONE)
+    await other.close()
 
 
 async def test_the_api_key_is_required_and_never_shown(tmp_path: Path) -> None:
@@ -145,31 +149,29 @@ async def test_a_server_that_is_not_qdrant_is_reported_with_a_hint() -> None:
         await generations.close()
 
 
-async def test_only_generations_of_this_book_are_discarded(qdrant_server: list[Node]) -> None:
-    async with (
-        server_shelf(qdrant_server, dimension=64) as generations,
-        _client(qdrant_server[0]) as raw,
-    ):
-        book = generations.collection
-        others = [f"{book}-v1", f"{book}-v1-{ONE}", f"{book}s-{ONE}"]
-        for name in others:
-            await raw.create_collection(name, vectors_config={})
-        for generation in (ONE, TWO, THREE):
-            await generations.publish(generation, await _entries())
-        await generations.discard(keep=[THREE, TWO])
-        await generations.discard(keep=[THREE, TWO])
-        left = {one.name for one in (await raw.get_collections()).collections}
-        assert {name for name in left if name.startswith(book)} == {
-            *others,
-            f"{book}-{TWO}",
-            f"{book}-{THREE}",
-        }
-        for name in others:
-            await raw.delete_collection(name)
+async def test_only_generations_of_this_book_are_discarded(
+    generations: ServerGenerationStore, raw: AsyncQdrantClient
+) -> None:
+    book = generations.collection
+    others = [f"{book}-v1", f"{book}-v1-{ONE}", f"{book}s-{ONE}"]
+    for name in others:
+        await raw.create_collection(name, vectors_config={})
+    for generation in (ONE, TWO, THREE):
+        await generations.publish(generation, await _entries())
+    await generations.discard(keep=[THREE, TWO])
+    await generations.discard(keep=[THREE, TWO])
+    left = {one.name for one in (await raw.get_collections()).collections}
+    assert {name for name in left if name.startswith(book)} == {
+        *others,
+        f"{book}-{TWO}",
+        f"{book}-{THREE}",
+    }
+    for name in others:
+        await raw.delete_collection(name)
 
 
 async def test_two_books_with_one_collection_name_are_independent(
-    qdrant_server: list[Node],
+    qdrant_server: list[Node], raw: AsyncQdrantClient
 ) -> None:
     first, second, third = (uuid.uuid4().hex for _ in range(3))
     server, name = Server((qdrant_server[0].url,), timeout_s=5), f"book-{uuid.uuid4().hex[:8]}"
@@ -188,47 +190,40 @@ async def test_two_books_with_one_collection_name_are_independent(
     for generations in (mine, yours):
         for _ in range(2):
             await generations.discard(keep=[])
-    async with _client(qdrant_server[0]) as raw:
-        left = [one.name for one in (await raw.get_collections()).collections]
+    left = [one.name for one in (await raw.get_collections()).collections]
     assert not [each for each in left if each.startswith(name)]
     await mine.close()
     await yours.close()
 
 
 async def test_other_readers_find_the_served_generation_by_the_books_name(
-    qdrant_server: list[Node],
+    generations: ServerGenerationStore, raw: AsyncQdrantClient
 ) -> None:
     entries = await _entries()
-    async with (
-        server_shelf(qdrant_server, dimension=64) as generations,
-        _client(qdrant_server[0]) as raw,
-    ):
-        await generations.publish(ONE, entries)
-        assert not await raw.collection_exists(generations.collection), "nothing is committed yet"
-        await generations.discard(keep=[ONE])
-        assert (await raw.count(generations.collection)).count == 30
-        await generations.publish(TWO, entries[:7])
-        assert (await raw.count(generations.collection)).count == 30
-        await generations.discard(keep=[TWO, ONE])
-        assert (await raw.count(generations.collection)).count == 7
+    await generations.publish(ONE, entries)
+    assert not await raw.collection_exists(generations.collection), "nothing is committed yet"
+    await generations.discard(keep=[ONE])
+    assert (await raw.count(generations.collection)).count == 30
+    await generations.publish(TWO, entries[:7])
+    assert (await raw.count(generations.collection)).count == 30
+    await generations.discard(keep=[TWO, ONE])
+    assert (await raw.count(generations.collection)).count == 7
 
 
 async def test_a_foreign_collection_with_the_books_name_is_unchanged(
-    qdrant_server: list[Node],
+    generations: ServerGenerationStore, raw: AsyncQdrantClient
 ) -> None:
-    async with (
-        server_shelf(qdrant_server, dimension=64) as generations,
-        _client(qdrant_server[0]) as raw,
-    ):
-        await raw.create_collection(generations.collection, vectors_config={})
-        await generations.publish(ONE, await _entries())
-        await generations.discard(keep=[ONE])
-        assert (await raw.count(generations.collection)).count == 0
-        assert await (await generations.open(ONE)).count() == 30
-        await raw.delete_collection(generations.collection)
+    await raw.create_collection(generations.collection, vectors_config={})
+    await generations.publish(ONE, await _entries())
+    await generations.discard(keep=[ONE])
+    assert (await raw.count(generations.collection)).count == 0
+    assert await (await generations.open(ONE)).count() == 30
+    await raw.delete_collection(generations.collection)
 
 
-async def test_a_failed_publication_leaves_no_collection(qdrant_server: list[Node]) -> None:
+async def test_a_failed_publication_leaves_no_collection(
+    generations: ServerGenerationStore, raw: AsyncQdrantClient
+) -> None:
     entries = await _entries()
 
     def broken() -> Iterator[IndexedPassage]:
@@ -236,29 +231,24 @@ async def test_a_failed_publication_leaves_no_collection(qdrant_server: list[Nod
         yield from entries
         yield replace(entries[0], unit_vectors=np.zeros((4000, 63), dtype=np.float32))
 
-    async with (
-        server_shelf(qdrant_server, dimension=64) as generations,
-        _client(qdrant_server[0]) as raw,
-    ):
-        with pytest.raises(StoreFailed):
-            await generations.publish(ONE, broken())
-        with pytest.raises(IndexDamaged):
-            await generations.open(ONE)
-        assert not await raw.collection_exists(f"{generations.collection}-{ONE}")
+    with pytest.raises(StoreFailed):
+        await generations.publish(ONE, broken())
+    with pytest.raises(IndexDamaged):
+        await generations.open(ONE)
+    assert not await raw.collection_exists(f"{generations.collection}-{ONE}")
 
 
-async def test_publishing_does_not_block_the_event_loop(qdrant_server: list[Node]) -> None:
+async def test_publishing_does_not_block_the_event_loop(generations: ServerGenerationStore) -> None:
     entries, gate = await _entries(), threading.Event()
 
     def slow() -> Iterator[IndexedPassage]:
         assert gate.wait(20), "the event loop stood still"
         yield from entries
 
-    async with server_shelf(qdrant_server, dimension=64) as generations:
-        publishing = asyncio.create_task(generations.publish(ONE, slow()))
-        await asyncio.sleep(0.1)
-        gate.set()
-        assert await publishing == 30
+    publishing = asyncio.create_task(generations.publish(ONE, slow()))
+    await asyncio.sleep(0.1)
+    gate.set()
+    assert await publishing == 30
 
 
 def test_a_generation_store_works_on_several_event_loops(qdrant_server: list[Node]) -> None:
