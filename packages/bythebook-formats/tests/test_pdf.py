@@ -529,7 +529,7 @@ def test_a_file_that_needs_a_password_is_refused(tmp_path: Path) -> None:
 def test_an_empty_file_is_refused() -> None:
     pdf = PdfWriter()
     pdf.page()
-    from bythebook_formats.pdf.reading import read_lines
+    from bythebook_formats.pdf.worker import read_lines
 
     assert read_lines(pdf.bytes(), "book") == ['{"refused": "there is no text in it"}']
 

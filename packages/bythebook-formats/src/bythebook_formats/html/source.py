@@ -5,10 +5,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, takewhile
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote, urlsplit
+
+from lxml import etree
 
 from bythebook.errors import SourceError
 from bythebook.interfaces.blocks import Document, Heading, LeftOut
@@ -26,7 +29,6 @@ from bythebook.sources.files import matches_glob
 from bythebook.sources.inventory import HTML, is_template, pages_by_kind
 from bythebook.types import Metadata
 from bythebook_formats.html.blocks import BlockReader
-from bythebook_formats.html.boilerplate import LEAST, edge_texts, find_repeated, repeated_texts
 from bythebook_formats.html.content import body_of, find_chrome, find_content, remove
 from bythebook_formats.html.navigation import (
     PageLinks,
@@ -36,7 +38,7 @@ from bythebook_formats.html.navigation import (
     resolve,
 )
 from bythebook_formats.html.page_words import page_words
-from bythebook_formats.html.text import one_line
+from bythebook_formats.html.text import BLOCKS, one_line
 from bythebook_formats.html.tree import Element, parse_html, select
 
 SUFFIXES = HTML
@@ -50,6 +52,10 @@ _REPEATED = 0.8  # share of the words: headings of parts and links differ
 _LINKED = 0.7
 _SAMPLE = 60  # pages
 _SITE_NAME = re.compile(" [|—–·-] ")  # after it, in the title of a page
+_EDGE = 12  # blocks at either end of a page
+_SHARE = 0.6  # of the pages, on which a text is repeated
+LEAST = 4  # pages
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 
 
 class HtmlSource:
@@ -331,3 +337,66 @@ def _same_page(path: str, name: str) -> bool:
     """Return whether a canonical path is that of a file; others name a main version of it."""
     stem = name.removesuffix("index.html").removesuffix(".html").strip("/")
     return path.removesuffix(".html").removesuffix("index").strip("/").endswith(stem)
+
+
+# --- what themes repeat on every page -------------------------------------------------------------
+
+
+def edge_texts(content: Element) -> frozenset[str]:
+    """Return the texts of the blocks at the top and bottom of a page."""
+    leaves = _leaves(content)
+    return frozenset(text for _, text in (*_top(leaves), *_first(reversed(leaves))))
+
+
+def repeated_texts(pages: Sequence[frozenset[str]]) -> frozenset[str]:
+    """Return the texts that most pages have at an edge."""
+    counts = Counter(text for page in pages for text in page)
+    least = max(LEAST, _SHARE * len(pages))
+    return frozenset(text for text, count in counts.items() if count >= least)
+
+
+def find_repeated(content: Element, repeated: frozenset[str]) -> list[Element]:
+    """Return the repeated blocks before the first and after the last block of a page's own.
+
+    A repeated section with its heading is the author's.
+    """
+    if not repeated:
+        return []
+    leaves = _leaves(content)
+    top = list(_until_own(_top(leaves), repeated))
+    bottom = list(_until_own(_first(reversed(leaves)), repeated))
+    if any(element.tag in _HEADINGS for element in bottom):
+        bottom = []
+    return [*top, *bottom]
+
+
+def _until_own(edge: Iterable[tuple[Element, str]], repeated: frozenset[str]) -> Iterator[Element]:
+    for element, text in edge:
+        if text not in repeated:
+            return
+        yield element
+
+
+def _top(leaves: Sequence[Element]) -> list[tuple[Element, str]]:
+    """Return the blocks before the first heading."""
+    return list(takewhile(lambda leaf: leaf[0].tag not in _HEADINGS, _first(leaves)))
+
+
+def _first(leaves: Iterable[Element]) -> list[tuple[Element, str]]:
+    """Return the first blocks that have text, with it."""
+    found = ((element, text) for element in leaves if (text := one_line(element)))
+    return list(islice(found, _EDGE))
+
+
+def _leaves(content: Element) -> list[Element]:
+    """Return the blocks without blocks inside, in page order."""
+    leaves: list[Element] = []
+    innermost: Element | None = None
+    element: Element
+    for event, element in etree.iterwalk(content, events=("start", "end"), tag=tuple(BLOCKS)):
+        if event == "start":
+            innermost = element
+        elif element is innermost:
+            innermost = None
+            leaves.append(element)
+    return leaves

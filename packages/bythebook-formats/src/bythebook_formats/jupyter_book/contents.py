@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 _PARTS = ("parts", "subtrees")
 _CHILDREN = ("chapters", "sections", "entries", "children")
-_DIGITS = re.compile(r"(\d{1,18})")
 _ENUMERATION = re.compile(r"[0-9_.-]+")
 _YEAR = re.compile(r"[12][0-9]{3}(?:[^0-9]|\Z)|[0-9]{5}")
 _NOT_IN_SLUG = re.compile(r"[^a-z0-9-]+")
@@ -75,16 +74,6 @@ def _text(item: Mapping[str, Any], key: str) -> str:
     value = item.get(key)
     is_text = isinstance(value, (str, int, float)) and not isinstance(value, bool)
     return " ".join(str(value).split()) if is_text else ""
-
-
-def natural_order(names: Iterable[str]) -> list[str]:
-    """Sort names with their numbers by value: ``part2`` before ``part10``."""
-
-    def key(name: str) -> list[tuple[int, str]]:
-        pieces = _DIGITS.split(name)
-        return [(int(piece), "") if i % 2 else (0, piece) for i, piece in enumerate(pieces)]
-
-    return sorted(names, key=key)
 
 
 def myst_slug(name: str) -> str:

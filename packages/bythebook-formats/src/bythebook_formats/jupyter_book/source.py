@@ -23,11 +23,11 @@ from bythebook.interfaces.source import (
     SourcePage,
     UnreadableFile,
 )
-from bythebook.sources.files import matches_glob
+from bythebook.sources.files import matches_glob, natural_key
 from bythebook.sources.markdown.frontmatter import front_text, read_yaml
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
 from bythebook.sources.markdown.pages import Labels, PageDraft, make_page, read_draft
-from bythebook_formats.jupyter_book.contents import Entry, myst_slug, natural_order, read_toc
+from bythebook_formats.jupyter_book.contents import Entry, myst_slug, read_toc
 from bythebook_formats.jupyter_book.includes import labels_in, with_includes
 from bythebook_formats.jupyter_book.myst import add_jupyter_book
 from bythebook_formats.notebook.cells import CellReader, describe
@@ -296,8 +296,8 @@ def _walk(root: Path, files: SourceFiles) -> list[PurePosixPath]:
         hidden = any(part.startswith(".") or part in _SKIPPED for part in file.parts)
         return file.suffix in _PAGES and not hidden
 
-    names = natural_order(str(file) for file in files.walk(root, wanted, lambda _a, _b: None))
-    return [PurePosixPath(name) for name in names]
+    found = files.walk(root, wanted, lambda _file, _reason: None)
+    return sorted(found, key=lambda file: natural_key(str(file)))
 
 
 def _all_pages(root: Path, files: SourceFiles) -> list[Entry]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import fields
 
 from bythebook.interfaces.blocks import (
     Anchor,
@@ -14,7 +14,6 @@ from bythebook.interfaces.blocks import (
     LeftOut,
     Listing,
     Paragraph,
-    Span,
     Table,
 )
 from bythebook_formats.pdf.model import PdfChapter
@@ -33,76 +32,51 @@ def encode_chapter(chapter: PdfChapter) -> str:
 
 
 def _encode(block: Block) -> list[object]:
-    match block:
-        case Heading():
-            return ["heading", block.span, block.level, block.text, block.anchor]
-        case Paragraph():
-            return ["paragraph", block.span, block.text]
-        case Code():
-            return ["code", block.span, block.text]
-        case Table():
-            return ["table", block.span, block.header, block.rows]
-        case Listing():
-            items = [[_encode(inner) for inner in item] for item in block.items]
-            return ["listing", block.span, block.ordered, block.start, items]
-        case Anchor():
-            return ["anchor", block.span, block.name]
-        case _:
-            raise TypeError(f"no PDF file has a block {type(block).__name__}")
+    values = [getattr(block, each.name) for each in fields(block)]
+    if isinstance(block, Listing):
+        values[2] = [[_encode(inner) for inner in item] for item in block.items]
+    return [type(block).__name__, *values]
 
 
-def decode_chapter(value: Any) -> PdfChapter:
-    """Make a chapter of JSON; raise ValueError, TypeError or KeyError if it is none."""
-    return PdfChapter(
-        title=_text(value["title"]),
-        module=_text(value["module"]),
-        page=_number(value["page"]),
-        blocks=_blocks(value["blocks"]),
-        words=[_text(word) for word in value["words"]],
-        left_out=[LeftOut(_text(why), _text(text)) for why, text in value["left_out"]],
-    )
+def decode_chapter(value: object) -> PdfChapter:
+    """Make a chapter of JSON; raise ValueError or TypeError if it is none."""
+    match value:
+        case {
+            "title": str(title),
+            "module": str(module),
+            "page": int(page),
+            "blocks": list(blocks),
+            "words": list(words),
+            "left_out": list(left_out),
+        }:
+            omitted = [LeftOut(reason, text) for reason, text in map(_texts, left_out)]
+            return PdfChapter(
+                title, module, page, [*map(_block, blocks)], [*_texts(words)], omitted
+            )
+    raise ValueError("no chapter")
 
 
-def _blocks(values: Iterable[Any]) -> list[Block]:
-    return [_decode(*value) for value in values]
+def _block(value: object) -> Block:
+    match value:
+        case ["Heading", int(level), str(text), str(anchor), [int(start), int(end)]]:
+            return Heading(level, text, anchor, (start, end))
+        case ["Paragraph", str(text), [int(start), int(end)]]:
+            return Paragraph(text, (start, end))
+        case ["Code", _, _, str(text), [int(start), int(end)]]:
+            return Code("", "", text, (start, end))
+        case ["Table", list(header), list(rows), [int(start), int(end)]]:
+            return Table(_texts(header), tuple(map(_texts, rows)), (start, end))
+        case ["Listing", bool(ordered), int(first), list(items), [int(start), int(end)]]:
+            return Listing(
+                ordered, first, tuple(tuple(map(_block, each)) for each in items), (start, end)
+            )
+        case ["Anchor", str(name), [int(start), int(end)]]:
+            return Anchor(name, (start, end))
+    raise ValueError("no block")
 
 
-def _decode(kind: str, span: Any, *fields: Any) -> Block:
-    at = _span(span)
-    match kind, fields:
-        case "heading", (level, text, anchor):
-            return Heading(_number(level), _text(text), _text(anchor), at)
-        case "paragraph", (text,):
-            return Paragraph(_text(text), at)
-        case "code", (text,):
-            return Code("", "", _text(text), at)
-        case "table", (header, rows):
-            return Table(_texts(header), tuple(_texts(row) for row in rows), at)
-        case "listing", (ordered, start, items):
-            blocks = tuple(tuple(_blocks(item)) for item in items)
-            return Listing(bool(ordered), _number(start), blocks, at)
-        case "anchor", (name,):
-            return Anchor(_text(name), at)
-        case _:
-            raise ValueError(f"no block: {kind!r}")
-
-
-def _span(value: Any) -> Span:
-    start, end = value
-    return _number(start), _number(end)
-
-
-def _texts(values: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(_text(value) for value in values)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
+def _texts(values: Sequence[object]) -> tuple[str, ...]:
+    texts = tuple(value for value in values if isinstance(value, str))
+    if len(texts) != len(values):
         raise TypeError("not a text")
-    return value
-
-
-def _number(value: Any) -> int:
-    if not isinstance(value, int):
-        raise TypeError("not a number")
-    return value
+    return texts

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pypdfium2 as pdfium
@@ -14,7 +16,6 @@ from pypdfium2 import raw
 
 from bythebook.language.text import clean
 from bythebook_formats.pdf.bullets import with_drawn_bullets
-from bythebook_formats.pdf.fonts import style_of
 from bythebook_formats.pdf.model import Bookmark, PageText, PdfRefused, PdfText, Style, Word
 
 MAX_PAGES = 10_000
@@ -31,6 +32,13 @@ _REASONS = {
     raw.FPDF_ERR_PASSWORD: "encrypted: it needs a password; save a copy without one",
     raw.FPDF_ERR_SECURITY: "encrypted in a way that is not supported; save a copy without it",
 }
+_MONO = re.compile(
+    r"mono|courier|consol|typewriter|fixed|menlo|inconsolata|sourcecode|firacode|"
+    r"cmtt|cmsltt|cmitt|lmtt|ectt|sltt|nimbusmon|luxim|tt\d+$"
+)
+_BOLD = re.compile(r"bold|black|heavy|demi|cmbx|cmssbx|ecbx|sfbx|sfssbx|-medi|lmbx")
+_FIXED_PITCH = 1  # bit of the font's flags
+_FORCE_BOLD = 1 << 18
 
 
 def extract(content: bytes) -> PdfText:
@@ -138,15 +146,13 @@ def _turn(x: float, y: float, quarters: int) -> tuple[float, float]:
 # --- characters -----------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
 class _Run:
     """Properties that the characters of one text object share."""
 
-    __slots__ = ("size", "style", "turn")
-
-    def __init__(self, size: float, style: Style, turn: int) -> None:
-        self.size = size
-        self.style = style
-        self.turn = turn
+    size: float
+    style: Style
+    turn: int
 
 
 def _page_words(page: Any, at: int) -> tuple[list[Word], list[str]]:
@@ -259,15 +265,13 @@ class _PageReader:
         return self._styles[address]
 
 
+@dataclass(slots=True)
 class _Char:
-    __slots__ = ("base", "left", "right", "run", "text")
-
-    def __init__(self, text: str, left: float, right: float, base: float, run: _Run) -> None:
-        self.text = text
-        self.left = left
-        self.right = right
-        self.base = base
-        self.run = run
+    text: str
+    left: float
+    right: float
+    base: float
+    run: _Run
 
 
 class _WordBuilder:
@@ -363,3 +367,26 @@ def _with_accents(text: str) -> str:
             letter = "i" if chars[index + 1] == "ı" else chars[index + 1]
             chars[index], chars[index + 1] = letter, _ACCENTS[chars[index]]
     return "".join(chars)
+
+
+# --- fonts ----------------------------------------------------------------------------------------
+
+
+def style_of(font: Any) -> Style:
+    name = _name_of(font).rpartition("+")[2].lower()
+    flags = raw.FPDFFont_GetFlags(font)
+    is_known = flags >= 0
+    mono = bool(_MONO.search(name)) or bool(is_known and flags & _FIXED_PITCH)
+    # PDFium's weight is no help: it is the width of stems, which is larger in Times than in bold
+    # type of other families.
+    bold = bool(_BOLD.search(name)) or bool(is_known and flags & _FORCE_BOLD)
+    return Style(mono, bold)
+
+
+def _name_of(font: Any) -> str:
+    size = raw.FPDFFont_GetBaseFontName(font, None, 0)
+    if not 0 < size <= 1024:
+        return ""
+    buffer = ctypes.create_string_buffer(size)
+    raw.FPDFFont_GetBaseFontName(font, buffer, size)
+    return buffer.value.decode("utf-8", "replace")

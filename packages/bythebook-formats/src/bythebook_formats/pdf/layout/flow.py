@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from bythebook_formats.pdf.layout.columns import regions_of
-from bythebook_formats.pdf.layout.contents_pages import mark_contents
-from bythebook_formats.pdf.layout.floats import put_floats_later
 from bythebook_formats.pdf.layout.joining import has_leader
 from bythebook_formats.pdf.layout.running_heads import mark_running_heads
 from bythebook_formats.pdf.layout.segments import Segment, TextRow, rows_of, segments_of
@@ -22,6 +22,13 @@ _SMALLER = 0.93  # than the body: a footnote
 _NOTE_MARKS = frozenset("*†‡§¶⁰¹²³⁴⁵⁶⁷⁸⁹")
 _WIDER = 1.3  # distance of paragraphs, of that of lines
 _USUAL_STEP = 1.2  # distance of lines, of the font size
+_STEP = 3.0  # points within which words are on one line
+_FEWEST = 5  # entries
+_SHARE = 0.5  # of the lines of a page
+_CAPTION = re.compile(r"(?:Figure|Fig\.|Table|Listing|Abbildung|Tabelle|Tableau|Figura|Tabla) \d")
+_STOPS = (".", "!", "?", ":", ";", ")", "”", '"')
+_NEAR = 1.45  # of the font size, between lines of a paragraph
+_INDENT = 0.8  # of the font size
 
 
 @dataclass(slots=True)
@@ -178,3 +185,61 @@ def _rights(flow: Flow) -> dict[int, float]:
         if row is not None:
             group.append(row)
     return rights
+
+
+# --- tables of contents ---------------------------------------------------------------------------
+
+
+def mark_contents(pages: Iterable[list[Segment]]) -> None:
+    """Set ``left_out`` of the words on pages whose lines mostly lead to page numbers."""
+    for segments in pages:
+        lines: defaultdict[int, list[Word]] = defaultdict(list)
+        for segment in segments:
+            if not segment.words[0].left_out:
+                lines[round(segment.base / _STEP)] += segment.words
+        entries = [words for words in lines.values() if has_leader(words)]
+        if len(entries) >= max(_FEWEST, _SHARE * len(lines)):
+            for word in chain.from_iterable(lines.values()):
+                word.left_out = "tables of contents"
+
+
+# --- figures and tables within a sentence ---------------------------------------------------------
+
+
+def put_floats_later(before: TextRow | None, rows: list[TextRow], body: float) -> list[TextRow]:
+    """Return the rows of a page with the paragraph that goes on before the floats above it.
+
+    ``before`` is the last row of the page before.
+    """
+    if before is None or before.mono or before.text.endswith(_STOPS):
+        return rows
+    start = _first_that_goes_on(rows, body)
+    if not start or not any(_CAPTION.match(row.text) for row in rows[:start]):
+        return rows
+    end = start + 1
+    while end < len(rows) and _is_same_paragraph(rows[end - 1], rows[end]):
+        end += 1
+    return [*rows[start:end], *rows[:start], *rows[end:]]
+
+
+def _first_that_goes_on(rows: Sequence[TextRow], body: float) -> int:
+    """Return the first row of text that starts in the middle of a sentence; 0: none."""
+    if not rows:
+        return 0
+    left = min(row.left for row in rows)
+    right = max(row.right for row in rows if row.region == rows[0].region)
+    for index, row in enumerate(rows):
+        is_text = not row.mono and abs(row.size - body) <= 0.02 * body
+        is_whole = row.left <= left + 1 and row.right >= (left + right) / 2
+        is_apart = not index or not _is_same_paragraph(rows[index - 1], row)
+        is_caption = _CAPTION.match(row.text) is not None
+        if is_text and is_whole and is_apart and not is_caption:
+            return index if row.text[:1].islower() and row.region == rows[0].region else 0
+    return 0
+
+
+def _is_same_paragraph(above: TextRow, row: TextRow) -> bool:
+    if (above.page, above.region) != (row.page, row.region):
+        return False
+    is_near = 0 < above.base - row.base <= _NEAR * max(above.size, row.size)
+    return is_near and row.left <= above.left + _INDENT * row.size
