@@ -36,7 +36,7 @@ from bythebook_formats.epub.source import EpubSource
 from bythebook_formats.html.source import HtmlSource
 from bythebook_formats.notebook.source import NotebookSource
 from bythebook_formats.pdf.codec import decode_chapter
-from bythebook_formats.pdf.reading import read_lines
+from bythebook_formats.pdf.worker import read_lines
 
 
 @dataclass(frozen=True)
