@@ -6,12 +6,13 @@ route is not served on its own, but it is part of ``/llms-full.txt``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute, Match
+from starlette.routing import Match
 from starlette.types import Scope
 
 from bythebook.book import Book
@@ -39,7 +40,9 @@ class MarkdownNames:
     """Names of the served Markdown files, kept for one generation."""
 
     def __init__(self) -> None:
-        self.others: Sequence[APIRouter] = ()  # with routes that come first
+        # Paths of the routes that come first. The routes themselves would stay in memory as long
+        # as FastAPI remembers the functions of ours, which is for ever.
+        self.taken: Sequence[re.Pattern[str]] = ()
         self._generation = ""
         self._pages: Mapping[str, OutlineEntry] = {}
         self._names: Mapping[str, str] = {}
@@ -60,17 +63,11 @@ class MarkdownNames:
 
     def is_free(self, name: str) -> bool:
         """Return whether no other route has the path of this file."""
-        return not self.is_taken(
-            {"type": "http", "method": "GET", "path": f"/{name}", "headers": []}
-        )
+        return not self.is_taken(f"/{name}")
 
-    def is_taken(self, scope: Scope) -> bool:
+    def is_taken(self, path: str) -> bool:
         """Return whether another route has this path."""
-        return any(route.matches(scope)[0] is Match.FULL for route in self._other_routes())
-
-    def _other_routes(self) -> Iterator[BaseRoute]:
-        for router in self.others:
-            yield from router.routes
+        return any(pattern.match(path) for pattern in self.taken)
 
 
 def markdown_routes(book: Book, names: MarkdownNames) -> APIRouter:
@@ -79,7 +76,8 @@ def markdown_routes(book: Book, names: MarkdownNames) -> APIRouter:
     class FreeRoute(APIRoute):
         def matches(self, scope: Scope) -> tuple[Match, Scope]:
             match, child = super().matches(scope)
-            if match is Match.FULL and names.is_taken(scope):
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            if match is Match.FULL and names.is_taken(path):
                 return Match.NONE, {}
             return match, child
 
