@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bythebook.book import Book
 from bythebook.errors import InvalidInput
-from bythebook.evaluation.grade import Asked, Case, Places, grade, holds, overlap, words_of
+from bythebook.evaluation.grade import Case, Places, grade, holds, overlap, words_of
 from bythebook.evaluation.questions import Row, Section
 from bythebook.evaluation.run import Without, ask_all, recheck
 from bythebook.interfaces.store import Candidate
@@ -134,7 +134,7 @@ async def test_a_false_citation_is_detected(told: Told) -> None:
     outcome = replace(shown, citations=tuple(false), sentences=tuple(sentences))
     lying = replace(reply, outcome=outcome)
     supported = await recheck(outcome, _KETTLE, book)
-    case = grade(Asked(_KETTLE, lying, lying, supported=supported), book)
+    case = grade(_KETTLE, lying, book, supported=supported)
     assert not any(case.quoted)
     assert not any(case.linked)
     assert case.supported
@@ -144,7 +144,7 @@ async def test_a_false_citation_is_detected(told: Told) -> None:
 
 async def test_a_quote_of_another_sentence_is_detected(told: Told) -> None:
     book, reply, shown = told
-    right = grade(Asked(_KETTLE, reply, reply), book)
+    right = grade(_KETTLE, reply, book)
     assert right.self_cited
     assert all(right.self_cited)
     other = "It switches itself off by means of a bimetal strip."
@@ -152,14 +152,14 @@ async def test_a_quote_of_another_sentence_is_detected(told: Told) -> None:
     citations = tuple(replace(citation, quote=other) for citation in shown.citations)
     outcome = replace(shown, sentences=(first,), citations=citations)
     wrong = replace(reply, outcome=outcome)
-    case = grade(Asked(_KETTLE, wrong, wrong), book)
+    case = grade(_KETTLE, wrong, book)
     assert all(case.quoted)  # it does stand in the book
     assert case.self_cited == (False,)
     by_model = replace(wrong, outcome=replace(outcome, writer="model"))
-    assert grade(Asked(_KETTLE, by_model, by_model), book).self_cited == (False,)
+    assert grade(_KETTLE, by_model, book).self_cited == (False,)
     paraphrase = replace(first, text="Water boils in it.")
     own = replace(by_model, outcome=replace(outcome, writer="model", sentences=(paraphrase,)))
-    assert grade(Asked(_KETTLE, own, own), book).self_cited == ()
+    assert grade(_KETTLE, own, book).self_cited == ()
 
 
 async def test_rows_of_a_table_are_counted_one_by_one(told: Told) -> None:
@@ -169,14 +169,14 @@ async def test_rows_of_a_table_are_counted_one_by_one(told: Told) -> None:
     sentence = replace(shown.sentences[0], text=table, citations=(1,), closes=True)
     outcome = replace(shown, sentences=(sentence,), citations=(citation,))
     half = replace(reply, outcome=outcome)
-    assert grade(Asked(_KETTLE, half, half), book).self_cited == (False, True)
+    assert grade(_KETTLE, half, book).self_cited == (False, True)
 
 
 async def test_a_text_fragment_does_not_make_a_link_wrong(told: Told) -> None:
     book, reply, shown = told
     deeper = [replace(c, url=f"{c.url}:~:text=A%20kettle") for c in shown.citations]
     fragment = replace(reply, outcome=replace(shown, citations=tuple(deeper)))
-    assert all(grade(Asked(_KETTLE, fragment, fragment), book).linked)
+    assert all(grade(_KETTLE, fragment, book).linked)
 
 
 async def test_the_answer_span_comes_from_the_reply(told: Told) -> None:
@@ -184,9 +184,9 @@ async def test_the_answer_span_comes_from_the_reply(told: Told) -> None:
     start = shown.sentences[0].text.index("100 degrees")
     mark = AnswerSpan(0, start, start + len("100 degrees"))
     marked = replace(reply, outcome=replace(shown, mark=mark))
-    assert grade(Asked(_KETTLE, marked, marked), book).marked == "100 degrees"
+    assert grade(_KETTLE, marked, book).marked == "100 degrees"
     bare = replace(reply, outcome=replace(shown, mark=None))
-    assert grade(Asked(_KETTLE, bare, bare), book).marked is None
+    assert grade(_KETTLE, bare, book).marked is None
 
 
 async def test_a_file_may_have_more_parent_folders_but_not_fewer(context: Desk) -> None:

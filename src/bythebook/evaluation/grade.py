@@ -141,17 +141,6 @@ DEEPEST_RANK = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Question row with its replies and search results."""
-
-    row: Row
-    reply: Reply
-    pressed: Reply  # the reply itself, or for a refusal, the reply without a minimum score
-    found: tuple[Hit, ...] = ()  # the ten best, regardless of the minimum score
-    supported: tuple[bool, ...] = ()  # for each sentence shown, verified again
-
-
-@dataclass(frozen=True, slots=True)
 class Case:
     row: Row
     answered: bool
@@ -178,10 +167,23 @@ class Case:
     nuggets: NuggetScore | None = None  # of the shown answer, if the row has nuggets
 
 
-def grade(asked: Asked, book: Places) -> Case:
-    row, reply, outcome = asked.row, asked.reply, asked.reply.outcome
+def grade(
+    row: Row,
+    reply: Reply,
+    book: Places,
+    *,
+    pressed: Reply | None = None,
+    found: Sequence[Hit] = (),
+    supported: tuple[bool, ...] = (),
+) -> Case:
+    """Grade the reply to the question of a row.
+
+    ``pressed`` is the reply without a minimum score, if this one is a refusal; ``found`` are the
+    ten best hits, and ``supported`` tells for each sentence shown whether it was verified again.
+    """
+    outcome = reply.outcome
     where = book.whereabouts(row) if row.answerable else None
-    written = asked.pressed.outcome
+    written = (pressed or reply).outcome
     shown = outcome if isinstance(outcome, Answer) else None
     considered = reply.evidence.considered
     return Case(
@@ -189,7 +191,7 @@ def grade(asked: Asked, book: Places) -> Case:
         answered=shown is not None,
         confidence=confidence_of(reply),
         right=_is_right(written, row, where) if isinstance(written, Answer) else None,
-        rank=_rank(asked.found, where),
+        rank=_rank(found, where),
         placed=where is not None,
         gold=_says(shown, row) if shown and row.answers else None,
         page=_cites_page(shown, where) if shown and where else None,
@@ -199,7 +201,7 @@ def grade(asked: Asked, book: Places) -> Case:
         quoted=tuple(_is_quoted(c, row, book) for c in shown.citations) if shown else (),
         linked=_links(shown, row, book) if shown else (),
         self_cited=_self_cited(claims_of(shown), row, book) if shown else (),
-        supported=asked.supported,
+        supported=supported,
         verbatim=_verbatim(claims_of(shown), row, book) if shown else (),
         withheld=tuple(not verdict.holds for verdict in reply.verdicts),
         refusal=None if isinstance(outcome, Answer) else str(outcome.type),

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from bythebook.answering.generation import AnswerContext
 from bythebook.answering.pipeline import respond
-from bythebook.evaluation.grade import DEEPEST_RANK, Asked, Case, Places, claims_of, grade
+from bythebook.evaluation.grade import DEEPEST_RANK, Case, Places, claims_of, grade
 from bythebook.evaluation.make_questions import as_object, find_gaps, stands_alone
 from bythebook.evaluation.questions import Row
 from bythebook.grounding.stream_splitter import claim_of
@@ -66,7 +66,7 @@ async def _settle_in(context: AnswerContext, asked: Sequence[tuple[Row, Question
 
 async def _case(row: Row, question: Question, context: AnswerContext, book: Places) -> Case:
     reply = await _reply(question, context)
-    pressed = reply
+    pressed = None
     if not isinstance(reply.outcome, Answer):
         unbound = replace(question, min_score=0.0, min_confidence=Level.INSUFFICIENT)
         pressed = await _reply(unbound, context)
@@ -76,7 +76,7 @@ async def _case(row: Row, question: Question, context: AnswerContext, book: Plac
     supported: tuple[bool, ...] = ()
     if isinstance(reply.outcome, Answer):
         supported = await recheck(claims_of(reply.outcome), row, book, context.verifier)
-    return grade(Asked(row, reply, pressed, found, supported), book)
+    return grade(row, reply, book, pressed=pressed, found=found, supported=supported)
 
 
 async def recheck(
