@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.cli.test_cli import run
+from tests.support.command import run
 from tests.support.samples import read, small_book
 from tests.support.servers import Node
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.cli.test_cli import ask, run
+from tests.support.command import ask, run
 from tests.support.samples import read, small_book
 
 from bythebook.book import Book

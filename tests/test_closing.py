@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import bythebook
-from bythebook.cli import main
 from bythebook.errors import InvalidInput
+from tests.support.command import run
 from tests.support.samples import small_book
 
 _QUESTION = "At how many degrees does a kettle boil water?"
@@ -44,16 +43,7 @@ def closing(tmp_path: Path) -> Iterator[Path]:
         assert not thread.is_alive()
 
 
-def _command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
-    monkeypatch.setattr(sys, "argv", ["bythebook", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main.run()
-    assert ended.value.code in (0, 1)
-
-
-def test_every_command_closes_what_it_opened(
-    closing: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_every_command_closes_what_it_opened(closing: Path, tmp_path: Path) -> None:
     docs = small_book(tmp_path / "docs")
     batch = tmp_path / "batch.jsonl"
     batch.write_text(json.dumps({"question": _QUESTION}))
@@ -68,7 +58,8 @@ def test_every_command_closes_what_it_opened(
         ("check", "index", "--repair"),
         ("eval", str(batch)),
     ):
-        _command(monkeypatch, *arguments, "--home", str(closing))
+        done = run(*arguments, "--home", str(closing))
+        assert done.returncode in (0, 1), done.stderr
         gc.collect()
         assert _open_files(closing) == [], arguments
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import run
+from tests.support.command import run
 from tests.support.samples import small_book
 
 

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from bythebook.cli.main import app
 from bythebook.errors import InvalidInput
-from tests.cli.test_cli import run
 from tests.providers.loopback import Loopback, Script, chat, embeddings, page, refuse
 from tests.server.running_server import free_port
+from tests.support.command import run
 from tests.support.samples import small_book
 from tests.support.servers import Node
 

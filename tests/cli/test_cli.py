@@ -1,4 +1,4 @@
-"""The command line in new processes: output, exit codes and error messages."""
+"""The command line: output, exit codes and error messages."""
 
 import json
 import signal
@@ -8,31 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.command import PROGRAM, ask, run, run_process
 from tests.support.samples import SAMPLE_BOOK
 
 
-def run(
-    *arguments: str, stdin: str | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """The installed command, in a fresh process with nothing but these settings."""
-    command = [str(Path(sys.executable).with_name("bythebook")), *arguments]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        input=stdin,
-        timeout=600,
-        check=False,
-        env={"PATH": "/usr/bin:/bin", "COLUMNS": "100", **environment},
-    )
-
-
-def ask(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return run("ask", *arguments, "--home", str(home), **more)
-
-
 def test_ingest_prints_the_ingest_result(book_folder: Path, tmp_path: Path) -> None:
-    first = run("ingest", str(book_folder), "--home", str(tmp_path / "home"), "--json")
+    first = run_process("ingest", str(book_folder), "--home", str(tmp_path / "home"), "--json")
     result = json.loads(first.stdout)
     assert first.returncode == result["exit_code"] == 0
     assert result["files_processed"] == 2
@@ -70,6 +51,7 @@ def test_ask_answers_with_sentences_of_the_book(small_home: Path) -> None:
     assert answer["sources"][0]["url"] == first["url"]
 
 
+@pytest.mark.loopback
 @pytest.mark.parametrize("writer", ["openai:nobody", "agents:nobody"])
 def test_ask_reports_the_fallback_writer(small_home: Path, writer: str) -> None:
     away = {"BYTHEBOOK_WRITER": writer, "BYTHEBOOK_MODEL_URL": "http://127.0.0.1:9/v1"}
@@ -111,7 +93,8 @@ def test_a_selection_restricts_the_answer_to_its_text(small_home: Path) -> None:
 
 
 def test_plain_output_shows_numbered_sources(small_home: Path) -> None:
-    done = ask(small_home, "At how many degrees does a kettle boil water?", "-v")
+    asked = ("ask", "At how many degrees does a kettle boil water?", "-v")
+    done = run_process(*asked, "--home", str(small_home))
     assert "Welcome › Kettles\n" in done.stdout
     assert "[1] “A kettle boils water at 100 degrees Celsius." in done.stdout
     assert "/docs/intro#kettles" in done.stdout
@@ -192,7 +175,7 @@ def test_the_home_can_be_set_by_environment(small_home: Path) -> None:
 
 
 def test_several_processes_read_one_book_concurrently(small_home: Path) -> None:
-    command = [str(Path(sys.executable).with_name("bythebook")), "search", "kites", "--json"]
+    command = [PROGRAM, "search", "kites", "--json"]
     command += ["--relevance-threshold", "0"]
     both = [
         subprocess.Popen([*command, "--home", str(small_home)], stdout=subprocess.PIPE)
@@ -311,7 +294,7 @@ def test_no_text_of_a_book_controls_the_terminal(tmp_path: Path) -> None:
 
 
 def test_watch_ingests_again_when_a_file_changes(book_folder: Path, tmp_path: Path) -> None:
-    command = [str(Path(sys.executable).with_name("bythebook")), "ingest", str(book_folder)]
+    command = [PROGRAM, "ingest", str(book_folder)]
     home = str(tmp_path / "home")
     with subprocess.Popen(
         [*command, "--home", home, "--watch"],

@@ -5,12 +5,11 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import ask, run
+from tests.support.command import PROGRAM, ask, run, run_process
 
 _QUESTION = "At how many degrees does a kettle boil water?"
 
@@ -62,7 +61,7 @@ def test_an_unreachable_database_is_reported(home: Path, url: str) -> None:
 
 
 def test_invalid_bytes_are_reported(home: Path) -> None:
-    command = [str(Path(sys.executable).with_name("bythebook")).encode(), b"ask", b"bad \xff bytes"]
+    command = [PROGRAM.encode(), b"ask", b"bad \xff bytes"]
     done = subprocess.run(
         [*command, b"--home", os.fsencode(home)], capture_output=True, check=False
     )
@@ -97,14 +96,13 @@ def test_brackets_in_headings_are_printed_as_text(tmp_path: Path) -> None:
 
 
 def test_a_terminal_without_unicode_gets_question_marks(home: Path) -> None:
-    done = ask(home, _QUESTION, LC_ALL="C", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    done = run_process("ask", _QUESTION, "--home", str(home), **plain)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_full_disk_is_one_message(home: Path) -> None:
-    command = (
-        f"{Path(sys.executable).with_name('bythebook')} search kites --home {home} > /dev/full"
-    )
+    command = f"{PROGRAM} search kites --home {home} > /dev/full"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert "No space left" in done.stderr
@@ -112,6 +110,6 @@ def test_a_full_disk_is_one_message(home: Path) -> None:
 
 
 def test_a_closed_output_pipe_is_no_error(home: Path) -> None:
-    command = f"{Path(sys.executable).with_name('bythebook')} search kites --home {home} | head -1"
+    command = f"{PROGRAM} search kites --home {home} | head -1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

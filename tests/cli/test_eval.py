@@ -8,7 +8,7 @@ import pytest
 
 from bythebook.cli.eval import FIGURES
 from bythebook.evaluation.metrics import METRICS
-from tests.cli.test_cli import run
+from tests.support.command import run
 from tests.support.samples import SAMPLE_BOOK
 
 _QUESTIONS = str(SAMPLE_BOOK / "questions.jsonl")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from bythebook.documents.markdown.files import broken_links, links_of
-from tests.cli.test_cli import run
+from tests.support.command import run
 
 
 def test_book_is_written_as_markdown(small_home: Path, tmp_path: Path) -> None:

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bythebook.cli import ask as ask_command
-from bythebook.cli import main
 from bythebook.errors import BookError, StoreFailed, WriterFailed
 from bythebook.server.contracts.ask import AgentError
-
-Captured = pytest.CaptureFixture[str]
-
-
-def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["bythebook", *arguments])
-    monkeypatch.delenv("BYTHEBOOK_DEBUG", raising=False)
-    with pytest.raises(SystemExit) as ended:
-        main.run()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
-
+from tests.support.command import run
 
 _NOWHERE = ("--home", "nowhere")
 _HOME = ("--home", "small")
@@ -68,53 +55,44 @@ def test_bad_input_is_one_message_with_a_hint_and_an_agent_error(
     expected: str,
     small_home: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: Captured,
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("small").symlink_to(small_home)
-    assert _run(monkeypatch, *arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert expected in captured.err
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert expected in done.stderr
     if arguments[0] == "serve":  # it has no --json
         return
-    assert _run(monkeypatch, *arguments, "--json") == 2
-    captured = capsys.readouterr()
-    told = json.loads(captured.out)
+    done = run(*arguments, "--json")
+    told = json.loads(done.stdout)
     assert AgentError.model_validate(told).model_dump(mode="json") == told
     assert set(told) == {"error_type", "message", "details"}
     assert told["error_type"] == "validation"
-    assert " ".join(told["message"].split()) in " ".join(captured.err.split())
-    assert "Input should" not in captured.err + captured.out
+    assert " ".join(told["message"].split()) in " ".join(done.stderr.split())
+    assert "Input should" not in done.stderr + done.stdout
 
 
 @pytest.mark.parametrize("empty", [True, False])
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
 def test_an_ingest_that_cannot_start_prints_an_ingest_result(
-    empty: bool,
-    more: tuple[str, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Captured,
-    tmp_path: Path,
+    empty: bool, more: tuple[str, ...], tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     if empty:
         (tmp_path / "docs").mkdir()
-    code = _run(monkeypatch, "ingest", str(tmp_path / "docs"), *_NOWHERE, *more, "--json")
-    captured = capsys.readouterr()
-    told = json.loads(captured.out)
+    home = ("--home", str(tmp_path / "nowhere"))
+    done = run("ingest", str(tmp_path / "docs"), *home, *more, "--json")
+    told = json.loads(done.stdout)
     assert (told["files_processed"], told["chunks_created"]) == (0, 0)
-    assert told["exit_code"] == code == 2
+    assert told["exit_code"] == done.returncode == 2
     [sentence] = told["errors"]
-    assert sentence in captured.err
+    assert sentence in done.stderr
 
 
-def test_wrong_options_of_ingest_print_an_ingest_result(
-    monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
-    assert _run(monkeypatch, "ingest", "--json") == 2
-    assert json.loads(capsys.readouterr().out)["errors"] == ["Missing argument 'DOCS'."]
+def test_wrong_options_of_ingest_print_an_ingest_result() -> None:
+    done = run("ingest", "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["errors"] == ["Missing argument 'DOCS'."]
 
 
 @pytest.mark.parametrize(
@@ -127,23 +105,21 @@ def test_wrong_options_of_ingest_print_an_ingest_result(
     ],
 )
 def test_a_failure_while_running_has_the_matching_error_type(
-    error: Exception, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    error: Exception, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> Any:
         raise error
 
     monkeypatch.setattr(ask_command.options, "load", fail)
-    assert _run(monkeypatch, "ask", "kite", "--json") == 3
-    told = json.loads(capsys.readouterr().out)
+    done = run("ask", "kite", "--json")
+    assert done.returncode == 3
+    told = json.loads(done.stdout)
     assert told["error_type"] == kind
     assert "secret" not in told["message"]
     if isinstance(error, BookError):
         assert told["message"] == str(error)
 
 
-def test_json_after_the_end_of_the_options_is_a_question(
-    monkeypatch: pytest.MonkeyPatch, capsys: Captured, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert _run(monkeypatch, "ask", *_NOWHERE, "--", "--json") == 2
-    assert capsys.readouterr().out == ""
+def test_json_after_the_end_of_the_options_is_a_question(tmp_path: Path) -> None:
+    done = run("ask", "--home", str(tmp_path / "nowhere"), "--", "--json")
+    assert (done.returncode, done.stdout) == (2, "")

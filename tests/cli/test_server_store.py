@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import run
+from tests.support.command import run
 from tests.support.servers import running_server
 
 pytestmark = pytest.mark.real

@@ -12,7 +12,7 @@ from bythebook.evaluation.grade import Places
 from bythebook.evaluation.questions import Row, plain_text, read_row
 from bythebook.ingestion.read_book import read_book
 from bythebook.language.text import word_set
-from tests.cli.test_cli import run
+from tests.support.command import run
 from tests.support.samples import SAMPLE_BOOK
 
 _QUESTIONS = SAMPLE_BOOK / "reader-questions.jsonl"
