@@ -30,8 +30,8 @@ from reliability.mutations import FORMATS, MISCOUNTED, faults
 from reliability.rows import FULL, Row
 
 _MUTATED = (
-    "pages or a typed problem of that file; 0 exceptions, crashes and hangs; words of at most 3 % of "
-    "the files miscounted; a few seconds of a processor at most for each"
+    "pages or a typed problem of that file; 0 exceptions, crashes and hangs; words of at most 3 % "
+    "of the files miscounted; a few seconds of a processor at most for each"
 )
 
 

@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter, FastAPI
-from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bythebook import __version__
@@ -101,12 +100,7 @@ def create_app(
     described = cache(lambda: describe(app, routers, needs_key=required))
     app.openapi = described  # type: ignore[method-assign]
     pages = static_routes(settings, needs_key=required)
-    names.taken = [
-        route.path_regex
-        for router in (*routers, reader, admin, *operations, pages)
-        for route in router.routes
-        if isinstance(route, Route) and "GET" in (route.methods or ())
-    ]
+    names.give_way_to([*routers, reader, admin, *operations, pages])
     app.include_router(pages)
     app.include_router(markdown)
     return app

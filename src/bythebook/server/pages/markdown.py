@@ -7,12 +7,12 @@ route is not served on its own, but it is part of ``/llms-full.txt``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
-from starlette.routing import Match
+from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from bythebook.book import Book
@@ -40,12 +40,23 @@ class MarkdownNames:
     """Names of the served Markdown files, kept for one generation."""
 
     def __init__(self) -> None:
-        # Paths of the routes that come first. The routes themselves would stay in memory as long
-        # as FastAPI remembers the functions of ours, which is for ever.
-        self.taken: Sequence[re.Pattern[str]] = ()
+        self._taken: Sequence[re.Pattern[str]] = ()
         self._generation = ""
         self._pages: Mapping[str, OutlineEntry] = {}
         self._names: Mapping[str, str] = {}
+
+    def give_way_to(self, routers: Iterable[APIRouter]) -> None:
+        """Leave their paths to these routes.
+
+        The routes themselves would stay in memory as long as FastAPI remembers the functions of
+        ours, which is for ever.
+        """
+        self._taken = [
+            route.path_regex
+            for router in routers
+            for route in router.routes
+            if isinstance(route, Route) and "GET" in (route.methods or ())
+        ]
 
     def of(self, contents: Contents) -> Mapping[str, OutlineEntry]:
         """Return the pages by the names of their Markdown files."""
@@ -67,7 +78,7 @@ class MarkdownNames:
 
     def is_taken(self, path: str) -> bool:
         """Return whether another route has this path."""
-        return any(pattern.match(path) for pattern in self.taken)
+        return any(pattern.match(path) for pattern in self._taken)
 
 
 def markdown_routes(book: Book, names: MarkdownNames) -> APIRouter:
