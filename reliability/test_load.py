@@ -28,9 +28,9 @@ from tools.local_deployment import Deployment, Part, running_deployment
 
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
+from bythebook.contracts import chat
 from bythebook.errors import StoreFailed
 from bythebook.ingestion.read_book import read_book
-from bythebook.server.contracts.chat import answers as chat
 from reliability.readers import (
     Asked,
     Exchange,

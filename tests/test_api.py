@@ -58,7 +58,7 @@ def test_times_of_a_query_are_in_utc() -> None:
     for timestamp in (None, datetime.now(UTC)):
         query = bythebook.Query.model_validate({"text": "kite", "timestamp": timestamp})
         assert query.timestamp.tzinfo is not None
-    assert bythebook.Response.__module__ == "bythebook.documents.query"
+    assert bythebook.Response.__module__ == "bythebook.contracts.query"
 
 
 def test_a_reply_has_a_text_and_citations_also_if_it_is_a_refusal(sample_home: Path) -> None:

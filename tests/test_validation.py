@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from pydantic import UUID4, Field, HttpUrl, StringConstraints, TypeAdapter, ValidationError
 from pydantic_core.core_schema import ErrorType
 
-from bythebook.documents import query as query_documents
-from bythebook.documents.fields import PageUrl, Selection, Text
-from bythebook.server.contracts import ask as ask_contract
-from bythebook.server.contracts import envelope, plain
-from bythebook.server.contracts.chat import answers as chat
+from bythebook.contracts import ask as ask_contract
+from bythebook.contracts import chat, envelope, plain
+from bythebook.contracts import query as query_documents
+from bythebook.contracts.fields import PageUrl, Selection, Text
 from bythebook.server.contracts.chat import threads
 from bythebook.server.contracts.openai import requests as openai_requests
 from bythebook.validation import message_of, shown
@@ -191,8 +190,8 @@ def test_any_invalid_input_gets_our_own_message(sent: object) -> None:
     for model in (
         query_documents.Query,
         ask_contract.AgentQuery,
-        envelope.EnvelopeQueryRequest,
-        plain.PlainQueryRequest,
+        envelope.QueryRequest,
+        plain.QueryRequest,
         chat.ChatRequest,
         threads.ChatFeedbackRequest,
         openai_requests.OpenAICompletionRequest,

@@ -1,4 +1,5 @@
-"""Write the generated pages of docs/reference: cli.md, settings.md, errors.md.
+"""Write the generated pages of docs/reference: cli.md, data-models.md, settings.md,
+errors.md.
 
 Also the examples and error tables in contracts.md, after their markers.
 
@@ -30,6 +31,7 @@ from bythebook.providers.testing import (
 )
 from bythebook.server.app import create_app
 from bythebook.server.contracts.registry import CONTRACTS
+from tools import data_models
 
 DOCS = Path(__file__).parents[1] / "docs" / "reference"
 _WIDTH = 100
@@ -187,6 +189,7 @@ def _error_table(name: str) -> str:
 
 
 PAGES = {
+    "data-models.md": lambda: data_models.page(describe()),
     "contracts.md": contracts_page,
     "cli.md": cli_page,
     "settings.md": settings_page,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bythebook.api import ask, ingest, open_book, respond, search, semantic_search
     from bythebook.book import Book
     from bythebook.config.settings import Settings
-    from bythebook.documents.query import Query, Response
+    from bythebook.contracts.query import Query, Response
     from bythebook.errors import BookError
     from bythebook.ingestion.indexer import IngestResult
     from bythebook.refusals import Refusal
@@ -25,11 +25,11 @@ _HOMES = {
     "BookError": "bythebook.errors",
     "IngestResult": "bythebook.ingestion.indexer",
     "Book": "bythebook.book",
-    "Query": "bythebook.documents.query",
+    "Query": "bythebook.contracts.query",
     "Question": "bythebook.types",
     "Refusal": "bythebook.refusals",
     "Reply": "bythebook.types",
-    "Response": "bythebook.documents.query",
+    "Response": "bythebook.contracts.query",
     "Settings": "bythebook.config.settings",
     "ask": "bythebook.api",
     "ingest": "bythebook.api",

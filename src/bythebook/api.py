@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from bythebook.book import Book
 from bythebook.config.settings import Settings, limits_of, load_settings
-from bythebook.documents.query import Query, Response, read, show
-from bythebook.documents.reply import ResultSet, show_results
+from bythebook.contracts.ask import ResultSet, show_results
+from bythebook.contracts.query import Query, Response, read, show
 from bythebook.offload import offload
 from bythebook.types import FilterValue, Question, Reply
 

@@ -1,7 +1,7 @@
 """Immutable data types of the pipeline, from source pages to replies.
 
 One term per concept: page, passage, hit, evidence, citation, reply, thread. The terms of the
-HTTP contracts (chunk, source, session) are used only in ``documents/`` and ``server/contracts/``.
+HTTP contracts (chunk, source, session) are used only in ``contracts/`` and ``server/contracts/``.
 """
 
 from __future__ import annotations
@@ -161,6 +161,7 @@ class Question:
     filters: Mapping[str, FilterValue] = field(default_factory=dict)
     context: str = ""  # earlier questions that it depends on; searched with it
     current_page: str | None = None  # URL of the page being read: preferred among similar hits
+    thread_metadata: Mapping[str, object] = field(default_factory=dict)  # merged into the thread's
 
 
 @dataclass(frozen=True, slots=True)

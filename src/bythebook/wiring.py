@@ -157,6 +157,7 @@ class Providers:
                 dimension=embedder.dimension,
                 owner=self._sql_catalog.identity(),
                 cached=_CACHED_PASSAGES,
+                indexes=settings.collection.indexes,
             )
         if settings.store != "files":
             raise ConfigurationError(

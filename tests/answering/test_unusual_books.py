@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bythebook.book import Book
-from bythebook.documents.fit import shortened
+from bythebook.contracts.fit import shortened
 from bythebook.types import Answer, Question
 from bythebook.wiring import extractive
 from tests.support.writers import library_with

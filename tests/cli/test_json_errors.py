@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from bythebook.cli import ask as ask_command
+from bythebook.contracts.ask import AgentError
 from bythebook.errors import BookError, StoreFailed, WriterFailed
-from bythebook.server.contracts.ask import AgentError
 from tests.support.command import run
 
 _NOWHERE = ("--home", "nowhere")

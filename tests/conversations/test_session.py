@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bythebook.contracts import chat
 from bythebook.conversations.session import now, open_conversation
 from bythebook.errors import DatabaseFailed, NotFound
 from bythebook.interfaces.store import Generation
@@ -16,7 +17,6 @@ from bythebook.providers.testing import (
     MemoryCatalog,
     MemoryThreads,
 )
-from bythebook.server.contracts.chat import answers as chat
 from bythebook.testing import fake_book
 from bythebook.types import Answer, Asker, Message, Question, Role, Thread
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from bythebook.contracts.chat import show_thread
 from bythebook.conversations.query_log import LoggedRequest, LogQueue
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.sql.threads import SqlThreads
-from bythebook.server.contracts.chat.threads import show_thread
 from bythebook.types import Asker, Message, Question, Role
 from tests.support.databases import POSTGRES, address
 

@@ -20,12 +20,12 @@ from starlette.types import ASGIApp
 from bythebook.access_stores import AccessStores, open_access_stores
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.config.settings import load_settings
+from bythebook.contracts.errors import Call, Fail
 from bythebook.errors import BookError, InvalidInput, NotAllowed, NotFound, RateLimited, TooLarge
 from bythebook.interfaces.access import ApiKey
 from bythebook.server.access import AccessControl, make_key, open_access
 from bythebook.server.app import wrap
 from bythebook.server.middleware import ContractRoute
-from bythebook.server.requests import Call, Fail
 
 PEPPER = b"a pepper for the tests"
 AWAY = "198.51.100.9"

@@ -18,12 +18,11 @@ from bythebook.access_stores import open_access_stores
 from bythebook.book import Book
 from bythebook.config.settings import AccessSettings as Rules
 from bythebook.config.settings import Settings
+from bythebook.contracts import ask as ask_contract
+from bythebook.contracts import chat, envelope, plain
+from bythebook.contracts import query as query_contract
 from bythebook.server.access import AccessControl, make_key, open_access
 from bythebook.server.app import create_app
-from bythebook.server.contracts import ask as ask_contract
-from bythebook.server.contracts import envelope, plain
-from bythebook.server.contracts import query as query_contract
-from bythebook.server.contracts.chat import answers as chat
 from bythebook.server.contracts.openai import completions as openai
 from bythebook.server.contracts.registry import CONTRACTS
 from tests.server.access_fixtures import PEPPER
@@ -33,8 +32,8 @@ _ROUTES: list[tuple[str, dict[str, Any], Any]] = [
     ("/query", {"text": _QUESTION}, query_contract.QueryError),
     ("/ask", {"text": _QUESTION}, ask_contract.AgentError),
     ("/search", {"text": _QUESTION}, ask_contract.AgentError),
-    ("/api/v2/query", {"query": _QUESTION}, envelope.EnvelopeQueryResponse),
-    ("/api/query", {"query": _QUESTION}, envelope.EnvelopeQueryResponse),
+    ("/api/v2/query", {"query": _QUESTION}, envelope.QueryResponse),
+    ("/api/query", {"query": _QUESTION}, envelope.QueryResponse),
     ("/api/v1/query", {"query": _QUESTION}, plain.PlainError),
     ("/chat/run", {"message": _QUESTION}, chat.ChatError),
     ("/chat/stream", {"message": _QUESTION}, chat.ChatError),

@@ -16,8 +16,10 @@ from starlette.testclient import TestClient
 
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
-from bythebook.documents import query as query_documents
-from bythebook.documents.fit import by_place, shortened
+from bythebook.contracts import chat as answers
+from bythebook.contracts import envelope, plain
+from bythebook.contracts import query as query_documents
+from bythebook.contracts.fit import by_place, shortened
 from bythebook.errors import BookError, Forbidden, NotIngested, StoreFailed, WrongHost
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -29,8 +31,6 @@ from bythebook.refusals import BOOK_DOES_NOT_SAY, SELECTION_DOES_NOT_SAY
 from bythebook.retrieval.search import Findings
 from bythebook.server import examples
 from bythebook.server.app import create_app
-from bythebook.server.contracts import envelope, plain
-from bythebook.server.contracts.chat import answers
 from bythebook.types import Answer, Asker, Message, Question, Reply, Sentence
 from tests.server.conftest import FragileEmbedder
 

@@ -12,8 +12,8 @@ from tools.make_docs import DOCS, describe
 
 from bythebook.book import Book
 from bythebook.config.settings import load_settings
-from bythebook.documents import query as query_documents
-from bythebook.server.contracts import envelope, plain
+from bythebook.contracts import envelope, plain
+from bythebook.contracts import query as query_documents
 from bythebook.server.contracts.openai import requests as openai
 from bythebook.server.contracts.registry import CONTRACTS
 from bythebook.types import Question
@@ -145,8 +145,8 @@ def test_the_table_states_the_limits_of_a_request(contract: str, field: str) -> 
     ("contract", "question"),
     [
         ("query", query_documents.read(query_documents.Query(text="q"))),
-        ("envelope", envelope.read(envelope.EnvelopeQueryRequest(query="q"))),
-        ("plain", plain.read(plain.PlainQueryRequest(query="q"))),
+        ("envelope", envelope.read(envelope.QueryRequest(query="q"))),
+        ("plain", plain.read(plain.QueryRequest(query="q"))),
         (
             "openai",
             openai.read(

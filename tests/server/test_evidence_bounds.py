@@ -1,21 +1,21 @@
 """Thresholds of the contracts bound the passages that their answers use."""
 
 from bythebook.config.settings import Settings
-from bythebook.documents.query import Query
-from bythebook.documents.query import read as read_query
-from bythebook.server.contracts.ask import AgentQuery
-from bythebook.server.contracts.ask import read as read_ask
-from bythebook.server.contracts.chat.answers import ChatRequest
-from bythebook.server.contracts.chat.answers import read as read_chat
-from bythebook.server.contracts.plain import PlainQueryRequest
-from bythebook.server.contracts.plain import read as read_plain
+from bythebook.contracts.ask import AgentQuery
+from bythebook.contracts.ask import read as read_ask
+from bythebook.contracts.chat import ChatRequest
+from bythebook.contracts.chat import read as read_chat
+from bythebook.contracts.plain import QueryRequest
+from bythebook.contracts.plain import read as read_plain
+from bythebook.contracts.query import Query
+from bythebook.contracts.query import read as read_query
 from bythebook.types import Level
 
 
 def test_contracts_with_a_threshold_use_only_passages_that_reach_it() -> None:
     ask = read_ask(AgentQuery(text="kite", relevance_threshold=0.6))
     chat = read_chat(ChatRequest(message="kite", similarity_threshold=0.8))
-    query, plain = read_query(Query(text="kite")), read_plain(PlainQueryRequest(query="kite"))
+    query, plain = read_query(Query(text="kite")), read_plain(QueryRequest(query="kite"))
     assert (ask.min_score, ask.min_evidence) == (0.6, 0.6)
     assert (chat.min_score, chat.min_evidence) == (0.8, 0.8)
     assert (query.min_score, query.min_evidence) == (0.75, 0.75)

@@ -16,17 +16,17 @@ import pytest
 from pydantic import BaseModel
 
 from bythebook import errors
-from bythebook.documents import query as query_documents
-from bythebook.documents import reply as reply_documents
+from bythebook.contracts import ask as ask_contract
+from bythebook.contracts import ask as reply_documents
+from bythebook.contracts import chat, envelope, plain
+from bythebook.contracts import query as query_contract
+from bythebook.contracts import query as query_documents
+from bythebook.contracts.errors import Call, Fail
 from bythebook.refusals import DISCLAIMER, Refusal, RefusalType
 from bythebook.server import examples
-from bythebook.server.contracts import ask as ask_contract
-from bythebook.server.contracts import envelope, plain
-from bythebook.server.contracts import query as query_contract
-from bythebook.server.contracts.chat import answers as chat
 from bythebook.server.contracts.chat import threads
 from bythebook.server.contracts.openai import completions as openai
-from bythebook.server.requests import Call, Fail, failure
+from bythebook.server.requests import failure
 from bythebook.types import Answer, Confidence, Level, Question, Reply
 
 _GOLDEN = Path(__file__).with_name("golden")
@@ -128,7 +128,7 @@ _CONTRACTS: dict[str, dict[str, Case]] = {
     "openai": _cases_of(lambda reply: openai.show(reply, _CALL), openai.fail),
 }
 _CONTRACTS["chat"] |= {
-    "thread": lambda: _ok(threads.show_thread(examples.THREAD)),
+    "thread": lambda: _ok(chat.show_thread(examples.THREAD)),
     "threads": lambda: _ok(threads.show_threads(examples.THREADS * 2, limit=1, offset=4)),
     "answer-not-kept": lambda: _ok(
         chat.show(replace(examples.ANSWERED, persisted=False), examples.CALL)

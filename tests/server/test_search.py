@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from bythebook.documents import reply as reply_documents
+from bythebook.contracts import ask as ask_contract
+from bythebook.contracts import ask as reply_documents
 from bythebook.retrieval.search import Findings
 from bythebook.server import examples
-from bythebook.server.contracts import ask as ask_contract
 from bythebook.types import Question
 from tests.server.asgi_client import events_of
 

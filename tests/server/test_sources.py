@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bythebook.answering.citations import Citations
+from bythebook.contracts import ask as reply_documents
+from bythebook.contracts import chat, plain
+from bythebook.contracts import query as query_documents
 from bythebook.conversations.session import exchange_of
-from bythebook.documents import query as query_documents
-from bythebook.documents import reply as reply_documents
 from bythebook.grounding.verifier import Supported
 from bythebook.server import examples
-from bythebook.server.contracts import plain
-from bythebook.server.contracts.chat import answers as chat
 from bythebook.types import Answer, Confidence, Evidence, Hit, Level, Question, Reply
 
 _FLOOR, _TOP_K = 0.5, 3

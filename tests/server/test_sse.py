@@ -22,6 +22,8 @@ from bythebook.answering.generation import AnswerContext
 from bythebook.answering.pipeline import respond
 from bythebook.book import Book
 from bythebook.config.settings import Settings
+from bythebook.contracts.chat import ChatResponse, ConfidenceMetrics
+from bythebook.contracts.errors import Call
 from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping, WriterFailed
 from bythebook.ingestion.read_book import ParsedBook
 from bythebook.interfaces.models import Writer
@@ -35,13 +37,10 @@ from bythebook.providers.testing import (
 from bythebook.refusals import BOOK_DOES_NOT_SAY, DISCLAIMER
 from bythebook.retrieval.search import SearchContext
 from bythebook.server.app import create_app
-from bythebook.server.contracts.chat.answers import ChatResponse
 from bythebook.server.contracts.chat.stream import (
-    ChatConfidenceMetrics,
     ChatDeltaEvent,
     stream_events,
 )
-from bythebook.server.requests import Call
 from bythebook.server.sse import Events, NamedEvent, Streams
 from bythebook.types import Evidence, Level, Message, Question
 from tests.server.asgi_client import Event, events_of, fetch, open_exchange
@@ -176,7 +175,7 @@ def test_deltas_join_to_the_response_and_retrieval_agrees_with_done(
     ]
     assert isinstance(response, ChatResponse)
     assert "".join(deltas) == response.response
-    [metrics] = [body for _, body in before if isinstance(body, ChatConfidenceMetrics)]
+    [metrics] = [body for _, body in before if isinstance(body, ConfidenceMetrics)]
     assert metrics.confidence_level is response.confidence_level
     assert metrics.should_answer is response.should_answer
 

@@ -50,7 +50,7 @@ class AnswerCache:
 
 def _key(question: Question, context: AnswerContext) -> tuple[str, ...]:
     """Return everything a reply depends on; the thread only determines where it is stored."""
-    asked = json.dumps(asdict(replace(question, thread=None)), sort_keys=True)
+    asked = json.dumps(asdict(replace(question, thread=None, thread_metadata={})), sort_keys=True)
     return asked, context.index.generation, context.writer.name, str(context.context_tokens)
 
 

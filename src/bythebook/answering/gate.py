@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
+from typing import TYPE_CHECKING
 
 from bythebook.answering.citations import deep_link
-from bythebook.answering.routing import Mode, mode_of
+from bythebook.answering.routing import WorkflowMode, mode_of
 from bythebook.answering.runs import is_label, leans_back
 from bythebook.language.english.question_types import QuestionType, question_type
 from bythebook.language.english.small_talk import is_small_talk
@@ -20,6 +21,9 @@ from bythebook.refusals import Refusal, RefusalType, Related, Topic
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
 from bythebook.retrieval.search import Findings
 from bythebook.types import Confidence, Evidence, Hit, Level, Question, UnitKind
+
+if TYPE_CHECKING:
+    from bythebook.types import Vectors
 
 DECISIVE = 0.85  # one passage with this score is enough for "medium"
 _BESIDE = 0.3  # of the best score, of a hit that the writer may use
@@ -148,8 +152,8 @@ def measure(hits: Sequence[Hit], *, top_k: int) -> Confidence:
         minimum=min(scores),
         maximum=max(scores),
         count=len(hits),
-        diversity=_diversity(hits),
-        level=_level(average, max(scores), len(hits), top_k),
+        diversity=diversity_of([hit.vector for hit in hits if hit.vector is not None]),
+        level=level_of(average, max(scores), len(hits), top_k),
     )
 
 
@@ -163,7 +167,7 @@ def band(score: float) -> Level:
 
 def gate(question: AnalyzedQuestion, evidence: Evidence) -> Refusal | None:
     """Return a refusal if the evidence is insufficient for an answer."""
-    if mode_of(question.question) is Mode.SELECTED_TEXT_ONLY:
+    if mode_of(question.question) is WorkflowMode.SELECTED_TEXT_ONLY:
         is_answered = evidence.hits and not _lacks_number(question.type, evidence)
         return None if is_answered else Refusal(RefusalType.SELECTED_TEXT_MISSING)
     kind = RefusalType.LOW_RELEVANCE if evidence.considered else RefusalType.EMPTY_RETRIEVAL
@@ -242,7 +246,7 @@ def _lacks_number(asked: QuestionType, evidence: Evidence) -> bool:
 
 def ungrounded(question: Question, evidence: Evidence) -> Refusal:
     """Return the refusal for a draft of which no sentence passed verification."""
-    if mode_of(question) is Mode.SELECTED_TEXT_ONLY:
+    if mode_of(question) is WorkflowMode.SELECTED_TEXT_ONLY:
         return Refusal(RefusalType.SELECTED_TEXT_MISSING)
     return Refusal(RefusalType.INSUFFICIENT_GROUNDING, nearby_topics(evidence))
 
@@ -268,7 +272,8 @@ def nearby_topics(evidence: Evidence) -> tuple[Topic, ...]:
     return tuple(topics.values())[:_NEARBY_TOPICS]
 
 
-def _level(average: float, best: float, count: int, top_k: int) -> Level:
+def level_of(average: float, best: float, count: int, top_k: int) -> Level:
+    """Return the level of scores; a single decisive one is enough for "medium"."""
     for least, passages, level in _BANDS:
         if average >= least and count >= min(passages, top_k):
             return level
@@ -277,8 +282,9 @@ def _level(average: float, best: float, count: int, top_k: int) -> Level:
     return Level.INSUFFICIENT
 
 
-def _diversity(hits: Sequence[Hit]) -> float:
-    pairs = list(combinations([hit.vector for hit in hits if hit.vector is not None], 2))
+def diversity_of(vectors: Sequence[Vectors]) -> float:
+    """Return 1 minus the mean cosine of the pairs of vectors; 0 without a pair."""
+    pairs = list(combinations(vectors, 2))
     if not pairs:
         return 0.0
     similarity = sum(float(one @ other) for one, other in pairs) / len(pairs)

@@ -16,7 +16,7 @@ from bythebook.answering.citations import Citations
 from bythebook.answering.gate import gate, gather, settle
 from bythebook.answering.generation import AnswerContext, GenerationRun
 from bythebook.answering.outcome import outcome_of
-from bythebook.answering.routing import Mode, mode_of
+from bythebook.answering.routing import WorkflowMode, mode_of
 from bythebook.conversations.query_rewriting import interpret, parts_of, sides_of
 from bythebook.language.english.overview_questions import asks_about_all
 from bythebook.language.terms import term_ids
@@ -120,7 +120,7 @@ def _states_something(selection: Passage) -> bool:
 async def _retrieve(interpretations: Sequence[Question], index: SearchContext) -> list[Findings]:
     """Search for the whole question, and then for each of its parts if there are several."""
     question = interpretations[0]
-    if mode_of(question) is Mode.SELECTED_TEXT_ONLY:
+    if mode_of(question) is WorkflowMode.SELECTED_TEXT_ONLY:
         selection = passage_of_selection(question.selection or "", url=question.selection_url)
         findings = await score_selection(question, selection, index)
         if not _states_something(selection):

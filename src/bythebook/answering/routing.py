@@ -7,11 +7,11 @@ from enum import StrEnum
 from bythebook.types import Question
 
 
-class Mode(StrEnum):
+class WorkflowMode(StrEnum):
     STANDARD_RAG = "standard_rag"
     SELECTED_TEXT_ONLY = "selected_text_only"
 
 
-def mode_of(question: Question) -> Mode:
+def mode_of(question: Question) -> WorkflowMode:
     selected = question.selection_only and question.selection is not None
-    return Mode.SELECTED_TEXT_ONLY if selected else Mode.STANDARD_RAG
+    return WorkflowMode.SELECTED_TEXT_ONLY if selected else WorkflowMode.STANDARD_RAG

@@ -21,6 +21,7 @@ from bythebook.errors import InvalidInput
 
 if TYPE_CHECKING:
     from bythebook.book import Book
+    from bythebook.config.settings import Settings
     from bythebook.retrieval.search import Findings
     from bythebook.types import Question, Reply
 
@@ -55,7 +56,7 @@ def ask(
 
         async def answer(book: Book, row: dict[str, Any]) -> dict[str, Any]:
             asked = make_question(row["question"], selection=row.get("selected_text"))
-            return _reply_document(await book.reply(asked), settings.server.reader)
+            return _reply_document(await book.reply(asked), settings)
 
         raise typer.Exit(options.run_batch(batch, settings, answer, question, selected_text))
     if question is None:
@@ -64,7 +65,7 @@ def ask(
     if as_json:
         reply = options.with_book(settings, lambda book: book.reply(asked))
         why = {"why": reply_record(reply)} if explain else {}
-        print_json({**_reply_document(reply, settings.server.reader), **why})
+        print_json({**_reply_document(reply, settings), **why})
     else:
         from bythebook.cli.printer import Page, show_events
 
@@ -78,11 +79,13 @@ def ask(
     raise typer.Exit(0 if reply.answered else 1)
 
 
-def _reply_document(reply: Reply, reader: str) -> dict[str, Any]:
-    from bythebook.documents.fields import with_web_addresses
-    from bythebook.documents.reply import show
+def _reply_document(reply: Reply, settings: Settings) -> dict[str, Any]:
+    """Return the reply as a response of the preset's contract."""
+    from bythebook.contracts import response_of
+    from bythebook.contracts.fields import with_web_addresses
 
-    return show(with_web_addresses(reply, reader)).model_dump(mode="json")
+    reply = with_web_addresses(reply, settings.server.reader)
+    return response_of(settings.preset, reply).model_dump(mode="json")
 
 
 def _print_details(reply: Reply, *, verbose: bool, explain: bool) -> None:
@@ -151,7 +154,7 @@ def search(
 def _results_document(
     question: Question, findings: Findings, *, reader: str, explain: bool
 ) -> dict[str, Any]:
-    from bythebook.documents.reply import show_results
+    from bythebook.contracts.ask import show_results
 
     document = show_results(question, findings, reader=reader).model_dump(mode="json")
     if explain:

@@ -18,6 +18,7 @@ from bythebook.language.text import one_line
 
 if TYPE_CHECKING:
     from bythebook.config.settings import Settings
+    from bythebook.contracts.plain import IngestResult as Document
     from bythebook.ingestion.indexer import IngestProgress, IngestResult
     from bythebook.ingestion.read_book import ParsedBook
     from bythebook.interfaces.store import Catalog
@@ -93,8 +94,7 @@ def _ingest_once(
         shown = _display(progress)
         result = ingest_book(docs, settings=settings, progress=shown, allow_removal=allow_removal)
     if as_json:
-        done = {"embedded": result.embedded, "seconds": round(result.seconds, 3)}
-        print_json({**_document(result), **done})
+        print_json(_document(result).model_dump(mode="json"))
     else:
         _print(result, settings, verbose=verbose)
     return result.exit_code
@@ -211,27 +211,15 @@ def _dry_document(book: ParsedBook, plan: IngestResult) -> dict[str, Any]:
     ]
     notes = [describe(problem) for problem in book.problems if not problem.fatal]
     cost = {} if plan.to_embed is None else {"to_embed": asdict(plan.to_embed)}
-    return {**_document(plan), "notes": notes, "pages": pages, **cost}
+    counts = _document(plan).model_dump(mode="json", exclude={"embedded", "seconds"})
+    return {**counts, "notes": notes, "pages": pages, **cost}
 
 
-def _document(result: IngestResult) -> dict[str, Any]:
+def _document(result: IngestResult) -> Document:
+    from bythebook.contracts.plain import show_ingest
     from bythebook.ingestion.indexer import MOST_LISTED
 
-    return {
-        "files_processed": result.files_processed,
-        "chunks_created": result.chunks_created,
-        "errors": result.errors,
-        "warnings": result.warnings,
-        "exit_code": result.exit_code,
-        "unchanged": result.unchanged,
-        "changed": result.changed,
-        "removed": result.removed,
-        "coverage": _rounded(result.coverage),
-        "not_read": [asdict(file) for file in result.not_read[:MOST_LISTED]],
-        "not_read_total": result.not_read_total,
-        "images": result.images,
-        "left_out": [asdict(each) for each in result.left_out],
-    }
+    return show_ingest(result, most_listed=MOST_LISTED)
 
 
 def _print(result: IngestResult, settings: Settings, *, verbose: bool) -> None:

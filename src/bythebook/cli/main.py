@@ -117,11 +117,18 @@ def _print_json_error(message: str, code: int, *, generation: bool = False) -> N
         return
     verb = next((argument for argument in arguments if not argument.startswith("-")), "")
     if verb == "ingest":
-        counts = {"files_processed": 0, "chunks_created": 0}
-        print_json({**counts, "errors": [message], "warnings": [], "exit_code": code})
+        from bythebook.contracts.plain import IngestResult
+
+        result = IngestResult(
+            files_processed=0, chunks_created=0, errors=[message], warnings=[], exit_code=code
+        )
+        print_json(result.model_dump(mode="json", exclude_unset=True))
     else:
         kind = "validation" if code == _BAD_INPUT else "generation" if generation else "retrieval"
-        print_json({"error_type": kind, "message": message, "details": None})
+        from bythebook.contracts.ask import AgentError, AgentErrorType
+
+        error = AgentError(error_type=AgentErrorType(kind), message=message)
+        print_json(error.model_dump(mode="json"))
 
 
 def _leave_quietly() -> int:

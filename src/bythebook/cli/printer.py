@@ -247,7 +247,7 @@ class Lines:
     def show(self, event: Event) -> None:
         if not isinstance(event, Reply):
             return
-        from bythebook.documents.reply import show
+        from bythebook.contracts.ask import show
 
         shown = show(event).model_dump(mode="json")
         self._print({"question": event.question.text, "thread": event.question.thread, **shown})

@@ -207,6 +207,9 @@ class Collection(SettingsSection):
         description="Payload fields of an existing collection: our name (text, title, section, "
         "url, file, position …) and the collection's.",
     )
+    indexes: Mapping[str, Literal["keyword", "integer", "text"]] = Field(
+        {}, description="Further payload fields that are indexed: their names and types."
+    )
 
 
 class Qdrant(SettingsSection):

@@ -6,15 +6,16 @@ reports that it was not persisted.
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from bythebook.conversations.summary import summarise
-from bythebook.errors import DatabaseFailed, NotFound
-from bythebook.interfaces.conversations import before
+from bythebook.errors import DatabaseFailed, InvalidInput, NotFound
+from bythebook.interfaces.conversations import METADATA_BYTES, before
 from bythebook.types import Answer, Asker, Message, Question, Reply, Role
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Conversation:
     request: str | None = None  # stored with the message, so that a retry is stored only once
     readable: bool = True
     clock: Clock = now
+    metadata: Mapping[str, object] = field(default_factory=dict)  # to be merged into the thread's
 
     async def keep(self, reply: Reply) -> Reply:
         """Store the question and the reply; return the reply, which reports whether this worked."""
@@ -50,7 +52,11 @@ class Conversation:
         try:
             exchange = exchange_of(reply, now=self.clock(), request=self.request)
             await self.threads.append(
-                self.thread_id, exchange, owner=self.owner, summarise=summarise
+                self.thread_id,
+                exchange,
+                owner=self.owner,
+                summarise=summarise,
+                metadata=self.metadata,
             )
         except (DatabaseFailed, NotFound):
             _log.warning("an exchange was not stored in its thread")
@@ -71,7 +77,20 @@ async def open_conversation(
         _log.warning("a thread could not be read")
         return Conversation(threads, question.thread, owner, readable=False)
     history = before(thread.messages, request) if thread else ()
-    return Conversation(threads, question.thread, owner, history, request, clock=clock)
+    new = question.thread_metadata
+    if new and thread is not None:
+        check_metadata({**thread.metadata, **new})
+    return Conversation(
+        threads, question.thread, owner, history, request, clock=clock, metadata=new
+    )
+
+
+def check_metadata(metadata: Mapping[str, object]) -> None:
+    if len(json.dumps(metadata, ensure_ascii=False).encode()) > METADATA_BYTES:
+        raise InvalidInput(
+            f"metadata: a conversation keeps at most {METADATA_BYTES} bytes of it.",
+            hint="Send less metadata.",
+        )
 
 
 def exchange_of(reply: Reply, *, now: datetime, request: str | None = None) -> list[Message]:

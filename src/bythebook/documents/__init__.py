@@ -1,4 +1,1 @@
-"""Documents independent of HTTP: the JSON of replies, and the book as Markdown.
-
-For the Python API, the command line and the server.
-"""
+"""The book as Markdown, for the command line and the server."""

@@ -21,6 +21,8 @@ class Anyone(Enum):
 ANYONE: Literal[Anyone.ANYONE] = Anyone.ANYONE
 
 
+METADATA_BYTES = 4096  # of a thread, as JSON
+
 Owner = str | None | Literal[Anyone.ANYONE]
 Summarise = Callable[[Sequence[Message]], str | None]
 

@@ -15,12 +15,12 @@ from pydantic import BaseModel, TypeAdapter
 
 from bythebook import errors
 from bythebook.answering.pipeline import Event, State
+from bythebook.contracts.errors import Call, Fail
 from bythebook.interfaces.conversations import ThreadSummary
 from bythebook.language.terms import Vocabulary
 from bythebook.refusals import Refusal, RefusalType, Topic
 from bythebook.retrieval.question_analysis import analyze
 from bythebook.retrieval.search import Findings
-from bythebook.server.requests import Call, Fail
 from bythebook.server.sse import MEDIA_TYPE, Encode, Events, NamedEvent, encode_named
 from bythebook.types import (
     Answer,

@@ -15,9 +15,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bythebook.documents.fields import DEGRADED_HEADER, degraded
+from bythebook.contracts.errors import Fail
+from bythebook.contracts.fields import DEGRADED_HEADER, degraded
 from bythebook.errors import BookError, InvalidInput, TooLarge
-from bythebook.server.requests import Fail, answer_error
+from bythebook.server.requests import answer_error
 from bythebook.types import VectorState
 
 READER = "reader"  # tag of the routes of the book's pages, which do not answer

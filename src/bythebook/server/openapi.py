@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
@@ -50,27 +51,29 @@ def describe(
     described = get_openapi(
         title=app.title, version=app.version, description=_ABOUT, routes=app.routes, tags=tags
     )
+    described = _by_title(described)
     ids: set[str] = set()
     for route in (route for router in routers for route in router.routes):
         assert isinstance(route, APIRoute)
         [method] = sorted(route.methods or ())
         operation = described["paths"][route.path_format][method.lower()]
-        told = CONTRACTS[str(route.tags[0])].events
+        events = CONTRACTS[str(route.tags[0])].events
         _restore_nulls(operation, route)
         stream = operation["responses"].get("200", {}).get("content", {}).get(MEDIA_TYPE)
-        is_resumable = stream is not None and bool(told)
+        is_resumable = stream is not None and bool(events)
         _declare_headers(operation, route, needs_key=needs_key, is_resumable=is_resumable)
         if is_resumable:
-            stream["x-events"] = [_event(event) for event in told]
+            stream["x-events"] = [_event(event) for event in events]
         operation["operationId"] = _operation_id(route, ids)
     for path, operations in described["paths"].items():
         if operations.get("get", {}).get("tags") == ["operations"]:
             operations["get"]["operationId"] = f"operations_{path.strip('/')}"
-    events = [event.data for contract in CONTRACTS.values() for event in contract.events]
+    models = [event.data for contract in CONTRACTS.values() for event in contract.events]
     _, schemas = models_json_schema(
-        [(model, "serialization") for model in events], ref_template=_REF
+        [(model, "serialization") for model in models], ref_template=_REF
     )
-    schemas = schemas["$defs"] | described["components"]["schemas"]
+    told = _by_title({"components": {"schemas": schemas["$defs"]}})["components"]
+    schemas = told["schemas"] | described["components"]["schemas"]
     described["components"] |= {
         "schemas": dict(sorted(schemas.items())),
         "headers": _HEADERS["response"],
@@ -81,8 +84,20 @@ def describe(
 
 def _event(event: StreamEvent) -> dict[str, Any]:
     """Return an event of a stream, with a reference to the schema of its data."""
-    data = {"$ref": _REF.format(model=event.data.__name__)}
+    data = {"$ref": _REF.format(model=event.data.model_json_schema()["title"])}
     return {"event": event.name, "occurs": event.occurs, "data": data}
+
+
+def _by_title(described: dict[str, Any]) -> dict[str, Any]:
+    """Name each schema by its title, which names its contract, and not by its Python module."""
+    schemas = described["components"]["schemas"]
+    titles = {name: schema.get("title", name) for name, schema in schemas.items()}
+    described["components"]["schemas"] = {titles[name]: each for name, each in schemas.items()}
+    named = re.sub(
+        r'(?<="#/components/schemas/)\w+', lambda ref: titles[ref[0]], json.dumps(described)
+    )
+    renamed: dict[str, Any] = json.loads(named)
+    return renamed
 
 
 def _declare_headers(

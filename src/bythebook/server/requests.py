@@ -10,9 +10,7 @@ import json
 import logging
 import time
 import uuid
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exception_handlers import http_exception_handler
@@ -22,31 +20,21 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from bythebook import validation
-from bythebook.documents.fields import now
-from bythebook.errors import BookError, InvalidInput, KeyReused, NotAllowed
-from bythebook.server.contracts.errors import (
+from bythebook.contracts.errors import (
+    Call,
+    Fail,
     is_ours,
     may_pass,
     retry_after,
     sentence_of,
     status_of,
 )
+from bythebook.errors import BookError, InvalidInput, KeyReused, NotAllowed
 from bythebook.types import Asker
 
 _log = logging.getLogger(__name__)
 
 _CORRECT = "Correct the request."
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """Metadata of a request that responses report: its ids, session, time and duration."""
-
-    request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    at: datetime = field(default_factory=now)
-    elapsed_ms: float = 0.0
-    session: uuid.UUID | None = None
-    query: str | None = None  # the question's id in the query log
 
 
 def call_of(request: Request) -> Call:
@@ -91,12 +79,6 @@ def session_of(body: bytes) -> uuid.UUID | None:
 
 
 # --- errors ---------------------------------------------------------------------------------------
-
-
-class Fail(Protocol):
-    """Convert an error to the status code and body of a contract."""
-
-    def __call__(self, error: BookError, call: Call | None = None, /) -> tuple[int, BaseModel]: ...
 
 
 class PageError(BaseModel):

@@ -38,7 +38,7 @@ from bythebook.providers.qdrant.nodes import Nodes, Server, to_filter
 from bythebook.text.passage_records import from_record, to_record
 
 if TYPE_CHECKING:
-    from bythebook.types import Vectors
+    from bythebook.types import Passage, Vectors
 
 _log = logging.getLogger(__name__)
 _WRITE_S = 30.0  # timeout for one batch, or one change of collections and aliases
@@ -52,6 +52,13 @@ _INDEXED = {
     "week": models.PayloadSchemaType.INTEGER,
     "hasCode": models.PayloadSchemaType.BOOL,
 }
+
+
+def payload_indexes(further: Mapping[str, str]) -> dict[str, models.PayloadSchemaType]:
+    """Return all indexed payload fields of a collection, with their types."""
+    return _INDEXED | {name: models.PayloadSchemaType(kind) for name, kind in further.items()}
+
+
 # What a response must contain to build candidates.
 _CANDIDATE: dict[str, Any] = {"with_payload": ["id", "content_hash"], "with_vector": ["terms"]}
 
@@ -59,7 +66,8 @@ _CANDIDATE: dict[str, Any] = {"with_payload": ["id", "content_hash"], "with_vect
 class ServerGenerationStore:
     """Generations under one collection name. Generations are named by 32 hex digits.
 
-    For each opened generation, up to ``cached`` passages are kept in memory.
+    For each opened generation, up to ``cached`` passages are kept in memory. ``indexes`` names
+    further payload fields to index, with their types.
     """
 
     def __init__(
@@ -70,9 +78,11 @@ class ServerGenerationStore:
         dimension: int,
         owner: str = "",
         cached: int = 0,
+        indexes: Mapping[str, str] | None = None,
     ) -> None:
         self._server = server
         self.collection = collection
+        self.indexes = payload_indexes(indexes or {})
         self._head = f"{collection}-{owner}" if owner else collection
         self._dimension = dimension
         self._cached = cached
@@ -157,7 +167,7 @@ class ServerGenerationStore:
             # A cluster with a dead node creates the collection but never confirms it.
             if not await nodes.call(lambda client: client.collection_exists(name)):
                 raise
-        await asyncio.gather(*(_index(nodes, name, *field) for field in _INDEXED.items()))
+        await asyncio.gather(*(_index(nodes, name, *field) for field in self.indexes.items()))
 
     async def _fill(self, nodes: Nodes, name: str, entries: Iterable[IndexedPassage]) -> int:
         try:
@@ -349,8 +359,19 @@ def _to_point(entry: IndexedPassage, dimension: int) -> models.PointStruct:
     return models.PointStruct(
         id=_point_id(entry.passage.id),
         vector={**_dense_vectors(entry, dimension), "terms": terms},
-        payload={**to_record(entry.passage), **to_filterable(entry.passage)},
+        payload=to_payload(entry.passage),
     )
+
+
+def to_payload(passage: Passage) -> dict[str, Any]:
+    """Return the record of a passage, and the payload fields of the data models."""
+    return {
+        **to_record(passage),
+        **to_filterable(passage),
+        "keywords": list(passage.metadata.keywords),
+        "filename": passage.place.file,
+        "chunk_index": passage.position,
+    }
 
 
 def _dense_vectors(entry: IndexedPassage, dimension: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -70,12 +71,14 @@ class SqlThreads(SqlStore):
         *,
         owner: str | None,
         summarise: Summarise | None = None,
+        metadata: Mapping[str, object] | None = None,
     ) -> Thread:
         """Append messages atomically and in sequence, creating or resuming the thread.
 
         Raise NotFound for another owner's thread. If the first message's ``request`` is already
         in the thread, the messages replace those of that earlier attempt. ``summarise`` computes
-        the new topic summary from the live messages; without it the summary stays.
+        the new topic summary from the live messages; without it the summary stays. ``metadata``
+        is merged into the thread's.
         """
         with self._transaction() as connection:
             _lock(connection, thread_id, owner, messages[0].timestamp)
@@ -91,15 +94,28 @@ class SqlThreads(SqlStore):
             topics = summarise(written.messages) if summarise else written.topic_summary
             last = written.messages[-1].timestamp
             update = sa.update(threads).where(threads.c.thread_id == thread_id)
-            connection.execute(update.values(updated_at=last, topic_summary=topics))
-        return replace(written, updated_at=last, topic_summary=topics)
+            merged = {**written.metadata, **(metadata or {})}
+            columns = {"updated_at": last, "topic_summary": topics, "metadata": merged}
+            connection.execute(update.values(columns))
+        return replace(written, updated_at=last, topic_summary=topics, metadata=merged)
 
     @on_database_thread()
-    def list(self, *, owner: Owner, limit: int = 20, offset: int = 0) -> Sequence[ThreadSummary]:
-        """Return one page of summaries, most recently updated first."""
+    def list(
+        self,
+        *,
+        owner: Owner,
+        limit: int = 20,
+        offset: int = 0,
+        metadata: Mapping[str, str] | None = None,
+    ) -> Sequence[ThreadSummary]:
+        """Return one page of summaries, most recently updated first.
+
+        With ``metadata``, only of threads with these values, or with lists that contain them.
+        """
         of_thread = messages.c.thread_id == threads.c.thread_id
         last = sa.select(sa.func.max(messages.c.seq)).where(of_thread).scalar_subquery()
         query = sa.select(threads, last.label("last")).where(*_owned_by(owner))
+        query = query.where(*_with_metadata(metadata or {}))
         query = query.order_by(threads.c.updated_at.desc(), threads.c.thread_id)
         with self._engine.connect() as connection:
             return [_summary(row) for row in connection.execute(query.limit(limit).offset(offset))]
@@ -244,6 +260,14 @@ def _owned_by(owner: Owner) -> list[sa.ColumnElement[bool]]:
     if owner is ANYONE:
         return []
     return [threads.c.owner.is_(None) if owner is None else threads.c.owner == owner]
+
+
+def _with_metadata(wanted: Mapping[str, str]) -> Iterator[sa.ColumnElement[bool]]:
+    for key, value in wanted.items():
+        stored = sa.cast(sa.type_coerce(threads.c.metadata, sa.JSON)[key].as_string(), sa.Text)
+        listed = {json.dumps(value), json.dumps(value, ensure_ascii=False)}
+        within = (stored.contains(text, autoescape=True) for text in sorted(listed))
+        yield sa.or_(stored == value, *within)
 
 
 def _row(thread_id: str, seq: int, message: Message) -> dict[str, Any]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from bythebook.answering.pipeline import Event
 from bythebook.book import Book
-from bythebook.documents.fields import with_web_address, with_web_addresses
+from bythebook.contracts.errors import Fail
+from bythebook.contracts.fields import with_web_address, with_web_addresses
 from bythebook.server import examples
-from bythebook.server.requests import Fail
 from bythebook.server.sse import Streams
 from bythebook.types import Asker, Citation, Message, Question, Reply
 
@@ -68,7 +67,7 @@ class StreamEvent:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """An HTTP contract. Its name is that of its module, and the tag of its routes."""
+    """An HTTP contract. Its name is the tag of its routes."""
 
     name: str
     about: str
@@ -90,20 +89,3 @@ class Contract:
 def reader_of(request: Request) -> str:
     """Return the URL under which this server shows the pages of the book."""
     return f"{request.base_url}read/"
-
-
-def example(**fields: Any) -> ConfigDict:
-    """Return the configuration of a request model with an example for the OpenAPI document."""
-    return ConfigDict(json_schema_extra={"examples": [fields]})
-
-
-def citation_fields(citation: Citation) -> dict[str, Any]:
-    """Return the fields that numbered citations of several contracts have in common."""
-    return {
-        "number": citation.number,
-        "quote": citation.quote,
-        "chapter": citation.place.chapter,
-        "section": citation.place.heading,
-        "url": citation.url,
-        "link": citation.link,
-    }

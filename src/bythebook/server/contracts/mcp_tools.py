@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from bythebook.answering.gate import band
 from bythebook.book import Book
-from bythebook.documents.fields import Selection, Text
+from bythebook.contracts.fields import Selection, Text
 from bythebook.server.contracts.openai.completions import ReplyDetails, details_of
 from bythebook.text.text_kinds import shown_part
 from bythebook.types import Answer, Asker, Level, Passage, Question, Reply, TextKind

@@ -1,19 +1,19 @@
-"""All contracts of the server. To add one, write its module and add it here."""
+"""All contracts of the server. To add one, declare it and add it here."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter
 
-from bythebook.server.contracts import ask, chat, envelope, openai, plain, query
+from bythebook.server.contracts import chat, openai, questions
 from bythebook.server.contracts.base import Services
 
 CONTRACTS = {
     contract.name: contract
     for contract in (
-        query.CONTRACT,
-        ask.CONTRACT,
-        envelope.CONTRACT,
-        plain.CONTRACT,
+        questions.QUERY,
+        questions.ASK,
+        questions.ENVELOPE,
+        questions.PLAIN,
         chat.CONTRACT,
         openai.CONTRACT,
     )

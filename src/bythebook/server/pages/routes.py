@@ -17,7 +17,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, StringConstraints
 
 from bythebook.book import Book
-from bythebook.documents.fields import Text
+from bythebook.contracts.fields import Text
 from bythebook.errors import NotFound, ServiceError
 from bythebook.server.middleware import READER
 from bythebook.server.pages.blocks import unit_id

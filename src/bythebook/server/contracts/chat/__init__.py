@@ -14,16 +14,9 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
+from bythebook.contracts.chat import ChatError, ChatRequest, ChatResponse, fail, read, show
 from bythebook.server import examples
 from bythebook.server.contracts.base import Contract, Services
-from bythebook.server.contracts.chat.answers import (
-    ChatError,
-    ChatRequest,
-    ChatResponse,
-    fail,
-    read,
-    show,
-)
 from bythebook.server.contracts.chat.stream import EVENTS, stream_events, stream_failure
 from bythebook.server.contracts.chat.threads import (
     NOT_FOUND,

@@ -5,35 +5,29 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Self
 
-from pydantic import UUID4, BaseModel, Field, model_validator
+from pydantic import UUID4, BaseModel, Field
 
 from bythebook.answering.extractive import ExtractiveWriter
 from bythebook.answering.pipeline import Event
-from bythebook.documents.fields import (
-    NearbyTopic,
-    RelatedQuote,
-    Share,
-    nearby_topics,
-    related_quote,
+from bythebook.contracts.chat import (
+    ChatError,
+    ChatResponse,
+    ConfidenceMetrics,
+    Source,
+    fail,
+    show,
+    show_confidence,
+    show_source,
 )
+from bythebook.contracts.errors import Call
+from bythebook.contracts.fields import NearbyTopic, RelatedQuote, nearby_topics, related_quote
 from bythebook.errors import BookError, Stopping
 from bythebook.refusals import Refusal, RefusalType
 from bythebook.server.contracts.base import StreamEvent
-from bythebook.server.contracts.chat.answers import (
-    ChatError,
-    ChatResponse,
-    ChatSource,
-    check_level,
-    fail,
-    show,
-    show_source,
-)
 from bythebook.server.html import said_html, to_html
-from bythebook.server.requests import Call
 from bythebook.server.sse import Events, NamedEvent
-from bythebook.types import Answer, Citation, Confidence, Evidence, Level, Question, Reply, Sentence
+from bythebook.types import Answer, Citation, Confidence, Evidence, Question, Reply, Sentence
 
 
 class ChatSessionEvent(BaseModel):
@@ -41,24 +35,7 @@ class ChatSessionEvent(BaseModel):
     request_id: str
 
 
-class ChatConfidenceMetrics(BaseModel):
-    average_similarity: Share
-    min_similarity: Share
-    max_similarity: Share
-    num_chunks: int = Field(ge=0)
-    chunk_diversity: Share
-    confidence_level: Level
-    should_answer: bool
-
-    @model_validator(mode="after")
-    def _is_consistent(self) -> Self:
-        if not self.min_similarity <= self.average_similarity <= self.max_similarity:
-            raise ValueError("min_similarity <= average_similarity <= max_similarity must hold")
-        check_level(self.confidence_level, should_answer=self.should_answer)
-        return self
-
-
-class ChatCitationEvent(ChatSource):
+class ChatCitationEvent(Source):
     number: int = Field(ge=1)  # same number as in the HTML
     source: int = Field(ge=1)  # same number as the marker in the response
     link: str  # the url, with a text fragment if a browser can find the quote by one
@@ -93,7 +70,7 @@ class ChatDoneEvent(ChatResponse):
 
 EVENTS = (
     StreamEvent("session", "once, first", ChatSessionEvent),
-    StreamEvent("retrieval", "once, before the first delta", ChatConfidenceMetrics),
+    StreamEvent("retrieval", "once, before the first delta", ConfidenceMetrics),
     StreamEvent("delta", "any number", ChatDeltaEvent),
     StreamEvent("citation", "any number, after the last delta", ChatCitationEvent),
     StreamEvent("done", "once, last, unless the answer failed", ChatDoneEvent),
@@ -182,18 +159,6 @@ class _Deltas:
             return None
         html, text = to_html(outcome.disclaimer), f"\n\n{outcome.disclaimer}"
         return ChatDeltaEvent(text=text, paragraph=self._number + 1, html=html)
-
-
-def show_confidence(confidence: Confidence) -> ChatConfidenceMetrics:
-    return ChatConfidenceMetrics(
-        average_similarity=confidence.average,
-        min_similarity=confidence.minimum,
-        max_similarity=confidence.maximum,
-        num_chunks=confidence.count,
-        chunk_diversity=confidence.diversity,
-        confidence_level=confidence.level,
-        should_answer=confidence.should_answer,
-    )
 
 
 def _citation(citation: Citation) -> ChatCitationEvent:

@@ -6,59 +6,27 @@ import uuid
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from itertools import pairwise
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from fastapi import APIRouter, Query, Request
-from pydantic import UUID4, BaseModel, Field, StringConstraints, field_validator, model_validator
+from pydantic import UUID4, BaseModel, Field, StringConstraints, model_validator
 
-from bythebook.documents.fields import Moment, Share, Text, now, with_web_address
+from bythebook.contracts.chat import (
+    ChatError,
+    ConversationThread,
+    fail,
+    show_thread,
+)
+from bythebook.contracts.fields import Moment, Text, example, now
 from bythebook.interfaces.conversations import Feedback, ThreadSummary, no_such_thread
 from bythebook.server import examples
-from bythebook.server.contracts.base import Services, example, reader_of
-from bythebook.server.contracts.chat.answers import (
-    ChatError,
-    ChatMessageCitation,
-    fail,
-    show_citation,
-)
+from bythebook.server.contracts.base import Services, reader_of
 from bythebook.server.requests import Client
-from bythebook.types import Role, Thread
 
-_LIVE_MESSAGES = 50
-_LONGEST_SUMMARY = 200
 _LAST_OFFSET = 2**31 - 1  # the largest integer that every database supports
+_Wanted = Annotated[Text, StringConstraints(pattern="^[^:]+:.", max_length=500)]
 _THREAD, _HISTORY = "/chat/threads/{thread_id}", "/session/{thread_id}/history"
 NOT_FOUND = examples.error_responses(ChatError, fail, (404,))
-
-
-class ChatMessage(BaseModel):
-    role: Role
-    content: str
-    timestamp: Moment
-    # Only on messages of the assistant.
-    confidence: Share | None = Field(None, exclude_if=lambda value: value is None)
-    # Extension to chat, only on answers.
-    citations: list[ChatMessageCitation] = Field([], exclude_if=lambda citations: not citations)
-
-
-class ChatConversationThread(BaseModel):
-    thread_id: UUID4
-    messages: list[ChatMessage] = Field(max_length=_LIVE_MESSAGES)
-    created_at: Moment
-    updated_at: Moment
-    topic_summary: str | None = Field(None, max_length=_LONGEST_SUMMARY)
-    metadata: dict[str, Any] = {}
-
-    @field_validator("messages")
-    @classmethod
-    def _alternate_in_order(cls, messages: list[ChatMessage]) -> list[ChatMessage]:
-        for message, next_message in pairwise(messages):
-            if message.role is next_message.role:
-                raise ValueError('messages must alternate between "user" and "assistant" roles')
-            if message.timestamp > next_message.timestamp:
-                raise ValueError("messages must be in chronological order")
-        return messages
 
 
 class ChatListedThread(BaseModel):
@@ -75,29 +43,6 @@ class ChatListedThread(BaseModel):
 class ChatThreadList(BaseModel):
     threads: list[ChatListedThread]
     next_offset: int | None  # start of the next page; null on the last page
-
-
-def show_thread(thread: Thread, reader: str = "") -> ChatConversationThread:
-    return ChatConversationThread(
-        thread_id=uuid.UUID(thread.id),
-        messages=[
-            ChatMessage(
-                role=message.role,
-                content=message.content,
-                timestamp=message.timestamp,
-                confidence=message.confidence if message.role is Role.ASSISTANT else None,
-                citations=[
-                    show_citation(with_web_address(citation, reader))
-                    for citation in message.citations
-                ],
-            )
-            for message in thread.messages
-        ],
-        created_at=thread.created_at,
-        updated_at=thread.updated_at,
-        topic_summary=thread.topic_summary,
-        metadata=dict(thread.metadata),
-    )
 
 
 def show_threads(threads: Sequence[ThreadSummary], *, limit: int, offset: int) -> ChatThreadList:
@@ -141,6 +86,9 @@ def add_thread_routes(router: APIRouter, services: Services) -> None:
         client: Client,
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
         offset: Annotated[int, Query(ge=0, le=_LAST_OFFSET)] = 0,
+        metadata: Annotated[
+            list[_Wanted], Query(description="only conversations with this metadata: `key:value`")
+        ] = [],  # noqa: B006
     ) -> ChatThreadList:
         """List the conversations of your API key, most recently updated first; without a key, none.
 
@@ -149,12 +97,13 @@ def add_thread_routes(router: APIRouter, services: Services) -> None:
         """
         if client.owner is None:
             return ChatThreadList(threads=[], next_offset=None)
-        listed = await threads.list(owner=client.owner, limit=limit + 1, offset=offset)
+        wanted = dict(each.split(":", 1) for each in metadata)
+        listed = await threads.list(
+            owner=client.owner, limit=limit + 1, offset=offset, metadata=wanted
+        )
         return show_threads(listed, limit=limit, offset=offset)
 
-    async def read_thread(
-        thread_id: UUID4, client: Client, request: Request
-    ) -> ChatConversationThread:
+    async def read_thread(thread_id: UUID4, client: Client, request: Request) -> ConversationThread:
         """Return a conversation with its last 50 messages."""
         thread = await threads.read(str(thread_id), owner=client.owner)
         if thread is None:

@@ -17,6 +17,7 @@ from typing import Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
+from bythebook.contracts.errors import Call
 from bythebook.server import examples
 from bythebook.server.contracts.base import Contract, Services
 from bythebook.server.contracts.openai.completions import (
@@ -35,7 +36,7 @@ from bythebook.server.contracts.openai.requests import (
     read,
     read_history,
 )
-from bythebook.server.requests import Call, Client, call_of
+from bythebook.server.requests import Client, call_of
 from bythebook.server.sse import encode_data
 
 

@@ -17,15 +17,19 @@ from pydantic import BaseModel, Field
 
 from bythebook.answering.gate import band
 from bythebook.answering.pipeline import Event
-from bythebook.documents.fields import Degradable, NearbyTopic, degraded, nearby_topics
-from bythebook.documents.fit import citations_of
+from bythebook.contracts.errors import Call, is_ours, sentence_of, status_of
+from bythebook.contracts.fields import (
+    Degradable,
+    NearbyTopic,
+    citation_fields,
+    degraded,
+    nearby_topics,
+)
+from bythebook.contracts.fit import citations_of
 from bythebook.errors import BookError, InvalidInput
 from bythebook.language.tokens import estimate_tokens
 from bythebook.refusals import Refusal
-from bythebook.server.contracts.base import citation_fields
-from bythebook.server.contracts.errors import is_ours, sentence_of, status_of
 from bythebook.server.contracts.openai.requests import MODEL, OpenAICompletionRequest
-from bythebook.server.requests import Call
 from bythebook.server.sse import Events, NamedEvent
 from bythebook.types import Answer, Level, Reply, Sentence
 

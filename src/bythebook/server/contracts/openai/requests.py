@@ -9,11 +9,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from bythebook.documents.fields import AnyText
+from bythebook.contracts.errors import Call
+from bythebook.contracts.fields import AnyText, example
 from bythebook.errors import NotFound
 from bythebook.language.tokens import estimate_tokens
-from bythebook.server.contracts.base import example
-from bythebook.server.requests import Call
 from bythebook.types import Message, Question, Role
 
 MODEL = "bythebook"

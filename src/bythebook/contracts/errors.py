@@ -1,4 +1,4 @@
-"""Status codes and messages of errors, shared by all contracts.
+"""Status codes and messages of errors, and what responses report of a request.
 
 An error's own message is for logs. The message for clients is chosen here, once for all contracts,
 so that none can leak a path, an address or a vendor's message.
@@ -7,10 +7,16 @@ so that none can leak a path, an address or a vendor's message.
 from __future__ import annotations
 
 import math
+import uuid
 from collections.abc import Mapping
-from typing import TypeVar
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from pydantic import BaseModel
 
 from bythebook import errors
+from bythebook.contracts.fields import now
 from bythebook.errors import BookError
 
 T = TypeVar("T")
@@ -33,6 +39,23 @@ _UNAVAILABLE: dict[type[BookError], str] = {
 _NOT_OPEN = "The book is not open for questions at the moment."
 _LATER = "Try again in a moment."
 _NOT_BY_ITSELF = "Whoever runs this book has to put it right."
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Metadata of a request that responses report: its ids, session, time and duration."""
+
+    request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    at: datetime = field(default_factory=now)
+    elapsed_ms: float = 0.0
+    session: uuid.UUID | None = None
+    query: str | None = None  # the question's id in the query log
+
+
+class Fail(Protocol):
+    """Convert an error to the status code and body of a contract."""
+
+    def __call__(self, error: BookError, call: Call | None = None, /) -> tuple[int, BaseModel]: ...
 
 
 def by_class(error: BookError, table: Mapping[type[BookError], T], default: T) -> T:

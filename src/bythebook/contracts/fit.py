@@ -1,13 +1,25 @@
-"""Fit replies into the limits of a contract's fields, so that every marker keeps its source."""
+"""What the data models share: replies that fit into their limits, and calls of an open book."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from bythebook.answering.citations import listed_hit
-from bythebook.types import Answer, Citation, Place, Reply, Sentence
+from bythebook.answering.pipeline import Event
+from bythebook.errors import BookError
+from bythebook.language.tokens import estimate_tokens
+from bythebook.types import Answer, Citation, Hit, Place, Question, Reply, Sentence
+
+if TYPE_CHECKING:
+    from bythebook.book import Book
+    from bythebook.interfaces.models import Embedder
 
 _CUT = " …"
+
+# --- replies that fit, so that every marker keeps its source ------------------------------------
 
 
 def citations_of(reply: Reply) -> tuple[Citation, ...]:
@@ -115,3 +127,42 @@ def _clipped(sentence: Sentence, chars: int | None, sources: int | None) -> Sent
     markers = 1 + sum(len(f"[{number}]") for number in cited)
     start = sentence.text.lstrip()[: chars - markers - len(_CUT)].rstrip()
     return replace(sentence, text=start + _CUT, citations=cited)
+
+
+# --- an open book -------------------------------------------------------------------------------
+
+
+async def events_of(book: Book, question: Question) -> AsyncGenerator[Event | BookError, None]:
+    """Yield the events of an answer; a failure is the last event, not an exception."""
+    try:
+        async with aclosing(book.ask(question)) as events:
+            async for event in events:
+                yield event
+    except BookError as error:
+        yield error
+
+
+async def embedded(book: Book, text: str) -> tuple[list[float], Embedder]:
+    """Return the vector of a question, and the embedder that made it."""
+    async with book.reading() as context:
+        index = context.index
+        vector = await index.question_vectors.of(text, index.embedder)
+        return vector.tolist(), index.embedder
+
+
+async def found(book: Book, question: Question) -> tuple[Hit, ...]:
+    """Return the hits of a search that have the question's minimum score, best first."""
+    findings = (await book.search(question)).at_least(question.min_score)
+    return tuple(sorted(findings.hits, key=lambda hit: -hit.score))
+
+
+def formatted(texts: Iterable[tuple[Sequence[str | None], str]], *, tokens: int) -> list[str]:
+    """Number texts under their headings; of the best first ones, as many as the tokens allow."""
+    parts: list[str] = []
+    for headings, text in texts:
+        part = f"[{len(parts) + 1}] {' › '.join(filter(None, headings))}\n{text}"
+        tokens -= estimate_tokens(part)
+        if tokens < 0:
+            break
+        parts.append(part)
+    return parts

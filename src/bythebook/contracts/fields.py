@@ -1,10 +1,11 @@
-"""Field types and models that several documents share, of replies and of HTTP contracts."""
+"""Field types and models that several data models share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -12,7 +13,9 @@ from pydantic import (
     AwareDatetime,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
+    FiniteFloat,
     PlainSerializer,
     StringConstraints,
 )
@@ -22,6 +25,38 @@ from bythebook.language.text import well_formed
 from bythebook.refusals import Refusal
 from bythebook.text.selections import SELECTION
 from bythebook.types import Answer, Citation, Reply, VectorState
+
+if TYPE_CHECKING:
+    from bythebook.interfaces.models import Embedder
+
+T = TypeVar("T")
+
+EXTENSION = "extension"
+Extension = Annotated[T, EXTENSION]  # marks a field that the data model does not have
+
+
+def _title(entity: type) -> str:
+    package, _, contract = entity.__module__.rpartition(".")
+    prefix = contract.capitalize()
+    has_own_name = package != __package__ or prefix in ("Ask", "Fields")
+    is_complete = has_own_name or entity.__name__.startswith(prefix)
+    return entity.__name__ if is_complete else prefix + entity.__name__
+
+
+class Entity(BaseModel):
+    """Entity of a data model. In the OpenAPI document, its name begins with the contract's."""
+
+    model_config = ConfigDict(model_title_generator=_title)
+
+
+def omitted(default: Any, **limits: Any) -> Any:
+    """Return a field that is not sent while it has its default value."""
+    return Field(default, exclude_if=lambda value: value == default, **limits)
+
+
+def example(**fields: Any) -> ConfigDict:
+    """Return the configuration of a request model with an example for the OpenAPI document."""
+    return ConfigDict(json_schema_extra={"examples": [fields]})
 
 
 def _check_characters(text: str) -> str:
@@ -90,6 +125,16 @@ def is_web_address(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 
+def _check_web_address(url: str) -> str:
+    """A valid URL of the web."""
+    if not is_web_address(url):
+        raise PydanticCustomError("web_address", "is not an address of the web")
+    return url
+
+
+WebAddress = Annotated[str, AfterValidator(_check_web_address)]
+
+
 def web_address(url: str, reader: str) -> str:
     """Return a URL of the web: a page without one is shown under the URL of the ``reader``."""
     return url if is_web_address(url) else reader + url.lstrip("/")
@@ -115,7 +160,38 @@ def with_web_addresses(reply: Reply, reader: str) -> Reply:
     return replace(reply, outcome=replace(outcome, nearby=tuple(nearby), related=related))
 
 
-class NearbyTopic(BaseModel):
+def citation_fields(citation: Citation) -> dict[str, Any]:
+    """Return the fields that numbered citations of several contracts have in common."""
+    return {
+        "number": citation.number,
+        "quote": citation.quote,
+        "chapter": citation.place.chapter,
+        "section": citation.place.heading,
+        "url": citation.url,
+        "link": citation.link,
+    }
+
+
+class MessageCitation(Entity):
+    """Quote in a message, as it was when the message was sent."""
+
+    number: int = Field(ge=1)
+    source: int = Field(ge=1)  # of the marker: ``sources[source - 1]``
+    quote: str
+    chapter: str
+    section: str
+    url: str
+    link: str  # the url, with a text fragment if a browser can find the quote by one
+    score: Share
+
+
+def cited_quote(citation: Citation) -> MessageCitation:
+    return MessageCitation(
+        **citation_fields(citation), source=citation.source, score=citation.score
+    )
+
+
+class NearbyTopic(Entity):
     title: str
     url: str
 
@@ -126,7 +202,7 @@ def nearby_topics(outcome: Answer | Refusal) -> list[NearbyTopic]:
     return [NearbyTopic(title=topic.title, url=topic.url) for topic in topics]
 
 
-class RelatedQuote(BaseModel):
+class RelatedQuote(Entity):
     """What the book says about the subject of a question that it does not answer."""
 
     quote: str
@@ -146,23 +222,23 @@ DEGRADED_HEADER = "X-Degraded"
 KEYWORD_SEARCH: Literal["keyword-search"] = "keyword-search"
 
 
-class Degradable(BaseModel):
+class Degradable(Entity):
     """Marks a reply made without vector search; the field is absent in the normal case."""
 
-    degraded: Literal["keyword-search"] | None = Field(None, exclude_if=lambda value: value is None)
+    degraded: Extension[Literal["keyword-search"] | None] = omitted(None)
 
 
 def degraded(vectors: VectorState) -> Literal["keyword-search"] | None:
     return None if vectors is VectorState.READY else KEYWORD_SEARCH
 
 
-class ModelUsage(BaseModel):
+class ModelUsage(Entity):
     """Language model tokens read and written for an answer."""
 
     prompt_tokens: int = Field(ge=0)
     completion_tokens: int = Field(ge=0)
     calls: int = Field(ge=1)
-    cost_usd: float | None = Field(None, ge=0, exclude_if=lambda cost: cost is None)
+    cost_usd: float | None = omitted(None, ge=0)
 
 
 class Writing(Degradable):
@@ -170,9 +246,9 @@ class Writing(Degradable):
     each present only if it has a value."""
 
     # Why the offline writer wrote the answer or the rest of it.
-    fallback: str | None = Field(None, exclude_if=lambda why: why is None)
-    usage: ModelUsage | None = Field(None, exclude_if=lambda usage: usage is None)
-    cached: bool = Field(False, exclude_if=lambda cached: not cached)  # from the answer cache
+    fallback: Extension[str | None] = omitted(None)
+    usage: Extension[ModelUsage | None] = omitted(None)
+    cached: Extension[bool] = omitted(False)  # from the answer cache
 
 
 def writing_of(reply: Reply) -> Writing:
@@ -191,3 +267,27 @@ def writing_of(reply: Reply) -> Writing:
         cached=reply.cached,
         degraded=degraded(reply.vectors),
     )
+
+
+# --- vectors --------------------------------------------------------------------------------------
+
+Vector = Annotated[list[FiniteFloat], Field(min_length=1)]
+# Of the embedding models that the data models name; the vectors of any other have its own.
+DIMENSIONS = {
+    "embed-english-v3.0": 1024,
+    "embed-multilingual-v3.0": 1024,
+    "text-embedding-004": 768,
+    "text-embedding-3-small": 1536,
+    "text-embedding-ada-002": 1536,
+}
+
+
+def check_dimension(vector: Sequence[float], model: str, dimension: int) -> None:
+    known = DIMENSIONS.get(model, dimension)
+    if not len(vector) == dimension == known:
+        raise ValueError(f"a vector of {model} must have {known} dimensions (has {len(vector)})")
+
+
+def model_of(embedder: Embedder) -> str:
+    """Return the name of the embedding model, without its provider."""
+    return embedder.name.partition(":")[2] or embedder.name
