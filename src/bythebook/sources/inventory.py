@@ -20,6 +20,15 @@ UNBUILT = {
     ".adoc": "asciidoctor -D BUILD '**/*.adoc'",
     ".asciidoc": "asciidoctor -D BUILD '**/*.asciidoc'",
 }
+# Formats of the package bythebook-formats, which is asked only about these files or folders with
+# them. The order is that of detection: a built site comes before its sources.
+OF_PACKAGE = {
+    "epub": (".epub",),
+    "html": HTML,
+    "jupyter-book": ("_toc.yml", "myst.yml"),
+    "notebook": (".ipynb",),
+    "pdf": (".pdf",),
+}
 _BOOKS = (
     *(".epub", ".pdf", ".docx", ".odt", ".rtf", ".doc", ".pptx", ".odp", ".ppt"),
     *(".mobi", ".azw3", ".fb2", ".djvu", ".ps", ".txt"),
@@ -39,12 +48,12 @@ _ABOUT = (
     "robots",
     "notice",
 )
+READABLE = (*MARKDOWN, *HTML, ".ipynb", ".epub", ".pdf")
 _FORMATS = {
     "markdown": MARKDOWN,
     "html": HTML,
-    "mixed": (*MARKDOWN, *HTML, ".ipynb", ".epub", ".pdf"),
+    "mixed": READABLE,
 }
-_READABLE = _FORMATS["mixed"]
 _OWN_FOLDERS = ("docusaurus",)  # the configuration names the folders: blogs and versions are others
 _FRONT_MATTER = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n")
 _BODY = re.compile(rb"<(?:body|h1|p|script|style)\b", re.IGNORECASE)
@@ -110,7 +119,7 @@ def find_unread(
             images += 1
         elif str(root / file) not in opened or str(file) in told:
             problem = told.get(str(file))
-            is_lost = problem.fatal if problem else kind not in _READABLE and kind != ".txt"
+            is_lost = problem.fatal if problem else kind not in READABLE and kind != ".txt"
             is_lost = is_lost and str(file.with_suffix("")) not in read
             reason = problem.reason if problem else _reason(kind, name)
             if kind != ".txt" or not _is_about(str(file)):
@@ -155,6 +164,6 @@ def _is_about(name: str) -> bool:
 def _reason(kind: str, name: str) -> str:
     if kind in UNBUILT:
         return f"has to be built first: {UNBUILT[kind]}"
-    if kind in _READABLE:
+    if kind in READABLE:
         return f"not in the book, read as {name}"
     return f"{kind} files are not read"

@@ -10,11 +10,10 @@ from pathlib import Path, PurePath, PurePosixPath
 from bythebook.errors import SourceError
 from bythebook.interfaces.source import Problem, Report, SiteOptions, SourceFiles, SourcePage
 from bythebook.sources.files import matches_glob, natural_key
-from bythebook.sources.inventory import HTML, MARKDOWN, UNBUILT, is_hidden
+from bythebook.sources.inventory import MARKDOWN, READABLE, UNBUILT, is_hidden
 from bythebook.sources.markdown.folder import MarkdownFolder, find_site
 from bythebook.sources.registry import INSTALL_FORMATS, detect_format, find_source, needs_formats
 
-_OTHERS = (*HTML, ".ipynb", ".epub", ".pdf")
 # Formats whose own configuration has the path of the site.
 _CONFIGURED = ("docusaurus", "mdbook", "jupyter-book")
 
@@ -112,7 +111,7 @@ def read_part(
 
 
 def _files(root: Path, files: SourceFiles, options: SiteOptions) -> Iterator[PurePosixPath]:
-    suffixes = (*MARKDOWN, *_OTHERS, *UNBUILT)
+    suffixes = (*READABLE, *UNBUILT)
 
     def wanted(path: PurePosixPath) -> bool:
         excluded = is_hidden(path) or matches_glob(str(path), options.exclude)

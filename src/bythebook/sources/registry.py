@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bythebook.errors import SourceError
 from bythebook.interfaces.source import Source, SourceFiles
-from bythebook.sources.inventory import HTML
+from bythebook.sources.inventory import OF_PACKAGE
 
 GROUP = "bythebook.sources"
 
@@ -25,15 +25,6 @@ _GENERAL = (
     EntryPoint("mixed", "bythebook.sources.mixed:MixedFolder", GROUP),
     EntryPoint("markdown", "bythebook.sources.markdown.folder:MarkdownFolder", GROUP),
 )
-# Formats of the package bythebook-formats, which is asked only about these files or folders with
-# them. The order is that of detection: a built site comes before its sources.
-_FORMATS = {
-    "epub": (".epub",),
-    "html": HTML,
-    "jupyter-book": ("_toc.yml", "myst.yml"),
-    "notebook": (".ipynb",),
-    "pdf": (".pdf",),
-}
 INSTALL_FORMATS = 'pip install "bythebook[formats]"'
 
 
@@ -41,8 +32,8 @@ def registered_sources() -> dict[str, EntryPoint]:
     """Return the formats by name, in the order of detection. Those of any folder are last."""
     installed = {entry.name: entry for entry in _installed(tuple(sys.path))}
     built_in = {entry.name for entry in (*_SPECIFIC, *_GENERAL)}
-    first = [installed[name] for name in _FORMATS if name in installed]
-    others = [entry for name, entry in installed.items() if name not in {*built_in, *_FORMATS}]
+    first = [installed[name] for name in OF_PACKAGE if name in installed]
+    others = [entry for name, entry in installed.items() if name not in {*built_in, *OF_PACKAGE}]
     return {entry.name: entry for entry in (*first, *_SPECIFIC, *others, *_GENERAL)}
 
 
@@ -57,7 +48,7 @@ def needs_formats(name: str) -> bool:
     entries = registered_sources()
     return any(
         name.lower().endswith(endings) and format_ not in entries
-        for format_, endings in _FORMATS.items()
+        for format_, endings in OF_PACKAGE.items()
     )
 
 
@@ -89,7 +80,7 @@ def find_source(path: Path, files: SourceFiles, name: str | None = None) -> Sour
     """Return the source of this name, or else the first that detects its format."""
     entries = registered_sources()
     name = name or detect_format(path, files)
-    if name in _FORMATS and name not in entries:
+    if name in OF_PACKAGE and name not in entries:
         raise _without_formats(f"the format {name}")
     if name not in entries:
         raise SourceError(
@@ -102,11 +93,11 @@ def detect_format(path: Path, files: SourceFiles) -> str:
     """Return the name of the first format that detects itself."""
     entries = registered_sources()
     names = files.names(path) if files.has_folder(path) else [path.name]
-    if "jupyter-book" not in entries and not set(names).isdisjoint(_FORMATS["jupyter-book"]):
+    if "jupyter-book" not in entries and not set(names).isdisjoint(OF_PACKAGE["jupyter-book"]):
         raise _without_formats("a Jupyter Book")
     for name, entry in entries.items():
-        is_possible = name not in _FORMATS or any(
-            each.lower().endswith(_FORMATS[name]) for each in names
+        is_possible = name not in OF_PACKAGE or any(
+            each.lower().endswith(OF_PACKAGE[name]) for each in names
         )
         if is_possible and load_source(entry).detects(path, files):
             return name

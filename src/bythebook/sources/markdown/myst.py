@@ -12,16 +12,15 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
+from mdit_py_plugins.myst_blocks import myst_block_plugin
 
 from bythebook.language.text import word_set
 from bythebook.sources.markdown.block_rules import (
-    INTERRUPTS,
     Directive,
     WriteDirective,
     add_directives,
     budget_of,
     content_of,
-    line_text,
     open_box,
     push_code,
     push_inline,
@@ -37,24 +36,9 @@ _MARKUP = re.compile(r"([!-/:-@\[-`{-~])")
 
 def add_myst(parser: MarkdownIt) -> None:
     """Add the syntax of MyST to a parser."""
-    parser.block.ruler.before("fence", "myst_line", _line, {"alt": INTERRUPTS})
+    myst_block_plugin(parser)  # targets, comments and breaks
     add_directives(parser, _WRITERS)
     parser.inline.ruler.before("backticks", "myst_role", _role)
-
-
-def _line(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Parse a line that shows nothing: ``(label)=``, ``% comment`` or ``+++``."""
-    if state.is_code_block(start):
-        return False
-    text = line_text(state, start).rstrip()
-    is_target = text.startswith("(") and text.endswith(")=") and len(text) > 3
-    if not (is_target or text.startswith(("%", "+++"))):
-        return False
-    if not silent:
-        token = state.push("myst_target" if is_target else "myst_comment", "", 0)
-        token.content, token.map = text[1:-2] if is_target else "", [start, start + 1]
-        state.line = start + 1
-    return True
 
 
 # --- directives -----------------------------------------------------------------------------------
