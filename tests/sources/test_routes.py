@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from bythebook.sources.markdown.routes import Routes, is_index, split_number
+from bythebook.sources.markdown.page_tree import Routes, is_index, split_number
 
 
 def url(file: str, routes: Routes | None = None, **front: object) -> str:

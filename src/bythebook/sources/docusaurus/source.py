@@ -28,8 +28,7 @@ from bythebook.sources.docusaurus.config import (
     read_versions,
 )
 from bythebook.sources.markdown.mdx import ParseOptions
-from bythebook.sources.markdown.page_tree import PageSite, PageTree, read_tree
-from bythebook.sources.markdown.routes import Routes
+from bythebook.sources.markdown.page_tree import PageSite, PageTree, Routes, read_tree
 from bythebook.sources.slugs import slug
 
 _ROOT = PurePosixPath()

@@ -27,9 +27,8 @@ from bythebook.interfaces.source import (
 from bythebook.sources.inventory import MARKDOWN
 from bythebook.sources.markdown.frontmatter import front_text, read_yaml
 from bythebook.sources.markdown.mdx import ParseOptions
-from bythebook.sources.markdown.page_tree import Fronts, PageSite, PageTree, read_tree
+from bythebook.sources.markdown.page_tree import Fronts, PageSite, PageTree, Routes, read_tree
 from bythebook.sources.markdown.pages import Labels
-from bythebook.sources.markdown.routes import Routes
 
 _HUGO = ("hugo.{}", "config.{}", "config/_default/hugo.{}", "config/_default/config.{}")
 _READERS: Mapping[str, Callable[[str], object]] = {

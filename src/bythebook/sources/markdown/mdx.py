@@ -67,6 +67,14 @@ class MdxSource:
         top = len(self.starts) - 1
         return self.starts[min(first, top)], self.starts[min(last, top)]
 
+    def with_lines(self, lines: Sequence[str], kept: Sequence[int]) -> MdxSource:
+        """Return other lines in place of these, each for the lines from one of ``kept``."""
+        return MdxSource(
+            tuple(lines),
+            (*(self.starts[index] for index in kept), self.starts[-1]),
+            tuple(self.numbers[index] for index in kept),
+        )
+
     def number(self, line: int) -> int:
         return self.numbers[min(line, len(self.numbers) - 1)] if self.numbers else 1
 
@@ -201,11 +209,7 @@ def _html_parts(content: str) -> list[Tag | Expression | str]:
 def _rewritten(source: MdxSource, rewrite: Callable[[str], str]) -> MdxSource:
     lines = rewrite("\n".join(source.lines)).split("\n")
     kept = [0, *accumulate(1 + line.count(GONE) for line in lines[:-1])]
-    return MdxSource(
-        tuple(line.replace(GONE, "") for line in lines),
-        (*(source.starts[index] for index in kept), source.starts[-1]),
-        tuple(source.numbers[index] for index in kept),
-    )
+    return source.with_lines([line.replace(GONE, "") for line in lines], kept)
 
 
 def unwrap(source: MdxSource) -> MdxSource:
@@ -221,17 +225,9 @@ def unwrap(source: MdxSource) -> MdxSource:
                 fences |= {start, index}
                 start = None
         if fences:
-            source = _without_lines(source, fences)
+            kept = [index for index in range(len(source.lines)) if index not in fences]
+            source = source.with_lines([source.lines[index] for index in kept], kept)
     return source
-
-
-def _without_lines(source: MdxSource, dropped: set[int]) -> MdxSource:
-    kept = [index for index in range(len(source.lines)) if index not in dropped]
-    return MdxSource(
-        tuple(source.lines[index] for index in kept),
-        (*(source.starts[index] for index in kept), source.starts[-1]),
-        tuple(source.numbers[index] for index in kept),
-    )
 
 
 def _as_plain_text(source: MdxSource) -> Document:
