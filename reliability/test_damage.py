@@ -396,7 +396,7 @@ def _run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_book_on_a_full_disk_is_read(row: Row, tmp_path: Path, small_disk: Path) -> None:
     docs, made = small_book(tmp_path / "docs"), tmp_path / "made"
     assert _run(_COMMAND, "ingest", str(docs), "--home", str(made)).returncode == 0
-    left, wrong = (0, 16 << 10, 1 << 20, 20 << 20), list[str]()
+    left, wrong = (0, 4 << 10, 16 << 10), list[str]()
     for free in left:
         home = small_disk / "home"
         (small_disk / "filling").unlink(missing_ok=True)
@@ -411,7 +411,7 @@ def test_a_book_on_a_full_disk_is_read(row: Row, tmp_path: Path, small_disk: Pat
             if done.returncode or "100 degrees" not in done.stdout or not told:
                 wrong.append(f"{free} bytes: {done.returncode} {done.stderr[-300:]}")
     row.record(
-        f"{len(left)} amounts of free space, from none to {max(left) >> 20} MB, on tmpfs; each "
+        f"{len(left)} amounts of free space, from none to {max(left) >> 10} kB, on tmpfs; each "
         "with the command ask and with a server",
         f"{len(wrong)} of {2 * len(left)} without an answer or a reason"
         + "".join(f"; {text}" for text in wrong[:3]),
