@@ -48,14 +48,16 @@ def _audit(event: str, args: tuple[object, ...]) -> None:
 sys.addaudithook(_audit)
 
 
-_LIMIT_S = 150  # for a test and for each side of its fixtures, unless its mark says otherwise
+# For a test and for each side of its fixtures; a row that hangs is told within minutes.
+_LIMIT_S, _ROW_LIMIT_S = 600, 150
 
 
 @contextmanager
 def _limited(item: pytest.Item) -> Iterator[None]:
     """Fail what hangs by its name, again and again until it ends, so that nothing swallows it."""
-    mark = item.get_closest_marker("limit")
-    seconds = (mark.args[0] if mark else _LIMIT_S) * (20 if FULL else 1)
+    seconds = _LIMIT_S
+    if item.get_closest_marker("row"):
+        seconds = _ROW_LIMIT_S * (20 if FULL else 1)
 
     def fail(*_: object) -> None:
         faulthandler.dump_traceback(sys.__stderr__)

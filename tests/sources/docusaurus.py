@@ -7,8 +7,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -90,19 +92,24 @@ def build(name: str, sources: Mapping[str, Path | str]) -> Path:
         else:
             shutil.copyfile(source, target)
     (site / "package.json").write_text(json.dumps({"name": name, "private": True}))
-    done = subprocess.run(
-        [str(HOME / "node_modules" / ".bin" / "docusaurus"), "build"],
-        cwd=site,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "CI": "1", "DOCUSAURUS_NO_PERSISTENT_CACHE": "1"},
-        timeout=1200,
-        check=False,
-    )
-    if done.returncode:
-        pytest.fail(
-            f"Docusaurus did not build {name}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-        )
+    with (
+        (site / "log").open("wb") as log,  # no pipe, which a process that it leaves would hold
+        subprocess.Popen(
+            [str(HOME / "node_modules" / ".bin" / "docusaurus"), "build"],
+            cwd=site,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "CI": "1", "DOCUSAURUS_NO_PERSISTENT_CACHE": "1"},
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            code = process.wait()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    if code:
+        pytest.fail(f"Docusaurus did not build {name}:\n{(site / 'log').read_text()[-3000:]}")
     (site / "built").write_text(mark)
     return site
 
