@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bythebook.refusals import Refusal
 
@@ -91,6 +91,27 @@ class Unit:
     text_kind: TextKind = TextKind.TEXT
 
 
+class MarkKind(StrEnum):
+    """Kind of inline markup, named by its sign in Markdown."""
+
+    STRONG = "**"
+    EMPHASIS = "*"
+    STRUCK = "~~"
+    CODE = "`"
+    LINK = "["
+    IMAGE = "!["
+    INSERTED = "+"  # what only Markdown needs: an escape, the indent of a line, an empty line
+
+
+class Mark(NamedTuple):
+    """Markup of a range of plain text (text/markdown.py). An inserted one may be empty."""
+
+    start: int
+    end: int
+    kind: MarkKind
+    target: str = ""  # URL of a link or an image; what is inserted
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
     """Chunk of one section of one page, as visible text."""
@@ -108,6 +129,8 @@ class Passage:
     # Set if the previous passage's code or maths block continues here: the separator, "\n" or "".
     continues: str | None = None
     text_kind: TextKind = TextKind.TEXT
+    # Outer ones first. None: the text is not from a book's files, and is Markdown as it was found.
+    marks: tuple[Mark, ...] | None = None
 
     def unit_text(self, unit: Unit) -> str:
         return self.text[unit.start : unit.end]
@@ -249,6 +272,7 @@ class Sentence:
     citations: tuple[int, ...]
     lead: str = " "  # separator before it, unless it is the first
     closes: bool = True  # its markers are shown; False: a later sentence of its run shows them
+    marks: tuple[Mark, ...] | None = None  # of the book's text; None: Markdown that a model wrote
 
     @property
     def markers(self) -> tuple[int, ...]:

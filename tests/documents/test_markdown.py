@@ -16,18 +16,17 @@ from bythebook.documents.markdown.pages import (
     site_link,
     whole_text,
 )
-from bythebook.documents.markdown.sections import escape_heading, escape_line, section_markdown
 from bythebook.errors import InvalidInput
 from bythebook.ingestion.pages import compare_words
 from bythebook.ingestion.passages import passages_of
 from bythebook.ingestion.read_book import ParsedBook, read_book
-from bythebook.interfaces.blocks import Code, Document, Listing, Paragraph, Table
+from bythebook.interfaces.blocks import Block, Code, Document, Listing, Paragraph, Table
 from bythebook.language.text import words
 from bythebook.sources.markdown.mdx import MdxSource, ParseOptions, parse
+from bythebook.text.markdown import escape_heading, escape_marks, found_marks, markdown
 from bythebook.text.outline import OutlineEntry
-from bythebook.text.section_text import Joined, join
-from bythebook.text.units import split_units
-from bythebook.types import Metadata, Place
+from bythebook.text.section_text import join
+from bythebook.types import MarkKind, Metadata, Place
 from tests.documents.book_pages import blocks_of, by_page, pages_of, read_again
 from tests.support.samples import FEATURES, SAMPLE_BOOK, WORKSHOP, read
 
@@ -45,14 +44,14 @@ def _read_text(text: str) -> list[str]:
     return [passage.text for passage in passages_of(document, place, Metadata())]
 
 
-def _joined(text: str) -> Joined:
-    from bythebook.text.section_text import Marked
+def _markdown(*blocks: Block) -> str:
+    place = Place("a.md", "Title", "/a", "", "", ())
+    joined = join(passages_of(Document(blocks, (), (), ()), place, Metadata()))
+    return markdown(joined.text, joined.marks)
 
-    units = [
-        Marked(unit.start, unit.end, unit.kind, "id", number)
-        for number, unit in enumerate(split_units(text))
-    ]
-    return Joined(text, tuple(units))
+
+def _line(text: str) -> str:
+    return _markdown(Paragraph(text, (0, 1)))
 
 
 # --- round trip -----------------------------------------------------------------------------------
@@ -104,42 +103,32 @@ def test_page_starts_with_its_title_and_source(sample: ParsedBook) -> None:
 
 def test_code_is_written_byte_for_byte() -> None:
     code = "def f():\n\treturn `x`  \n\n```\n<b>&amp;</b> \\* $1\n```\n"
-    blocks = (Paragraph("Before *it*.", (0, 1)), Code("py", "a.py", code, (1, 2)))
-    place = Place("a.md", "Title", "/a", "", "", ())
-    found = passages_of(Document(blocks, (), (), ()), place, Metadata())
-    text = section_markdown(join(found))
+    text = _markdown(Paragraph("Before *it*.", (0, 1)), Code("py", "a.py", code, (1, 2)))
     assert f"a.py\n````py\n{code}\n````" in text
     assert text.startswith("Before \\*it\\*.\n\n")
 
 
 def test_long_code_split_into_passages_becomes_one_fence() -> None:
     code = "\n".join(f"value_{number} = compute({number})  # step" for number in range(900))
-    place = Place("a.md", "Title", "/a", "", "", ())
-    document = Document((Code("py", "", code, (0, 9)),), (), (), ())
-    found = passages_of(document, place, Metadata())
-    assert len(found) > 3
-    assert section_markdown(join(found)) == f"```py\n{code}\n```"
+    assert _markdown(Code("py", "", code, (0, 9))) == f"```py\n{code}\n```"
 
 
 def test_blocks_inside_a_list_stay_inside_their_item() -> None:
     span = (0, 1)
-    inner = Listing(
-        False, 1, ((Paragraph("deep", span), Code("sh", "", "ls\n\n  -a", span)),), span
-    )
+    code = Code("sh", "", "ls\n\n  -a", span)
+    inner = Listing(False, 1, ((Paragraph("deep", span), code),), span)
     items = (
         (Paragraph("one", span), inner, Paragraph("after", span)),
         (Paragraph("two", span), Table(("a",), (("1 | 2",),), span)),
     )
-    place = Place("a.md", "Title", "/a", "", "", ())
-    document = Document((Listing(True, 9, items, span),), (), (), ())
-    text = section_markdown(join(passages_of(document, place, Metadata())))
-    assert text == (
-        "9. one\n   - deep\n     ```sh\n     ls\n\n       -a\n     ```\n\n   after\n"
-        "10. two\n\n    | a |\n    |---|\n    | 1 \\| 2 |"
-    )
+    text = _markdown(Listing(True, 9, items, span))
     (again,) = parse(MdxSource.of(text), _AS_MARKDOWN).blocks
     assert isinstance(again, Listing)
-    assert [len(item) for item in again.items] == [3, 2]
+    assert [[type(block) for block in item] for item in again.items] == [
+        [Paragraph, Listing, Paragraph],
+        [Paragraph, Table],
+    ]
+    assert again.items[0][1].items[0][1].text == code.text  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +150,7 @@ def test_blocks_inside_a_list_stay_inside_their_item() -> None:
     ],
 )
 def test_text_that_looks_like_markup_is_read_back_as_text(line: str) -> None:
-    assert _read_text(f"Before.\n\n{escape_line(line)}\n") == [f"Before.\n\n{line}"]
+    assert _read_text(f"Before.\n\n{_line(line)}\n") == [f"Before.\n\n{line}"]
 
 
 @given(st.text(st.sampled_from("ab1 *_`<>[]()#\\&;{|}$~.:-+!\"'/=") | st.characters(codec="utf-8")))
@@ -169,7 +158,7 @@ def test_any_line_keeps_its_words(text: str) -> None:
     line = " ".join(text.split())
     if "{" in line or "$" in line:  # expressions and maths are not escaped
         return
-    got = " ".join(_read_text(f"Before.\n\n{section_markdown(_joined(line))}\n"))
+    got = " ".join(_read_text(f"Before.\n\n{_line(line)}\n"))
     wanted = words(line)
     assert compare_words(wanted, words(got))[1] == ()
 
@@ -177,7 +166,7 @@ def test_any_line_keeps_its_words(text: str) -> None:
 @pytest.mark.parametrize("part", ["[", "$a ", "*", "<a", "\\", "[x](", "| ", "- ", "`"])
 def test_very_long_lines_take_no_quadratic_time(part: str) -> None:
     line = part * 100_000
-    assert len(section_markdown(_joined(line))) >= len(line.strip())
+    assert max(len(found_marks(line)), len(escape_marks(line))) <= len(line) + 1
     assert list(links_of(line)) == []
 
 
@@ -187,11 +176,58 @@ def test_headings_are_escaped() -> None:
         assert [heading.text for heading in document.headings] == [text]
 
 
-def test_lines_of_a_paragraph_stay_lines() -> None:
-    assert _read_text(section_markdown(_joined("Note — Care\nOne line.\nAnother."))) == [
-        "Note — Care\nOne line.\nAnother."
+_INLINE = """\
+Use **bold *and* more**, `code|x`, ~~gone~~ and [a *link*](https://x.example/a_b "t").
+Next ``a ` b``, ![an image](https://x.example/i.png), <em>html</em> and <a href="/docs/b">b</a>.
+
+> Quoted **words**,
+> two lines.
+
+- **Item** [one](https://x.example/1)
+
+  more `code`
+- two
+
+| `a|b` | [x](https://x.example/) |
+|---|---|
+| **c** | d\\|e |
+
+:::warning[Hot `surface`]
+
+Keep *away*.
+
+:::
+"""
+
+
+def _marked(text: str) -> list[tuple[str, str, str]]:
+    blocks = parse(MdxSource.of(text), _AS_MARKDOWN).blocks
+    place = Place("a.md", "Title", "/a", "", "", ())
+    return [
+        (passage.text[mark.start : mark.end], mark.kind.name, mark.target)
+        for passage in passages_of(Document(blocks, (), (), ()), place, Metadata())
+        for mark in passage.marks or ()
+        if mark.kind is not MarkKind.INSERTED
     ]
-    assert section_markdown(_joined("Tip\nDo it.")) == "**Tip**  \nDo it."
+
+
+def test_inline_markup_is_written_and_read_back() -> None:
+    found = _marked(_INLINE)
+    assert found[:9] == [
+        ("bold and more", "STRONG", ""),
+        ("and", "EMPHASIS", ""),
+        ("code|x", "CODE", ""),
+        ("gone", "STRUCK", ""),
+        ("a link", "LINK", "https://x.example/a_b"),
+        ("link", "EMPHASIS", ""),
+        ("a ` b", "CODE", ""),
+        ("an image", "IMAGE", "https://x.example/i.png"),
+        ("html", "EMPHASIS", ""),
+    ]
+    text = _markdown(*parse(MdxSource.of(_INLINE), _AS_MARKDOWN).blocks)
+    assert _marked(text) == found
+    assert "> Quoted **words**, two lines." in text
+    assert "> **Warning — Hot surface**\n>\n> Keep *away*." in text
 
 
 # --- names and lists ------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The page in a real browser, on a real server with the real book."""
 
+import base64
 import json
 import os
 import re
@@ -83,6 +84,9 @@ def _wait_for(url: str, seconds: float = 120) -> None:
             time.sleep(0.1)
 
 
+_IMAGE = base64.b64decode("R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==")
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     chromium = shutil.which("chromium")
@@ -109,6 +113,7 @@ def page(browser: Browser, server: str, problems: list[str]) -> Iterator[Page]:
 
 def _page(browser: Browser, server: str, problems: list[str], **options: object) -> Iterator[Page]:
     context = browser.new_context(base_url=server, **options)  # type: ignore[arg-type]
+    context.route("https://physical-ai.example/**", lambda image: image.fulfill(body=_IMAGE))
     page = context.new_page()
     page.on("console", lambda message: problems.append(message.text))
     page.on("pageerror", lambda error: problems.append(str(error)))

@@ -6,8 +6,9 @@ from textwrap import TextWrapper
 
 from bythebook.answering.runs import LONGEST_QUOTE, quotations
 from bythebook.grounding.verifier import Supported
+from bythebook.text.markdown import inline_marks, moved
 from bythebook.text.text_fragments import fragment_of
-from bythebook.types import Citation, Evidence, Hit, Passage, Sentence
+from bythebook.types import Citation, Evidence, Hit, Mark, Passage, Sentence
 
 _LINES = TextWrapper(
     LONGEST_QUOTE,
@@ -40,7 +41,8 @@ class Citations:
         known = len(self._citations)
         numbers = [self._number(supported.hit, quote) for quote in _quotes(supported)]
         unique = tuple(dict.fromkeys(numbers))
-        sentence = Sentence(supported.text, unique, supported.lead, supported.closes)
+        marks = marks_of_quoted(supported.hit.passage, supported.text, supported.quote)
+        sentence = Sentence(supported.text, unique, supported.lead, supported.closes, marks)
         return sentence, list(self._citations.values())[known:]
 
     def _number(self, hit: Hit, quote: str) -> int:
@@ -96,6 +98,22 @@ def _start(passage: Passage, quote: str) -> int:
     return max(
         starts, key=lambda start: start + len(quote) in ends, default=passage.text.find(quote)
     )
+
+
+def marks_of_quoted(passage: Passage, text: str, quote: str) -> tuple[Mark, ...] | None:
+    """Return the markup of a text whose lines are taken from a passage; None if one is not."""
+    marks: list[Mark] = []
+    place, done = max(0, passage.text.find(quote)), 0
+    for line in text.split("\n"):
+        near = passage.text.rfind("\n", 0, place) + 1
+        start = passage.text.find(line, near)
+        start = passage.text.find(line) if start < 0 else start
+        found = inline_marks(passage.marks, start, start + len(line))
+        if start < 0 or found is None:
+            return None
+        marks += moved(found, done)
+        place, done = start + len(line), done + len(line) + 1
+    return tuple(marks)
 
 
 def listed_hit(evidence: Evidence, passage_id: str) -> Hit | None:

@@ -21,7 +21,7 @@ from rich.text import Text
 from bythebook.answering.pipeline import Event, State
 from bythebook.cli.output import LONGEST_QUOTE, print_json, printable, shortened, warnings_of
 from bythebook.refusals import SMALL_TALK, Refusal
-from bythebook.types import Answer, Citation, Evidence, Question, Reply, Sentence
+from bythebook.types import Answer, Citation, Evidence, MarkKind, Question, Reply, Sentence
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -31,6 +31,14 @@ if TYPE_CHECKING:
 
 _WIDEST = 96  # longer lines are hard to read, however wide the window
 _FENCE = re.compile(r"(`{3,}+|~{3,}+)[ \t]*+([\w+-]*+)[^\n]*+\n")
+
+_WORD = re.compile(r"\S+")
+_STYLES = {
+    MarkKind.STRONG: "bold",
+    MarkKind.EMPHASIS: "italic",
+    MarkKind.STRUCK: "strike",
+    MarkKind.CODE: "green",
+}
 
 _WAITING = {State.RETRIEVING: "Searching …", State.GENERATING: "Writing …"}
 
@@ -119,21 +127,22 @@ class Page:
             self._block(text)
         else:
             nested = (sentence.lead.rpartition("\n")[2] + text) if not self._column else ""
-            self._words(text, indent=len(nested) - len(nested.lstrip()))
+            self._words(_styled(sentence, text), indent=len(nested) - len(nested.lstrip()))
         for number in sentence.markers:
             link = Style(color="cyan", link=self._links.get(number) if self._terminal else None)
-            self._words(f"[{number}]", link)
+            self._words(Text(f"[{number}]", link))
 
-    def _words(self, text: str, style: Style | str = "", *, indent: int = 0) -> None:
+    def _words(self, text: Text, *, indent: int = 0) -> None:
         """Append text to the current line, wrapped at word boundaries; indent a new one."""
         edge = min(self.console.width, _WIDEST) if self._terminal else sys.maxsize
-        for word in text.split():
-            width = cell_len(word)
+        for found in _WORD.finditer(text.plain):
+            word = text[found.start() : found.end()]
+            width = cell_len(word.plain)
             if self._column and self._column + 1 + width > edge:
                 self.console.print()
                 self._column = 0
             gap = " " * (1 if self._column else self._margin + indent)
-            self.console.print(gap, Text(word, style), sep="", end="", soft_wrap=True)
+            self.console.print(gap, word, sep="", end="", soft_wrap=True)
             self._column += len(gap) + width
 
     def _block(self, text: str) -> None:
@@ -223,6 +232,16 @@ class Page:
         for number, line in enumerate(text.wrap(self.console, width)):
             space = " " * (left + (hang if number else 0))
             self.console.print(Text(space) + line, soft_wrap=True)
+
+
+def _styled(sentence: Sentence, shown: str) -> Text:
+    """Return what is shown of a sentence with its inline markup, unless it has lost characters."""
+    text = Text(shown)
+    for mark in sentence.marks or () if shown == sentence.text else ():
+        link = Style(link=printable(mark.target), underline=True)
+        style = link if mark.kind is MarkKind.LINK else _STYLES.get(mark.kind, "")
+        text.stylize(style, mark.start, mark.end)
+    return text
 
 
 def _figures(reply: Reply, answer: Answer) -> Iterator[str]:

@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 from bythebook.language.text import well_formed
 from bythebook.refusals import Refusal
 from bythebook.text.selections import SELECTION
-from bythebook.types import Answer, Citation, Reply, VectorState
+from bythebook.types import Answer, Citation, MarkKind, Reply, Sentence, VectorState
 
 if TYPE_CHECKING:
     from bythebook.interfaces.models import Embedder
@@ -148,11 +148,25 @@ def with_web_address(citation: Citation, reader: str) -> Citation:
     return replace(citation, url=url, link=link)
 
 
+def with_web_links(sentence: Sentence, reader: str) -> Sentence:
+    """Return the sentence with links to pages that are not on the web under the ``reader``."""
+    if not any(mark.kind is MarkKind.LINK for mark in sentence.marks or ()):
+        return sentence
+    marks = (
+        mark._replace(target=web_address(mark.target, reader))
+        if mark.kind is MarkKind.LINK and not mark.target.startswith("mailto:")
+        else mark
+        for mark in sentence.marks or ()
+    )
+    return replace(sentence, marks=tuple(marks))
+
+
 def with_web_addresses(reply: Reply, reader: str) -> Reply:
     outcome = reply.outcome
     if isinstance(outcome, Answer):
-        citations = (with_web_address(citation, reader) for citation in outcome.citations)
-        return replace(reply, outcome=replace(outcome, citations=tuple(citations)))
+        citations = tuple(with_web_address(citation, reader) for citation in outcome.citations)
+        sentences = tuple(with_web_links(sentence, reader) for sentence in outcome.sentences)
+        return replace(reply, outcome=replace(outcome, citations=citations, sentences=sentences))
     related = outcome.related
     if related is not None:
         related = replace(related, link=web_address(related.link, reader))

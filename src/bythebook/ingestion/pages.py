@@ -28,6 +28,7 @@ class ParsedPage:
     missing: tuple[str, ...]
     headings: tuple[tuple[str, str | None], ...]  # text and anchor
     left_out: tuple[LeftOut, ...] = ()
+    base: str = ""
 
 
 def split_page(page: SourcePage) -> ParsedPage:
@@ -54,6 +55,7 @@ def split_page(page: SourcePage) -> ParsedPage:
         missing=missing,
         headings=tuple((heading.text, heading.anchor) for heading in document.headings),
         left_out=document.left_out,
+        base=page.base,
     )
 
 

@@ -14,6 +14,7 @@ from bythebook.ingestion.render import render
 from bythebook.ingestion.section_packing import TextChunk, pack
 from bythebook.interfaces.blocks import Anchor, Block, Box, Document, Heading, Paragraph
 from bythebook.sources.documents import headings_of, plain_text
+from bythebook.text.markdown import cut_at_units
 from bythebook.text.selections import content_hash
 from bythebook.text.text_fragments import with_fragments
 from bythebook.text.text_kinds import with_text_kinds
@@ -55,7 +56,7 @@ def passages_of(
         heading = document.headings[0]  # a page with only a title still gets one passage
         sections = [PageSection((), (Paragraph(heading.text, heading.span),))]
     for section in sections:
-        path = tuple(heading.text for heading in section.path)
+        path = tuple(str(heading.text) for heading in section.path)
         url = f"{place.url}#{section.anchor}" if section.anchor else place.url
         here = replace(place, section=path, url=url)
         for chunk in pack(render(section.blocks), max_tokens):
@@ -84,6 +85,7 @@ def _with_neighbours(passages: Sequence[Passage]) -> list[Passage]:
 def _passage(
     chunk: TextChunk, place: Place, metadata: Metadata, position: int, copy: int
 ) -> Passage:
+    units = split_units(chunk.text)
     passage = Passage(
         id=passage_id(place.file, place.section, chunk.text, copy),
         text=chunk.text,
@@ -91,10 +93,11 @@ def _passage(
         position=position,
         content_hash=content_hash(chunk.text),
         metadata=replace(metadata, has_code=chunk.has_code),
-        units=split_units(chunk.text),
+        units=units,
         source=chunk.span,
         tokens=chunk.tokens,
         continues=chunk.continues,
+        marks=cut_at_units(chunk.text, chunk.marks, units),
     )
     return with_text_kinds(passage, chunk.boxes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import shorten
 
@@ -15,6 +15,7 @@ from bythebook.sources.files import FileProbe, Files
 from bythebook.sources.inventory import Unread, check_choice, find_unread
 from bythebook.sources.mixed import ListedSources
 from bythebook.sources.registry import detect_format, find_source
+from bythebook.text.links import BookLinks
 from bythebook.types import Passage
 
 __all__ = ["LeftOutTotal", "ParsedBook", "ParsedPage", "Problem", "SiteOptions", "read_book"]
@@ -108,6 +109,8 @@ def read_book(
         if on_page is not None:
             on_page(page)
     problems += _same_urls(pages)
+    links = BookLinks((page.file, page.url) for page in pages)
+    pages = [_with_links(page, links) for page in pages]
     names = {page.file for page in pages}
     unread = find_unread(docs, files, files.seen, problems, names, name or "listed")
     if not pages and not any(problem.fatal for problem in problems):
@@ -121,6 +124,11 @@ def read_book(
     if not options.format and not options.sources:
         check_choice(docs, files, unread, problems, name)
     return ParsedBook(tuple(pages), tuple(problems), files.seen, unread)
+
+
+def _with_links(page: ParsedPage, links: BookLinks) -> ParsedPage:
+    passages = (links.resolved(passage, page.base) for passage in page.passages)
+    return replace(page, passages=tuple(passages))
 
 
 def _same_urls(pages: list[ParsedPage]) -> list[Problem]:

@@ -14,7 +14,8 @@ from bythebook.ingestion.render import PieceKind, TextPiece
 from bythebook.interfaces.blocks import Span
 from bythebook.language.sentences import split_sentences
 from bythebook.language.tokens import estimate_tokens
-from bythebook.types import TextKind
+from bythebook.text.markdown import marks_within, moved
+from bythebook.types import Mark, TextKind
 
 _CHARS = 12  # code and maths: at least one token per 12 characters, for blocks of white space
 
@@ -27,6 +28,7 @@ class TextChunk:
     tokens: int
     continues: str | None = None  # copied from its first piece
     boxes: tuple[tuple[int, int, TextKind], ...] = ()  # ranges of the text, and their kinds
+    marks: tuple[Mark, ...] = ()
 
 
 Sized = tuple[TextPiece, int]  # a piece and its token count
@@ -47,11 +49,8 @@ def pack(pieces: Sequence[TextPiece], limit: int) -> list[TextChunk]:
         if pending and (apart or size + tokens > limit):
             kept, pending = _split_off_titles(pending)
             chunks.append(_chunk(kept))
-            if piece.kind is PieceKind.ROW and not pending:
-                header = (
-                    TextPiece(piece.header, piece.span, PieceKind.TITLE),
-                    estimate_tokens(piece.header),
-                )
+            if piece.header is not None and not pending:
+                header = replace(piece.header, gap="\n\n"), estimate_tokens(piece.header.text)
                 pending = [header] if header[1] + tokens <= longest(limit) else []
             size = sum(size_of for _, size_of in pending)
             if pending and size + tokens > longest(limit):
@@ -75,16 +74,19 @@ def _split_off_titles(pieces: list[Sized]) -> tuple[list[Sized], list[Sized]]:
 def _chunk(sized: Sequence[Sized]) -> TextChunk:
     pieces = [piece for piece, _ in sized]
     text, boxes = "", []
+    marks: list[Mark] = []
     for index, piece in enumerate(pieces):
         start = len(text)
         text = (text + (piece.gap if index else "") + piece.text).lstrip("\n")
+        shown = piece.marks if start else [mark for mark in piece.marks if mark.start >= 0]
+        marks += moved(shown, len(text) - len(piece.text))
         if piece.text_kind is not TextKind.TEXT:
             boxes.append((start, len(text), piece.text_kind))
     span = min(piece.span[0] for piece in pieces), max(piece.span[1] for piece in pieces)
     has_code = any(piece.kind is PieceKind.CODE for piece in pieces)
     tokens = sum(size for _, size in sized)
     text = text.rstrip("\n")
-    return TextChunk(text, span, has_code, tokens, pieces[0].continues, tuple(boxes))
+    return TextChunk(text, span, has_code, tokens, pieces[0].continues, tuple(boxes), tuple(marks))
 
 
 def _cut_all(pieces: Sequence[TextPiece], limit: int) -> Iterator[Sized]:
@@ -113,8 +115,9 @@ def _cut_prose(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
         while end < len(sentences) and (end == start or size + sentences[end][2] <= limit):
             size += sentences[end][2]
             end += 1
-        text = piece.text[sentences[start][0] : sentences[end - 1][1]]
-        yield replace(piece, text=text, gap=gap)
+        first, last = sentences[start][0], sentences[end - 1][1]
+        marks = tuple(marks_within(piece.marks, first, last))
+        yield replace(piece, text=piece.text[first:last], gap=gap, marks=marks)
         if end >= len(sentences):
             return
         overlap = end - 1 > start and sentences[end - 1][2] + sentences[end][2] <= limit
@@ -162,7 +165,7 @@ def _cut_block(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
     head = "\n".join([*title, opening])
     if estimate_tokens(head) > limit // 2:  # too little room for code: emit as prose
         yield from _cut_prose(
-            replace(piece, text=head.replace(closing, ""), kind=PieceKind.PROSE), limit
+            replace(piece, text=head.replace(closing, ""), kind=PieceKind.PROSE, marks=()), limit
         )
         head = opening = closing
     room = longest(limit) - estimate_tokens(f"{head}\n{closing}")
@@ -179,6 +182,7 @@ def _cut_block(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
             gap=gap,
             is_part=True,
             continues=joint if start else None,
+            marks=(),
         )
         start, head, gap = end, opening, "\n\n"
 

@@ -1,13 +1,36 @@
-"""Block tree of a page: its visible content in order, without markup.
+"""Block tree of a page: its visible content in order.
 
-Every block has its offsets in the source file (``span``), so that a citation can be located.
+Every block has its offsets in the source file (``span``), so that a citation can be located. The
+text of a paragraph, a heading or a cell may be a ``MarkedText``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bythebook.types import Mark
+
 Span = tuple[int, int]
+
+
+class MarkedText(str):
+    """Plain text that knows its links, images, inline code and emphasis."""
+
+    marks: tuple[Mark, ...] = ()
+
+
+def marked(text: str, marks: Sequence[Mark]) -> str:
+    """Return the text with marks, the outer ones first."""
+    if not marks:
+        return text
+    made = MarkedText(text)
+    made.marks = tuple(marks)
+    return made
+
+
+def marks_of(text: str) -> tuple[Mark, ...]:
+    return text.marks if isinstance(text, MarkedText) else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ class SourcePage:
     module: str = ""  # part of the book; empty: the page's title
     chapter: str = ""
     metadata: Metadata = _NO_METADATA  # an empty language is detected from the words
+    base: str = ""  # URL that links from "/" start at, if it is not the root of the host
     text_fragments: bool = True  # whether a browser can highlight the words of a link
 
 

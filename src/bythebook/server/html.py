@@ -1,39 +1,44 @@
 """Convert the Markdown of answers and passages to HTML that is safe on any page.
 
-Lists, tables, fenced code and maths are parsed as Markdown, but ``__init__``, ``2*3*4``, ``&lt;``
-and a backslash in prose are literal text; so are links and images, because visible text has none:
-``handlers[0](event)`` is code. Code is highlighted by classes, maths becomes MathML. Finally
-``nh3`` removes everything that is not on its allow lists. No input raises an exception.
+Code is highlighted by classes, maths becomes MathML, links lead to the web, to an e-mail address or
+into the book. Finally ``nh3`` removes everything that is not on its allow lists. No input raises an
+exception.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache, partial
 from html import escape
+from typing import Any
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.parser_inline import RuleFuncInlineType
 from markdown_it.renderer import RendererHTML
-from markdown_it.rules_inline import StateInline
-from markdown_it.rules_inline.emphasis import tokenize as tokenize_emphasis
+from markdown_it.rules_inline import StateInline, image, link
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from bythebook.language.text import clean, word_set
 from bythebook.sources.markdown.maths import likely_maths_inline, maths_block
+from bythebook.text.links import is_safe_link
+from bythebook.text.markdown import found_marks, in_order, markdown
 from bythebook.text.units import cells_of, is_row, is_rule_row, mark_code
-from bythebook.types import AnswerSpan, Sentence
+from bythebook.types import AnswerSpan, Mark, MarkKind, Sentence
 
 _LONGEST_CODE = 20_000  # characters; longer code is not highlighted
 _LONGEST_MATHS = 2_000  # characters; longer maths is shown as source
 _DEEPEST_MATHS = 40  # nested brackets
+_DEEPEST = 10_000  # blocks within one another: before, the text is shown as it is
 
-# A citation marker during parsing: its number between two private-use characters.
-_OPEN, _CLOSE = "\ue0b7", "\ue0b8"
-_MARK, _UNMARK = "\ue0b9", "\ue0ba"
-_NO_MARKERS = dict.fromkeys(map(ord, (_OPEN, _CLOSE, _MARK, _UNMARK)))
+# A citation marker during parsing: its number between two signs. They are punctuation, so that
+# they end no emphasis, of a script that no book is printed in.
+_OPEN, _CLOSE, _MARK, _UNMARK, UNIT = "\U0001da87\U0001da88\U0001da89\U0001da8a\U0001da8b"
+_OWN_LINK = f"link-{secrets.token_hex(8)}:"  # before the targets of links that are marks
+_NO_MARKERS = dict.fromkeys(map(ord, (_OPEN, _CLOSE, _MARK, _UNMARK, UNIT)))
 _PLAIN = re.compile(r"[^`$*|\n\[\]]+")
 _MARKER = re.compile(f"{_OPEN}([0-9]{{1,4}}){_CLOSE}")
 _MARKERS_AT_END = re.compile(  # tried only where spaces or markers begin
@@ -50,14 +55,27 @@ _MATHS_ATTRIBUTES = word_set(
     "rowlines rowspacing rspace scriptlevel separator stretchy symmetric voffset width"
 )
 ALLOWED_TAGS = _MATHS_TAGS | word_set(
-    "blockquote br code em h3 h4 h5 h6 hr li mark ol p pre s span strong sup table tbody td th "
-    "thead tr ul"
+    "a blockquote br code em h3 h4 h5 h6 hr img li mark ol p pre s span strong sup table tbody td "
+    "th thead tr ul"
 )
 _TOP_HEADING, _LAST_HEADING = 3, 6  # the page itself uses the first two levels
 
 
-def to_html(markdown: str) -> str:
-    return _render(_without_markers(markdown))
+def to_html(text: str) -> str:
+    """Convert Markdown as it was found, in which there are no links."""
+    text = without_signs(text)
+    return clean_html(render(markdown(text, found_marks(text)), _grammar()))
+
+
+def with_own_links(marks: Iterable[Mark]) -> Iterator[Mark]:
+    """Sign the links and images that are marks: nothing else becomes one."""
+    for mark in marks:
+        is_link = mark.kind in (MarkKind.LINK, MarkKind.IMAGE)
+        yield mark._replace(target=_OWN_LINK + mark.target) if is_link else mark
+
+
+def _is_own_link(url: str) -> bool:
+    return url.startswith(_OWN_LINK) and is_safe_link(url.removeprefix(_OWN_LINK))
 
 
 def said_html(sentences: Sequence[Sentence], *, mark: AnswerSpan | None = None) -> str:
@@ -67,25 +85,28 @@ def said_html(sentences: Sequence[Sentence], *, mark: AnswerSpan | None = None) 
     """
     texts: list[str] = []
     for number, sentence in enumerate(sentences):
-        text = _with_mark(sentence.text, mark if mark and mark.sentence == number else None)
+        text = _markdown_of(sentence, mark if mark and mark.sentence == number else None)
         starts_run = sentence.lead == "\n\n" and number > 0 and sentences[number - 1].closes
         if starts_run or not texts:  # apart: two lists in a row are not one
             texts.append("")
         texts[-1] += sentence.lead + text + _markers(sentence)
-    return "".join(_render(text.strip()) for text in texts)
+    grammar = _grammar()
+    whole = ("\n".join(_whole_tables(text.strip().splitlines())) for text in texts)
+    return clean_html("".join(render(text, grammar) for text in whole))
 
 
-def _without_markers(text: str) -> str:
+def without_signs(text: str) -> str:
     return text.translate(_NO_MARKERS)
 
 
-def _with_mark(text: str, mark: AnswerSpan | None) -> str:
-    """Mark the answer span, except in text with code or maths, where it would break the markup."""
-    if mark is None or not _PLAIN.fullmatch(text):
-        return _without_markers(text)
-    parts = (text[: mark.start], text[mark.start : mark.end], text[mark.end :])
-    before, marked, after = map(_without_markers, parts)
-    return f"{before}{_MARK}{marked}{_UNMARK}{after}"
+def _markdown_of(sentence: Sentence, span: AnswerSpan | None) -> str:
+    """Return the text as Markdown with the answer span marked; one with code or maths has none."""
+    text = sentence.text.translate(dict.fromkeys(_NO_MARKERS, " "))
+    marks = found_marks(text) if sentence.marks is None else sentence.marks
+    if span is not None and _PLAIN.fullmatch(text):
+        signs = (span.start, _MARK), (span.end, _UNMARK)
+        marks = in_order((*marks, *(Mark(at, at, MarkKind.INSERTED, sign) for at, sign in signs)))
+    return markdown(text, with_own_links(marks))
 
 
 def _markers(sentence: Sentence) -> str:
@@ -94,50 +115,54 @@ def _markers(sentence: Sentence) -> str:
     return sentence.gap.replace(" ", "\xa0") + markers if markers else ""
 
 
-def _render(markdown: str) -> str:
-    text = clean(markdown.encode("utf-8", "replace").decode())
-    text = "\n".join(_whole_tables(text.splitlines()))
+def render(source: str, grammar: MarkdownIt, env: EnvType | None = None) -> str:
+    """Return the HTML of Markdown; where that fails, its source."""
+    source = clean(source.encode("utf-8", "replace").decode())
     try:
-        made = _grammar().render(text)
+        made: str = grammar.render(source, {} if env is None else env)
     except (RecursionError, ValueError, IndexError, KeyError, TypeError):
-        made = f"<p>{escape(_MARKER.sub('', text))}</p>"  # fallback: the source text
-    made = made.replace(_MARK, "<mark>").replace(_UNMARK, "</mark>")
-    return _cleaner().clean(_MARKER.sub("", made))  # drop markers that ended up within code
+        made = f"<p>{escape(_MARKER.sub('', source))}</p>"
+    return made
+
+
+def clean_html(html: str, cleaner: nh3.Cleaner | None = None) -> str:
+    """Return the HTML without what is not allowed, and without markers that are within code."""
+    html = html.replace(_MARK, "<mark>").replace(_UNMARK, "</mark>").replace(_OWN_LINK, "")
+    return (cleaner or _cleaner()).clean(without_signs(_MARKER.sub("", html)))
 
 
 # --- the Markdown grammar of passages -------------------------------------------------------------
 
 
-@cache
-def _grammar() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer)
+def make_grammar(renderer: type[RendererHTML]) -> MarkdownIt:
+    """Return a parser of what ``text/markdown.py`` writes."""
+    parser = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=renderer)
+    parser.options["maxNesting"] = _DEEPEST
     parser.enable(["table", "strikethrough"])
     parser.disable(["code", "lheading", "reference", "html_block"])
-    parser.disable(["escape", "entity", "autolink", "html_inline", "link", "image"])
+    parser.disable(["entity", "autolink", "html_inline"])
     parser.block.ruler.before(
         "fence", "maths_block", maths_block, {"alt": ["paragraph", "blockquote", "list"]}
     )
+    for name, rule in (("link", link), ("image", image)):
+        parser.inline.ruler.at(name, partial(_own_link, rule=rule))
     parser.inline.ruler.before("backticks", "marker", _marker)
     parser.inline.ruler.before("backticks", "maths_inline", likely_maths_inline)
-    parser.inline.ruler.at("emphasis", _emphasis)
     parser.inline.add_terminator_char(_OPEN)
+    parser.validateLink = _is_own_link  # type: ignore[method-assign]
     return parser
 
 
-def _emphasis(state: StateInline, silent: bool) -> bool:
-    """Parse asterisks around words only; within words they are literal (products), as are all _."""
-    if state.src[state.pos] != "*":
-        return False
-    end = state.pos
-    while end < state.posMax and state.src[end] == "*":
-        end += 1
-    before, after = state.src[state.pos - 1 : state.pos], state.src[end : end + 1]
-    if before.isalnum() and after.isalnum():
-        if not silent:
-            state.pending += state.src[state.pos : end]
-        state.pos = end
-        return True
-    return tokenize_emphasis(state, silent)
+@cache
+def _grammar() -> MarkdownIt:
+    return make_grammar(Renderer)
+
+
+def _own_link(state: StateInline, silent: bool, *, rule: RuleFuncInlineType) -> bool:
+    """Try a link only if one follows: each of "[[[[…" would be looked at again and again."""
+    if state.env.get("linked") is not state.src:
+        state.env["linked"], state.env["last_link"] = state.src, state.src.rfind(_OWN_LINK)
+    return state.pos < state.env["last_link"] and rule(state, silent)
 
 
 def _marker(state: StateInline, silent: bool) -> bool:
@@ -180,7 +205,7 @@ def _row(line: str) -> str | None:
 # --- tokens to HTML -------------------------------------------------------------------------------
 
 
-class _Renderer(RendererHTML):
+class Renderer(RendererHTML):
     """Renders our tokens; markdown-it calls the method that has the name of the token."""
 
     def heading_open(self, tokens: Sequence[Token], at: int, *_: object) -> str:
@@ -194,10 +219,18 @@ class _Renderer(RendererHTML):
         language = token.info.split(maxsplit=1)[0] if token.info.strip() else ""
         return f"<pre><code>{_highlight(token.content, language)}</code></pre>\n"
 
+    def image(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
+        """Return an image with its description below it, which is text of the book."""
+        words = self.renderInlineAsText(tokens[at].children, options, env)
+        source = escape(str(tokens[at].attrGet("src") or ""))
+        return f'<img src="{source}" alt=""><span class="caption">{escape(words)}</span>'
+
     def maths_inline(self, tokens: Sequence[Token], at: int, *_: object) -> str:
         return _maths(tokens[at].content, display=len(tokens[at].markup) > 1)
 
-    def maths_block(self, tokens: Sequence[Token], at: int, *_: object) -> str:
+    def maths_block(
+        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType
+    ) -> str:
         return f"<p>{_maths(tokens[at].content, display=True)}</p>\n"
 
     def marker(self, tokens: Sequence[Token], at: int, *_: object) -> str:
@@ -233,7 +266,7 @@ def _maths(source: str, *, display: bool) -> str:
         made: str = convert(source, display="block" if display else "inline")
     except Exception:  # any converter error: the source stays readable
         return as_written
-    return made
+    return _maths_cleaner().clean(made)  # it does not escape what is in a text
 
 
 def _depth(source: str) -> int:
@@ -247,16 +280,33 @@ def _depth(source: str) -> int:
 # --- sanitizing -----------------------------------------------------------------------------------
 
 
+_ATTRIBUTES = {"a": {"href"}, "img": {"src", "alt"}, "ol": {"start"}, "sup": {"data-cite"}}
+
+
+@cache
+def _maths_cleaner() -> nh3.Cleaner:
+    return make_cleaner(_MATHS_TAGS, {})
+
+
 @cache
 def _cleaner() -> nh3.Cleaner:
     """Create the sanitizer, once: this takes fifty times as long as cleaning a paragraph."""
     from pygments.token import STANDARD_TYPES  # noqa: PLC0415
 
-    attributes = {tag: set(_MATHS_ATTRIBUTES) for tag in _MATHS_TAGS}
+    return make_cleaner(
+        ALLOWED_TAGS,
+        _ATTRIBUTES,
+        allowed_classes={"span": {"caption", *filter(None, STANDARD_TYPES.values())}},
+    )
+
+
+def make_cleaner(tags: Set[str], attributes: Mapping[str, set[str]], **options: Any) -> nh3.Cleaner:
+    """Return a sanitizer that also lets maths through."""
     return nh3.Cleaner(
-        tags=set(ALLOWED_TAGS),
+        tags=set(tags),
         clean_content_tags={"script", "style"},
-        attributes={**attributes, "ol": {"start"}, "sup": {"data-cite"}},
-        allowed_classes={"span": set(filter(None, STANDARD_TYPES.values()))},
+        attributes={**{tag: set(_MATHS_ATTRIBUTES) for tag in _MATHS_TAGS}, **attributes},
+        url_schemes={"http", "https", "mailto"},
         strip_comments=True,
+        **options,
     )

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from bythebook.types import Metadata, Passage, Place, TextKind, Unit, UnitKind
+from bythebook.types import Mark, MarkKind, Metadata, Passage, Place, TextKind, Unit, UnitKind
 
 T = TypeVar("T")
 
-LAYOUT = 4  # version of the index content: raise it when terms or store write something else
+LAYOUT = 5  # version of the index content: raise it when terms or store write something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ def to_record(passage: Passage) -> dict[str, Any]:
             [u.start, u.end, u.kind.value, u.fragment, *_named(u.text_kind)] for u in passage.units
         ],
     }
+    if passage.marks is None:
+        del record["marks"]
     if passage.continues is None:  # omitted, so that books without such passages keep their hash
         del record["continues"]
     return record
@@ -97,7 +99,12 @@ def from_record(record: Mapping[str, Any]) -> Passage:
         neighbours=tuple(record.get("neighbours", ())),
         continues=record.get("continues"),
         text_kind=TextKind(record.get("text_kind", "text")),
+        marks=_marks(record["marks"]) if "marks" in record else None,
     )
+
+
+def _marks(records: Iterable[Sequence[Any]]) -> tuple[Mark, ...]:
+    return tuple(Mark(start, end, MarkKind(kind), target) for start, end, kind, target in records)
 
 
 def batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

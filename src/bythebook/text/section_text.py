@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bythebook.types import Passage, Unit, UnitKind
+from bythebook.text.markdown import found_marks, moved
+from bythebook.types import Mark, Passage, Unit, UnitKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +30,14 @@ class Marked:
 class Joined:
     text: str
     units: tuple[Marked, ...]
+    marks: tuple[Mark, ...] = ()
 
 
 def join(passages: Sequence[Passage]) -> Joined:
     """Join passages of one section, given in reading order."""
     text = ""
     units: list[Marked] = []
+    marks: list[Mark] = []
     before: Passage | None = None
     for passage in passages:
         if before and passage.continues is not None:
@@ -44,13 +47,15 @@ def join(passages: Sequence[Passage]) -> Joined:
         start, gap = fresh_part(before, passage) if before else (0, "")
         shift = len(text) + len(gap) - start
         text += gap + passage.text[start:]
+        own = found_marks(passage.text) if passage.marks is None else passage.marks
+        marks += moved((mark for mark in own if mark.start >= start), shift)
         units += [
             Marked(unit.start + shift, unit.end + shift, unit.kind, passage.id, number)
             for number, unit in enumerate(passage.units)
             if unit.start >= start
         ]
         before = passage
-    return Joined(text, tuple(units))
+    return Joined(text, tuple(units), tuple(marks))
 
 
 def _with_part(text: str, units: list[Marked], passage: Passage) -> tuple[str, list[Marked]]:

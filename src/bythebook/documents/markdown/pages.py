@@ -13,8 +13,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from bythebook.documents.markdown.sections import escape, escape_heading, section_markdown
 from bythebook.offload import offload
+from bythebook.text.markdown import escape, escape_heading, markdown
 from bythebook.text.outline import HeadingTrail, OutlineEntry, path_of
 from bythebook.text.section_text import join
 from bythebook.text.text_fragments import folded
@@ -129,7 +129,7 @@ def page_text(page: OutlineEntry, passages: Sequence[Passage]) -> str:
             parts.append(f"{'#' * min(depth + 1, _DEEPEST)} {escape_heading(text)}")
         is_empty = folded(joined.text) == folded(place.heading)  # its text repeats the heading
         if not (is_empty and (new or not place.section)):
-            parts.append(section_markdown(joined))
+            parts.append(markdown(joined.text, joined.marks))
     return _joined(parts)
 
 

@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from bythebook.answering.pipeline import Event
 from bythebook.book import Book
 from bythebook.contracts.errors import Fail
-from bythebook.contracts.fields import with_web_address, with_web_addresses
+from bythebook.contracts.fields import with_web_address, with_web_addresses, with_web_links
 from bythebook.server import examples
 from bythebook.server.sse import Streams
-from bythebook.types import Asker, Citation, Message, Question, Reply
+from bythebook.types import Asker, Citation, Message, Question, Reply, Sentence
 
 _SHARED_PATH = "/api/query"
 
@@ -48,6 +48,8 @@ class Services:
                     yield with_web_addresses(event, reader)
                 elif isinstance(event, Citation):
                     yield with_web_address(event, reader)
+                elif isinstance(event, Sentence):
+                    yield with_web_links(event, reader)
                 else:
                     yield event
 

@@ -3,30 +3,50 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
 
-from bythebook.server.html import to_html
-from bythebook.text.section_blocks import (
-    Block,
-    Item,
-    Items,
-    Line,
-    Prose,
-    Rows,
-    Whole,
-    are_titles,
-    blocks_of,
-)
-from bythebook.text.section_text import Joined, Marked
-from bythebook.text.units import NOTE, cells_of
-from bythebook.types import UnitKind
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
 
-_WORD = re.compile(r"[\w./~-]+(?:\(\))?")
+from bythebook.server.html import (
+    ALLOWED_TAGS,
+    UNIT,
+    Renderer,
+    clean_html,
+    make_cleaner,
+    make_grammar,
+    render,
+    with_own_links,
+    without_signs,
+)
+from bythebook.text.markdown import in_order, markdown
+from bythebook.text.section_text import Joined, Marked
+from bythebook.text.units import NOTE
+from bythebook.types import Mark, MarkKind, UnitKind
+
 _ID_DIGITS = 10
-_OTHER = {"ul": "ol", "ol": "ul"}
+_UNIT_START = re.compile(f"{UNIT}([0-9]+)\\.")
+_UNIT_SIGNS = re.compile(f"{UNIT}[0-9]*[.!]")
+_BLOCK_START = re.compile(f"{UNIT}([0-9]+)!")
+_WHOLE = (UnitKind.CODE, UnitKind.MATHS)
+_WITH_DIRECTION = {
+    f"{name}_open" for name in ("paragraph", "list_item", "th", "td", "blockquote", "heading")
+}
+_PAGE_TAGS = ALLOWED_TAGS | {"aside", "div", "figcaption", "figure"}
+_PAGE_ATTRIBUTES = {
+    "*": {"id", "class", "dir", "data-unit", "data-words"},
+    "a": {"href"},
+    "div": {"tabindex", "role", "aria-label"},
+    "img": {"src", "alt", "loading"},
+    "ol": {"start"},
+    "th": {"scope"},
+}
 
 
 def unit_id(passage_id: str, number: int) -> str:
@@ -35,178 +55,184 @@ def unit_id(passage_id: str, number: int) -> str:
 
 
 def section_html(section: Joined) -> str:
-    return _Section(section).html()
+    source, shown = _with_signs(section)
+    return clean_html(render(source, _grammar(), {"shown": shown}), _cleaner())
 
 
 def words_html(section: Joined) -> str:
     """Convert inline only: for a section that consists of its heading."""
-    return _Section(section).inline(0, len(section.text))
+    source, shown = _with_signs(section)
+    return clean_html(_grammar().renderInline(source, {"shown": shown}), _cleaner())
 
 
-@dataclass(slots=True)
-class ListItem:
-    """List item: the HTML of its lines and of the blocks within it."""
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Section that is rendered: its units, by the lines where whole blocks and rows begin."""
 
-    indent: int
-    number: int | None  # in ordered lists
-    parts: list[str] = field(default_factory=list)
+    section: Joined
+    blocks: dict[int, int] = field(default_factory=dict)
+
+    def id(self, number: int) -> str:
+        unit = self.section.units[number]
+        return unit_id(unit.passage, unit.number)
+
+    def mark(self, number: int) -> dict[str, str | int | float]:
+        return {"id": self.id(number), "data-unit": ""}
+
+    def parts(self, number: int) -> Sequence[int]:
+        """Return the unit, and those that continue its block."""
+        units, end = self.section.units, number + 1
+        while end < len(units) and units[end].continues:
+            end += 1
+        return range(number, end)
+
+    def text(self, unit: Marked) -> str:
+        return self.section.text[unit.start : unit.end]
 
 
-class _Section:
-    def __init__(self, section: Joined) -> None:
-        self._section = section
-        self._text, self._units = section.text, section.units
-        self._starts = [unit.start for unit in section.units]
+def _with_signs(section: Joined) -> tuple[str, _Shown]:
+    """Return the Markdown of a section with signs where units start and end."""
+    text = without_signs(section.text) if UNIT in section.text else section.text
+    starts, ends = [], []
+    for number, unit in enumerate(section.units):
+        if unit.continues:
+            continue
+        is_block = unit.kind in (*_WHOLE, UnitKind.ROW)
+        sign = f"{UNIT}{number}{'!' if is_block else '.'}"
+        place = section.text.rfind("\n", 0, unit.start) + 1 if is_block else unit.start
+        starts.append(Mark(place, place, MarkKind.INSERTED, sign))
+        if not is_block:
+            ends.append(Mark(unit.end, unit.end, MarkKind.INSERTED, f"{UNIT}."))
+    lines = markdown(text, in_order((*ends, *with_own_links(section.marks), *starts))).split("\n")
+    shown = _Shown(section)
+    for number, line in enumerate(lines):
+        if (found := _BLOCK_START.search(line)) is not None:
+            shown.blocks[number] = int(found[1])
+            lines[number] = line.replace(found[0], "")
+    return "\n".join(lines), shown
 
-    def html(self) -> str:
-        return "\n".join(map(self._block, blocks_of(self._section)))
 
-    def _block(self, block: Block) -> str:
-        match block:
-            case Whole():
-                return _whole(block)
-            case Rows():
-                return self._table(block)
-            case Items():
-                return nested(map(self._item, block.items))
-            case Prose():
-                return self._paragraph(block)
+# --- tokens to HTML -------------------------------------------------------------------------------
 
-    def _table(self, table: Rows) -> str:
-        head = f"<thead>{self._row(table.header, 'th')}</thead>" if table.header else ""
-        body = "".join(self._row(row, "td") for row in table.rows)
-        return _scroll("Table", f"<table>{head}<tbody>{body}</tbody></table>")
 
-    def _row(self, row: Line, cell: str) -> str:
-        first, last = (bisect_left(self._starts, border) for border in (row.start, row.end))
-        mark = f" {_mark(self._units[first])}" if first < last else ""
-        scope = ' scope="col"' if cell == "th" else ""
-        texts = map(_inline, cells_of(row.text))
-        cells = "".join(f'<{cell} dir="auto"{scope}>{text}</{cell}>' for text in texts)
-        return f"<tr{mark}>{cells}</tr>"
+@cache
+def _grammar() -> MarkdownIt:
+    parser = make_grammar(_PageRenderer)
+    parser.inline.ruler.before("backticks", "unit", _unit)
+    parser.inline.add_terminator_char(UNIT)
+    return parser
 
-    def _item(self, item: Item) -> ListItem:
-        parts = [self._inline_of(item.line), *map(self._block_in_item, item.blocks)]
-        return ListItem(item.indent, item.number, parts)
 
-    def _block_in_item(self, block: Block) -> str:
-        if not (isinstance(block, Prose) and block.lines[0].text[0] == " "):
-            return self._block(block)
-        lines = "".join(f"<br>{self._inline_of(line)}" for line in block.lines)
-        return lines + (self._block(block.below) if block.below else "")
+def _unit(state: StateInline, silent: bool) -> bool:
+    if state.src[state.pos] != UNIT:
+        return False
+    found = _UNIT_START.match(state.src, state.pos)
+    if not silent:
+        token = state.push("unit_open" if found else "unit_close", "span", 1 if found else -1)
+        token.meta["unit"] = int(found[1]) if found else -1
+    state.pos = found.end() if found else state.pos + 2
+    return True
 
-    def _paragraph(self, prose: Prose) -> str:
-        lines, below = prose.lines, prose.below
-        note = NOTE.fullmatch(lines[0].text.strip())
-        if note and (len(lines) > 1 or below):
-            title = f'<p class="title" dir="auto">{self._inline_of(lines[0])}</p>'
-            body = self._prose(lines[1:]) if len(lines) > 1 else ""
-            body += self._block(below) if below else ""
-            return f'<aside class="note {note[1].lower()}">{title}{body}</aside>'
-        if isinstance(below, Whole) and are_titles(lines):
-            titles = (f'<span class="name">{self._inline_of(line)}</span>' for line in lines)
-            return _whole(below, "".join(titles))
-        return "\n".join([self._prose(lines), *([self._block(below)] if below else [])])
 
-    def _prose(self, lines: tuple[Line, ...]) -> str:
-        first, *rest = map(self._inline_of, lines)
-        if rest and are_titles(lines[:1]) and not are_titles(lines[1:2]):
-            first = f'<strong class="label">{first}</strong>'
-        return f'<p dir="auto">{"<br>".join([first, *rest])}</p>'
+class _PageRenderer(Renderer):
+    """Renders blocks with the ids of their units, and puts frames around code, tables and notes."""
 
-    def _inline_of(self, line: Line) -> str:
-        return self.inline(line.start, line.end)
+    def render(self, tokens: Sequence[Token], options: OptionsDict, env: EnvType) -> str:
+        return super().render(list(_arranged(tokens, env["shown"])), options, env)
 
-    def inline(self, start: int, end: int) -> str:
-        parts: list[str] = []
-        done = start
-        first, last = (bisect_left(self._starts, border) for border in (start, end))
-        for unit in self._units[first:last]:
-            if unit.start < done or unit.end > end:
-                continue
-            parts += [_inline(self._text[done : unit.start]), self._unit(unit)]
-            done = unit.end
-        return "".join([*parts, _inline(self._text[done:end])])
+    def unit_open(
+        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        token, shown = tokens[at], env["shown"]
+        token.attrs = shown.mark(token.meta["unit"])
+        close = next((n for n in range(at, len(tokens)) if tokens[n].type == "unit_close"), at)
+        if any(each.type == "maths_inline" for each in tokens[at:close]):
+            # The text of rendered maths differs from that quoted in a citation.
+            token.attrs["data-words"] = shown.text(shown.section.units[token.meta["unit"]])
+        return self.renderToken(tokens, at, options, env)
 
-    def _unit(self, unit: Marked) -> str:
-        source = self._text[unit.start : unit.end]
-        made = _inline(source)
-        # The text of rendered maths differs from that quoted in a citation.
-        words = f' data-words="{escape(source)}"' if "<math" in made else ""
-        return f"<span {_mark(unit)}{words}>{made}</span>"
+    def fence(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType) -> str:
+        token = tokens[at]
+        language = token.info.strip().partition(" ")[0]
+        named = f'<span class="language">{escape(language)}</span>' if language else ""
+        title = self.renderInline(token.children, options, env) if token.children else ""
+        titled = f'<span class="name">{title}</span>' if title else ""
+        caption = f"<figcaption>{titled}{named}</figcaption>" if titled or named else ""
+        code = _scroll("Code", super().fence(tokens, at, options, env))
+        return _framed("figure", token, env, f"{caption}{code}", {"class": "code", "dir": "ltr"})
+
+    def maths_block(
+        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        html = super().maths_block(tokens, at, options, env)
+        words = tokens[at].content.strip()
+        return _framed("div", tokens[at], env, html, {"class": "maths", "data-words": words})
+
+    def table_open(self, *_: object) -> str:
+        return f"{_SCROLL.format('Table')}<table>"
+
+    def table_close(self, *_: object) -> str:
+        return "</table></div>"
+
+
+_SCROLL = '<div class="scroll" tabindex="0" role="group" aria-label="{}">'
 
 
 def _scroll(name: str, html: str) -> str:
     """Wrap a wide block in a container that scrolls, by keyboard, too."""
-    return f'<div class="scroll" tabindex="0" role="group" aria-label="{name}">{html}</div>'
+    return f"{_SCROLL.format(name)}{html}</div>"
 
 
-def _whole(block: Whole, titles: str = "") -> str:
+def _framed(tag: str, token: Token, env: EnvType, html: str, attributes: dict[str, str]) -> str:
     """Return code or maths; a citation of any part of it links to the whole block."""
-    unit, *parts = block.parts
-    if unit.kind is UnitKind.MATHS:
-        letters = escape(block.source.strip("$\n "))
-        drawn = f'<div class="maths" {_mark(unit)} data-words="{letters}">'
-        html = f"{drawn}{to_html(block.source)}</div>"
-    else:
-        language = block.source.partition("\n")[0].strip("`~ \t").partition(" ")[0]
-        named = f'<span class="language">{escape(language)}</span>' if language else ""
-        caption = f"<figcaption>{titles}{named}</figcaption>" if titles or named else ""
-        code = _scroll("Code", to_html(block.source))
-        html = f'<figure class="code" dir="ltr" {_mark(unit)}>{caption}{code}</figure>'
-    opening = "".join(f"<div {_mark(part)}>" for part in reversed(parts))
-    return f"{opening}{html}{'</div>' * len(parts)}"
+    shown: _Shown = env["shown"]
+    number = shown.blocks.get(token.map[0] if token.map else -1)
+    ids = [shown.id(part) for part in shown.parts(number)] if number is not None else []
+    marks = [f'id="{each}" data-unit=""' for each in ids] or [""]
+    given = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items())
+    outer = "".join(f"<div {mark}>" for mark in reversed(marks[1:]))
+    return f"{outer}<{tag} {marks[0]}{given}>{html}</{tag}>{'</div>' * len(marks[1:])}\n"
 
 
-def _mark(unit: Marked) -> str:
-    return f'id="{unit_id(unit.passage, unit.number)}" data-unit'
+def _arranged(tokens: Sequence[Token], shown: _Shown) -> Iterator[Token]:
+    """Yield the tokens with directions and ids of rows, and titles of code in their captions."""
+    notes: list[bool] = []  # of the open quotations, whether they are notes
+    skipped = 0
+    for at, token in enumerate(tokens):
+        if at < skipped:
+            continue
+        if token.type in _WITH_DIRECTION:
+            token.attrSet("dir", "auto")
+        match token.type:
+            case "th_open":
+                token.attrSet("scope", "col")
+            case "tr_open" if token.map and token.map[0] in shown.blocks:
+                token.attrs.update(shown.mark(shown.blocks[token.map[0]]))
+            case "paragraph_open" if _is_title(tokens, at):
+                tokens[at + 3].children = tokens[at + 1].children
+                skipped = at + 3
+                continue
+            case "blockquote_open":
+                title = tokens[at + 2].content.replace("*", "") if len(tokens) > at + 2 else ""
+                note = NOTE.fullmatch(_UNIT_SIGNS.sub("", title))
+                notes.append(note is not None)
+                if note is not None:
+                    token.tag = "aside"
+                    token.attrs = {"class": f"note {note[1].lower()}"}
+                    tokens[at + 1].attrSet("class", "title")
+            case "blockquote_close" if notes.pop():
+                token.tag = "aside"
+        yield token
 
 
-def _inline(text: str) -> str:
-    bare = text.strip()
-    if text.count("$") > 1:
-        html = to_html(bare).strip()
-        if "<math" in html and html.startswith("<p>") and html.endswith("</p>"):
-            before, _, after = text.partition(bare)
-            return (" " if before else "") + html[3:-4] + (" " if after else "")
-    parts, done = [], 0
-    for start, end in _names(text):
-        parts += [escape(text[done:start]), f"<code>{escape(text[start:end])}</code>"]
-        done = end
-    return "".join([*parts, escape(text[done:])])
-
-
-def _names(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of code names; the catalog does not keep their inline code markup."""
-    for word in _WORD.finditer(text):
-        start, end = word.start(), word.start() + len(word[0].rstrip("."))
-        beside = text[start - 1 : start] + text[end : end + 1]
-        if not set(beside) & set("<@") and _is_name(text[start:end]):
-            yield start, end
-
-
-def _is_name(word: str) -> bool:
-    """Return whether a word is like ``snake_case``, ``/a/path``, ``--option`` or ``call()``."""
-    if not word.isascii() or not word.lstrip("/~-.")[:1].isalpha():
+def _is_title(tokens: Sequence[Token], at: int) -> bool:
+    """Return whether a paragraph is right above code, without an empty line between them."""
+    if at + 3 >= len(tokens) or tokens[at + 3].type != "fence" or tokens[at].hidden:
         return False
-    is_path = word[0] == "/" and word[1:2].isalpha()
-    return is_path or word.startswith("--") or word.endswith("()") or "_" in word.strip("_")
+    above, code = tokens[at].map or [], tokens[at + 3].map or []
+    return above[1:] == code[:1]
 
 
-def nested(items: Iterable[ListItem]) -> str:
-    """Return nested lists according to the indents of their items; each item is read once."""
-    html: list[str] = []
-    opened: list[tuple[int, str]] = []  # indent and tag of each list whose last item is open
-    for item in items:
-        tag = "ul" if item.number is None else "ol"
-        while opened and (opened[-1][0] > item.indent or opened[-1] == (item.indent, _OTHER[tag])):
-            html.append(f"</li></{opened.pop()[1]}>")
-        if opened and opened[-1][0] == item.indent:
-            html.append("</li>")
-        else:
-            start = "" if item.number in (None, 1) else f' start="{item.number}"'
-            html.append(f"<{tag}{start}>")
-            opened.append((item.indent, tag))
-        html += ['<li dir="auto">', *item.parts]
-    html += [f"</li></{tag}>" for _, tag in reversed(opened)]
-    return "".join(html)
+@cache
+def _cleaner() -> nh3.Cleaner:
+    return make_cleaner(_PAGE_TAGS, _PAGE_ATTRIBUTES)

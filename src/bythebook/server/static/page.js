@@ -97,6 +97,12 @@ function openPage(page) {
   const markdown = page.markdown?.split("/").map(encodeURIComponent).join("/");
   const tools = markdown ? [copyTools(page.labels, () => getText(markdown))] : [];
   reader.show(page, address, ...tools);
+  for (const link of reader.article.querySelectorAll(".body a:not(.anchor)")) {
+    const target = new URL(link.href);
+    const found = pathOf(target);
+    if (found !== null) link.href = address(found, decodeURIComponent(target.hash.slice(1)));
+    else Object.assign(link, { target: "_blank", rel: "noopener" });
+  }
   document.title = `${page.title} · ${book.title}`;
   chat.setAttribute("page", page.url); // among similar passages, the open page ranks first
 }
@@ -218,11 +224,17 @@ function isOurs(path) {
   return path === root.pathname || path.startsWith(`${root.pathname}read/`);
 }
 
+/** Return the path of the book's page that a link leads to on the published site, or null. */
+function pathOf(target) {
+  const path = decodeURIComponent(target.pathname).replace(/^\/|\/$/g, "") + decodeURIComponent(target.search);
+  return book.parts.some((part) => part.pages.some((page) => page.path === path)) ? path : null;
+}
+
 document.addEventListener("bythebook:open", (event) => {
   const { url, link, quote } = event.detail;
   const target = new URL(url || link, location.href);
-  const path = decodeURIComponent(target.pathname).replace(/^\/|\/$/g, "") + decodeURIComponent(target.search);
-  if (!book.parts.some((part) => part.pages.some((page) => page.path === path))) return;
+  const path = pathOf(target);
+  if (path === null) return;
   event.preventDefault();
   go(path, decodeURIComponent(target.hash.slice(1).split(":~:")[0]), quote);
 });

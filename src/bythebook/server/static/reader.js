@@ -23,6 +23,7 @@ export class Reader {
     article.dir = page.direction;
     const body = make("div", { class: "body" });
     body.innerHTML = page.html;
+    body.addEventListener("error", ({ target }) => target.remove(), true); // an image that is not there
     for (const link of body.querySelectorAll("a.anchor")) link.href = address(page.path, link.hash.slice(1));
     const above = page.module && page.module !== page.title ? [make("p", { class: "module", dir: "auto" }, page.module)] : [];
     article.replaceChildren(...above, make("h1", { dir: "auto" }, page.title), ...tools, body, this.#turns(page, address));

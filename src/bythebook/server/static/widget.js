@@ -76,19 +76,23 @@
     make("button.icon", { "aria-label": label, title: label, onclick, ...more }, icon(name));
 
   // "m…" allows MathML; the lookahead excludes the active or obsolete elements with that letter.
-  const ALLOWED = /^(a|blockquote|br|code|em|h[3-6r]|li|ol|p|pre|s|span|strong|sup|t(able|body|d|h|head|r)|ul|m(?!eta|arquee|enu|glyph|action)[a-z]+)$/;
+  const ALLOWED = /^(a|blockquote|br|code|em|h[3-6r]|img|li|ol|p|pre|s|span|strong|sup|t(able|body|d|h|head|r)|ul|m(?!eta|arquee|enu|glyph|action)[a-z]+)$/;
   const KEPT_ATTRIBUTES = /^(class|data-cite|start|display|mathvariant|stretchy|columnalign|notation)$/;
   const trusted = globalThis.trustedTypes?.createPolicy(NAME, { createHTML: (html) => html });
 
-  /** Return HTML from the server as nodes, without active content. */
-  function safe(html) {
+  const originOf = (url) => (URL.canParse(url, location.href) ? new URL(url, location.href).origin : null);
+
+  /** Return HTML from the server as nodes, without active content and images of other sites. */
+  function safe(html, origins) {
     const template = document.createElement("template");
     template.innerHTML = trusted ? trusted.createHTML(html) : html;
     for (const element of template.content.querySelectorAll("*")) {
       if (!ALLOWED.test(element.localName)) element.replaceWith(element.textContent);
+      if (element.localName === "img" && !(address(element.getAttribute("src")) && origins.includes(originOf(element.getAttribute("src"))))) element.remove();
       for (const { name, value } of [...element.attributes]) {
         const leads = name === "href" && element.localName === "a" && address(value);
-        if (!leads && !KEPT_ATTRIBUTES.test(name)) element.removeAttribute(name);
+        const shows = name === "src" && element.localName === "img";
+        if (!leads && !shows && !KEPT_ATTRIBUTES.test(name)) element.removeAttribute(name);
       }
     }
     return template.content;
@@ -785,7 +789,12 @@
 
     /** Return the HTML of an answer with links in place of its citation markers. */
     #marked(answer, html) {
-      const nodes = safe(html);
+      const nodes = safe(html, [location.origin, ...answer.citations.map(({ url }) => originOf(url))]);
+      for (const link of nodes.querySelectorAll("a[href]")) {
+        const url = link.getAttribute("href");
+        const target = originOf(url) === location.origin ? {} : { target: "_blank" };
+        link.replaceWith(this.#link("a", { url, link: url }, target, ...link.childNodes));
+      }
       for (const place of nodes.querySelectorAll("sup[data-cite]")) {
         const number = Number(place.dataset.cite);
         const citation = answer.citations.find((known) => known.number === number);

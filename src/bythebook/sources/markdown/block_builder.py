@@ -19,7 +19,14 @@ from bythebook.sources.markdown.elements import (
     settle_rows,
     shown_properties,
 )
-from bythebook.sources.markdown.inline import Values, shown_value, slug_text, tidy, visible
+from bythebook.sources.markdown.inline import (
+    Values,
+    on_one_line,
+    shown_value,
+    slug_text,
+    tidy,
+    visible,
+)
 from bythebook.sources.markdown.jsx import Expression, Tag
 from bythebook.sources.slugs import Slugger
 
@@ -225,7 +232,7 @@ class Builder:
         anchor = meta.get("anchor") or None
         if "anchor" not in meta:
             anchor = self._anchor(level, children, meta.get("id", ""))
-        text = visible(children, self.around.values).replace("\n", " ")
+        text = on_one_line(visible(children, self.around.values))
         self.top.blocks.append(Heading(level, text, anchor, self.span))
 
     def _anchor(self, level: int, children: Sequence[Token], explicit: str) -> str | None:

@@ -108,7 +108,8 @@ def _read_page(
     document = imports.document(draft, (tree.folder / draft.file).parent, parsing)
     labels = replace(labels, language=tree.language)
     url = tree.routes.url(draft.file, draft.front)
-    return make_page(draft, document, url, tree.routes.base_id(draft.file, draft.front), labels)
+    page = make_page(draft, document, url, tree.routes.base_id(draft.file, draft.front), labels)
+    return replace(page, base=tree.routes.origin.rstrip("/") + tree.routes.base_url)
 
 
 def _is_mdx(site_format: str, draft: PageDraft) -> bool:

@@ -11,7 +11,7 @@ from markdown_it.token import Token
 from bythebook.interfaces.blocks import Block, Code, Maths, Paragraph
 from bythebook.sources.markdown.block_builder import Builder
 from bythebook.sources.markdown.elements import HIDDEN_NAMES, settle_rows, shown_properties
-from bythebook.sources.markdown.inline import tidy, visible
+from bythebook.sources.markdown.inline import on_one_line, tidy, visible
 from bythebook.sources.markdown.jsx import Expression, Tag
 
 # Markdown containers: token type without "_open" or "_close" -> frame name.
@@ -90,7 +90,7 @@ def _add_inline(builder: Builder, children: Sequence[Token], before: Token) -> N
 
 
 def _add_cell(builder: Builder, children: Sequence[Token]) -> None:
-    text = visible(children, builder.around.values).replace("\n", " ")
+    text = on_one_line(visible(children, builder.around.values))
     builder.refer(children)
     table = next(frame for frame in reversed(builder.frames) if frame.name == "table")
     table.rows[-1] += (text,)

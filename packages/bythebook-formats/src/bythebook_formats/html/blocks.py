@@ -19,14 +19,14 @@ from bythebook.interfaces.blocks import (
 )
 from bythebook.language.text import word_set
 from bythebook.sources.documents import plain_text
-from bythebook.sources.markdown.inline import tidy
+from bythebook.sources.markdown.inline import InlineText, tidy
 from bythebook_formats.html.boxes import is_admonition, is_title, title_of_box, with_kind
 from bythebook_formats.html.content import classes, is_tab
 from bythebook_formats.html.maths import maths_of
 from bythebook_formats.html.text import (
     BLOCKS,
+    add_inline,
     code_text,
-    inline_text,
     one_line,
     prose,
 )
@@ -66,11 +66,13 @@ class BlockReader:
     def _children(self, element: Element, depth: int) -> list[Block]:
         """Return the blocks of an element; text between block-level children is a paragraph."""
         blocks: list[Block] = []
-        run = [prose(element.text)]
+        run = InlineText()
+        run.add(prose(element.text))
 
         def finish() -> None:
-            text = tidy("".join(run)).strip()  # also no-break spaces
-            run.clear()
+            nonlocal run
+            text = run.text(lambda text: tidy(text).strip())  # also no-break spaces
+            run = InlineText()
             if text:
                 blocks.append(Paragraph(text, self._span(text)))
 
@@ -80,8 +82,8 @@ class BlockReader:
                     finish()
                     blocks += self._element(child, depth + 1)
                 else:
-                    run.append(inline_text(child))
-            run.append(prose(child.tail))
+                    add_inline(run, child)
+            run.add(prose(child.tail))
         finish()
         return blocks
 

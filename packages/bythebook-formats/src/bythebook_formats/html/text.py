@@ -6,7 +6,8 @@ import re
 
 from lxml import etree
 
-from bythebook.sources.markdown.inline import tidy
+from bythebook.sources.markdown.inline import InlineText, tidy
+from bythebook.types import MarkKind
 from bythebook_formats.html.maths import maths_of
 from bythebook_formats.html.tree import Element
 
@@ -42,33 +43,33 @@ def prose(text: str | None) -> str:
     return text
 
 
-def inline_text(element: Element) -> str:
-    """Return the text of an inline element: formulas as TeX, images as their description."""
-    parts: list[str] = []
+def add_inline(made: InlineText, element: Element) -> None:
+    """Add the text of an inline element: formulas as TeX, images as their description."""
     codes = 0  # open elements of code
     walker = etree.iterwalk(element, events=("start", "end"))
     for event, each in walker:
         if event == "end":
             codes -= each.tag in _CODE
+            made.close(str(each.tag))
             if each is not element:
                 tail = squeeze(each.tail) if codes else prose(each.tail)
-                parts.append(("\n" if each.tag in BLOCKS else "") + tail)
+                made.add(("\n" if each.tag in BLOCKS else "") + tail)
             continue
         codes += each.tag in _CODE
         formula = maths_of(each)
         if formula is not None:
             walker.skip_subtree()
-            parts.append(f"${formula[0]}$" if formula[0] else "")
+            made.add(f"${formula[0]}$" if formula[0] else "")
+        elif each.tag == "img":
+            made.add_marked(description(each), MarkKind.IMAGE, each.get("src", ""))
         else:
-            parts.append(_opening(each, squeeze(each.text) if codes else prose(each.text)))
-    return "".join(parts)
+            made.open(str(each.tag), each.get("href", ""))
+            made.add(_opening(each, squeeze(each.text) if codes else prose(each.text)))
 
 
 def _opening(element: Element, text: str) -> str:
     if element.tag == "br":
         return "\n"
-    if element.tag == "img":
-        return description(element)
     if element.tag == "sup" and is_power(text):
         return f"^{text}"
     return ("\n" if element.tag in BLOCKS else "") + text
@@ -89,7 +90,9 @@ def description(image: Element) -> str:
 
 def one_line(element: Element) -> str:
     """Return the text of a heading, a title or a cell."""
-    return " ".join(tidy(inline_text(element)).split())
+    made = InlineText()
+    add_inline(made, element)
+    return made.text(lambda text: " ".join(tidy(text).split()))
 
 
 def code_text(pre: Element) -> str:
