@@ -34,6 +34,10 @@ def urls(found: ParsedBook) -> list[str]:
         ("A kite.\n{: .lead #first}", "A kite."),
         ("A **kite**{: .term data-x=\"a}b\"} flies.", "A kite flies."),
         ("1. {: .step} One\n2. {: .step} Two\n{: type=\"1\"}", "1. One\n2. Two"),
+        (
+            "* {: #a} A\n  1.  {: #b} B <math><mi>x</mi></math>\n      \n      and\n      y.",
+            "- A\n  1. B $x$ and y.",
+        ),
         ("Text.\n^\n\nMore.", "Text.\n\nMore."),
         ("* TOC\n{:toc}\n\nText.", "Text."),
         ("Seen. {::comment}Not\n\nseen.{:/comment} Seen.", "Seen. Seen."),

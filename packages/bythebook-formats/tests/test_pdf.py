@@ -196,6 +196,19 @@ def test_drawn_bullets_make_a_list() -> None:
     assert [plain_text(item) for item in listing.items] == ["paper", "string"]
 
 
+def test_letters_of_another_font_are_bullets_and_code_is_not() -> None:
+    pdf = PdfWriter()
+    page = pdf.page()
+    for base, item in ((700, "paper"), (686, "string")):
+        page.text(72, base, "o", font=COURIER).text(90, base, f"{item} is part of a kite")
+    page.lines(72, 640, ["The shortest of all the names that a reader can see is"])
+    page.text(72, 628, "o", font=COURIER).text(80, 628, "and nobody uses it.")
+    listing, prose = _blocks(pdf)
+    assert isinstance(listing, Listing)
+    assert len(listing.items) == 2
+    assert plain_text([prose]).endswith("can see is o and nobody uses it.")
+
+
 def test_code_keeps_lines_indents_and_blank_lines() -> None:
     code = ["def fly(kite):", "    if kite.wind:", "        return 1", "", "    return 0  # no"]
     pdf = PdfWriter()

@@ -1,11 +1,11 @@
-"""Bullets that are drawn as small shapes, as browsers print them."""
+"""Bullets that are small shapes, as browsers print them, or letters, as in Word."""
 
 from __future__ import annotations
 
 import ctypes
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 from pypdfium2 import raw
@@ -14,18 +14,23 @@ from bythebook_formats.pdf.model import Style, Word
 
 _SMALLEST, _LARGEST = 0.15, 0.65  # of the font size
 _FARTHEST = 2.5  # of the font size, to the text
+_WIDER = 0.7  # of the font size, than a space: the gap after a letter that is a bullet
 _MOST = 20_000  # objects of a page that are looked at
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 
-def with_drawn_bullets(page: Any, words: list[Word]) -> list[Word]:
-    """Add a bullet before each line that has a small shape at its left."""
+def with_bullets(page: Any, words: list[Word]) -> list[Word]:
+    """Write a bullet before each line that has a small shape, or an "o" as code, at its left."""
     starts = [
         word
         for before, word in zip([None, *words], words, strict=False)
         if (before is None or before.ends_line) and word.turn == 0
     ]
+    for word, after in pairwise(words):
+        is_round = word.text == "o" and word.style.mono and not after.style.mono
+        if is_round and word in starts and after.left - word.right > _WIDER * word.size:
+            word.text = "•"
     marked = _marked(starts, _small_shapes(page)) if starts else {}
     if not marked:
         return words

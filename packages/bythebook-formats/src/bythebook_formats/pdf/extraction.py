@@ -15,7 +15,7 @@ import pypdfium2 as pdfium
 from pypdfium2 import raw
 
 from bythebook.language.text import clean
-from bythebook_formats.pdf.bullets import with_drawn_bullets
+from bythebook_formats.pdf.bullets import with_bullets
 from bythebook_formats.pdf.model import Bookmark, PageText, PdfRefused, PdfText, Style, Word
 
 MAX_PAGES = 10_000
@@ -68,7 +68,7 @@ def _read(document: Any) -> PdfText:
             continue
         try:
             words, lost = _page_words(page, at)
-            words = with_drawn_bullets(page, words)
+            words = with_bullets(page, words)
             if not words and _has_image(page):
                 text.scanned.append(number)
             _, bottom, _, top = _turned_box(page, _main_turn(words))
