@@ -37,6 +37,10 @@ from tests.text.instructions import ORDERS, ORDINARY
         ("What you’ll learn", "objective"),
         ("Common mistakes", "mistake"),
         ("Pitfalls of pointers", "mistake"),
+        ("What not to do", "mistake"),
+        ("Myths and facts", "mistake"),
+        ("Pop quiz!", "exercise"),
+        ("The Wild West: myth and reality", "text"),
         ("Table of contents", "contents"),
         ("Bibliography & References", "bibliography"),
         ("Term Index", "index"),
@@ -103,6 +107,22 @@ def test_lettered_items_without_a_question_are_text() -> None:
 def test_a_labelled_paragraph_is_an_exercise_with_what_it_announces() -> None:
     text = "Kites fly.\n\nExercise 1.2: Translate this:\n\n```\nkite\n```\n\nKites land."
     assert [kind for _, kind in _kinds(passage(text))] == ["text", "exercise", "exercise", "text"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Check your understanding: name a kite with 9 tails.",
+        "Quiz! A kite has 9 tails.",
+        "How many tails has a kite? (a) 7 (b) 9",
+        "True or false: a kite has 9 tails.",
+    ],
+)
+def test_an_exercise_is_known_without_a_heading(text: str) -> None:
+    found = passage(f"Kites fly.\n\n{text}\n\nThe quiz of kites is a game. It is true or false.")
+    kinds = [kind for _, kind in _kinds(found)]
+    assert kinds[0] == kinds[-1] == kinds[-2] == "text"
+    assert set(kinds[1:-2]) == {"exercise"}
 
 
 @pytest.mark.parametrize("heading", ["References", "Index", "Contents", "Resources"])

@@ -39,18 +39,34 @@ def _any_of(phrases: Sequence[str]) -> re.Pattern[str]:
 
 
 def _patterns(table: str, frame: str = "{}") -> dict[str, re.Pattern[str]]:
-    return {name: re.compile(frame.format(text), re.I) for name, text in _WORDS[table].items()}
+    names = _WORDS[table].get("names", "")
+    texts = {name: text.replace("NAMES", names) for name, text in _WORDS[table].items()}
+    return {name: re.compile(frame.format(text), re.I) for name, text in texts.items()}
 
 
 _PHRASE, _ANYWHERE = _any_of(list(_PHRASES)), _any_of(_WORDS["anywhere"].strip().split("\n"))
-_LABELS = _patterns("labels", r"(?:{})\s\d[\d.]*+\s?(?:[:.(—–-]|\Z)")
-_STRUCTURES, _INSIDE = _patterns("structures"), _patterns("structures_inside")
+_LABELS = _patterns("labels", r"\A(?:{})\s\d[\d.]*+\s?(?:[:.(—–-]|\Z)")
+_STRUCTURES = _patterns("structures", r"\A(?:{})")
+_INSIDE = _patterns("structures_inside")
 _ORDERS = _patterns("instructions")
 _EXTRAS = re.compile(r"\{[^{}]*\}|\A\W*\d[\d.]*+(?=\D)")  # "{#anchor}", "2.1 "
 _SEPARATORS = re.compile(r"(?<!\s)\s*+:\s++|(?<!\s)\s++[-–—|]\s++|(?<!\s)\s*+[—(]\s*+|:\Z")
 _CITED = re.compile(_WORDS["cited"])
 # A unit has one of them if a structure is inside of it.
-_INSIDE_SIGNS = ("..", ". .", ".\xa0.", "doi", "isbn", "arxiv", "all rights")
+_INSIDE_SIGNS = (
+    "..",
+    ". .",
+    ".\xa0.",
+    "doi",
+    "isbn",
+    "arxiv",
+    "all rights",
+    "? a",
+    "? (a",
+    "true or",
+)
+_UNIT_STRUCTURES = ("title_block", "credit", "exercise")
+_LEAD_WORDS = 5  # at most, before a colon or as a sentence: "Check your understanding: …"
 _NUMBER = re.compile(r"\d+|[ivx]+|[a-z]")
 _SENTENCE = re.compile(r"[.!?。！？؟۔।][\"'”’)\]*_]*\Z")
 _OPTION = re.compile(r"\(?[A-Ha-h][.)]\s|\[[ xX]\]\s|[☐☑□○◯]")
@@ -119,7 +135,7 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
         kind = TextKind.TEXT
     forms = [_forms(text) for text in texts]
     kind = _of_structure(forms) or kind
-    kinds = [next((k for k in ("title_block", "credit") if k in form), kind) for form in forms]
+    kinds = [next((k for k in _UNIT_STRUCTURES if k in form), kind) for form in forms]
     for start, end, boxed in boxes:
         kinds = [boxed if start <= u.start < end else k for u, k in zip(units, kinds, strict=True)]
     label: str | None = None
@@ -128,7 +144,7 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
         is_start = at == 0 or "\n" in passage.text[units[at - 1].end : unit.start]
         if is_start and unit.kind is UnitKind.SENTENCE:
             goes_on = label if at and texts[at - 1].endswith(":") else None
-            label = next((k for k, words in _LABELS.items() if words.match(text)), goes_on)
+            label = _label_of(text) or goes_on
         kinds[at] = label or kinds[at]
         if text.rstrip(' )”"*_').endswith("?"):
             question = at
@@ -143,6 +159,16 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
         for unit, kind in zip(units, kinds, strict=True)
     )
     return replace(passage, text_kind=kind, units=tuple(marked))
+
+
+def _label_of(text: str) -> str | None:
+    """Return the kind that the first words of a paragraph name, if they do."""
+    named = next((kind for kind, words in _LABELS.items() if words.match(text)), None)
+    lead = text.partition(":")[0]
+    if named is None and len(lead.split()) <= _LEAD_WORDS:
+        kind = kind_of_heading(lead)
+        return kind if kind is TextKind.EXERCISE else None
+    return named
 
 
 def _forms(text: str) -> Set[str]:
@@ -207,7 +233,7 @@ def addresses_assistant(text: str) -> bool:
 
     if (override and (not override.lastgroup or has("order"))) or has("others"):
         return not has("condition")
-    return has("secret") or (has("address") and (has("duty") or has("order")))
+    return has("secret") or has("salutation") or (has("address") and (has("duty") or has("order")))
 
 
 def _has_hint(text: str) -> bool:
