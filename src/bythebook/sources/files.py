@@ -48,17 +48,25 @@ class FileProbe:
     root: str
     path: str  # below the root
 
+    def look(self) -> tuple[Any, str]:
+        """Return what is there, and the same as a string; raise UnreadableFile."""
+        root, path = Path(self.root), PurePosixPath(self.path)
+        match self.act:
+            case ProbeKind.READ | ProbeKind.READ_BINARY:
+                content = read_bytes(root, path, limit=_LIMITS[self.act])
+                return content, _digest(content)
+            case ProbeKind.PROBE:
+                kind = _kind_at(root, path)
+                return kind, kind
+            case ProbeKind.LIST:
+                entries = _entries(root, path)
+                listing = "\0".join(f"{entry.kind}/{entry.name}" for entry in entries)
+                return entries, _digest(listing.encode("utf-8", "surrogateescape"))
+
     def shows(self) -> str:
         """Return the current result as a string; equal strings mean nothing has changed."""
-        root, path = Path(self.root), PurePosixPath(self.path)
         try:
-            match self.act:
-                case ProbeKind.READ | ProbeKind.READ_BINARY:
-                    return _digest(read_bytes(root, path, limit=_LIMITS[self.act]))
-                case ProbeKind.PROBE:
-                    return _probe(root, path)
-                case ProbeKind.LIST:
-                    return _listing_digest(_entries(root, path))
+            return self.look()[1]
         except UnreadableFile as error:
             return error.reason
 
@@ -93,30 +101,26 @@ class Files:
             return path.parent, PurePosixPath(path.name)
         raise UnreadableFile(_OUTSIDE)
 
-    def read(self, root: Path, relative: PurePosixPath) -> str:
-        """Return the text of a file; raise UnreadableFile with the reason if it is not readable."""
-        return _decoded(self._read(ProbeKind.READ, root, relative))
-
-    def read_bytes(self, root: Path, relative: PurePosixPath) -> bytes:
-        return self._read(ProbeKind.READ_BINARY, root, relative)
-
-    def _read(self, kind: ProbeKind, root: Path, relative: PurePosixPath) -> bytes:
-        _check(relative)
-        base, path = self._below(root / relative)
-        probe = FileProbe(kind, str(base), str(path))
-        with self._recording(probe):
-            content = read_bytes(base, path, limit=_LIMITS[kind])
-            self.seen[probe] = _digest(content)
-        return content
-
-    @contextmanager
-    def _recording(self, probe: FileProbe) -> Iterator[None]:
-        """Record the reason why a file or folder is not readable."""
+    def _look(self, kind: ProbeKind, path: Path) -> Any:
+        """Look at a path, and record what is there or why it cannot be read."""
+        root, below = self._below(path)
+        probe = FileProbe(kind, str(root), str(below))
         try:
-            yield
+            found, self.seen[probe] = probe.look()
         except UnreadableFile as error:
             self.seen[probe] = error.reason
             raise
+        return found
+
+    def read(self, root: Path, relative: PurePosixPath) -> str:
+        """Return the text of a file; raise UnreadableFile with the reason if it is not readable."""
+        _check(relative)
+        return _decoded(self._look(ProbeKind.READ, root / relative))
+
+    def read_bytes(self, root: Path, relative: PurePosixPath) -> bytes:
+        _check(relative)
+        content: bytes = self._look(ProbeKind.READ_BINARY, root / relative)
+        return content
 
     def has_file(self, path: Path) -> bool:
         return self._probe(path) == _FILE
@@ -125,14 +129,10 @@ class Files:
         return self._probe(path) == _FOLDER
 
     def _probe(self, path: Path) -> str:
-        if self._is_excluded(path):
-            return ""
         try:
-            root, below = self._below(path)
+            return "" if self._is_excluded(path) else str(self._look(ProbeKind.PROBE, path))
         except UnreadableFile:
             return ""
-        kind = self.seen[FileProbe(ProbeKind.PROBE, str(root), str(below))] = _probe(root, below)
-        return kind
 
     def names(self, folder: Path) -> list[str]:
         entries = self._listing(folder)
@@ -147,11 +147,7 @@ class Files:
         )
 
     def _listing(self, folder: Path) -> list[FolderEntry]:
-        root, below = self._below(folder)
-        probe = FileProbe(ProbeKind.LIST, str(root), str(below))
-        with self._recording(probe):
-            entries = _entries(root, below)
-            self.seen[probe] = _listing_digest(entries)
+        entries: list[FolderEntry] = self._look(ProbeKind.LIST, folder)
         return entries
 
     def walk(
@@ -219,12 +215,7 @@ def _kind(entry: os.DirEntry[str]) -> EntryKind:
     return EntryKind.FILE if entry.is_file() else EntryKind.OTHER
 
 
-def _listing_digest(entries: list[FolderEntry]) -> str:
-    listing = "\0".join(f"{entry.kind}/{entry.name}" for entry in entries)
-    return _digest(listing.encode("utf-8", "surrogateescape"))
-
-
-def _probe(root: Path, path: PurePosixPath) -> str:
+def _kind_at(root: Path, path: PurePosixPath) -> str:
     """Return what is at a path. A link counts as what it leads to: opening it gives the reason."""
     try:
         with _opened(root, path.parts[:-1]) as handle:
