@@ -78,14 +78,6 @@ def test_lines_become_paragraphs() -> None:
     assert _texts(_blocks(pdf)) == [" ".join(_LONG)] * 4
 
 
-def test_a_first_line_with_an_indent_starts_a_paragraph() -> None:
-    pdf = PdfWriter()
-    pdf.page().lines(90, 700, _LONG[:1]).lines(72, 688, _LONG[1:]).lines(90, 664, _LONG[:1]).lines(
-        72, 652, _LONG[1:]
-    )
-    assert _texts(_blocks(pdf)) == [" ".join(_LONG)] * 2
-
-
 @pytest.mark.parametrize(
     ("first", "second", "joined"),
     [

@@ -22,8 +22,7 @@ from bythebook.interfaces.source import (
 from bythebook.language.text import clean
 from bythebook.sources.documents import headings_of
 from bythebook.types import Metadata
-from bythebook_formats.epub.archive import EpubArchive
-from bythebook_formats.epub.package import OutlineLink, Package, read_package
+from bythebook_formats.epub.package import EpubArchive, OutlineLink, Package, read_package
 from bythebook_formats.html.source import PageContent, is_list_of_links, is_made
 from bythebook_formats.html.text import one_line
 from bythebook_formats.html.tree import Element, parse_html, parse_xml

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Protocol
 from urllib.parse import quote
@@ -202,15 +202,11 @@ def _text(children: Sequence[Token], *, maths: str = "") -> str:
 
 
 def _part(child: Token, maths: str) -> str:
-    read: dict[str, Callable[[], str]] = {
-        "text": lambda: child.content,
-        "text_special": lambda: child.content,
-        "code_inline": lambda: child.content,
-        "maths_inline": lambda: maths + child.content + maths,
-        "softbreak": lambda: "\n",
-        "hardbreak": lambda: "\n",
-    }
-    return read[child.type]() if child.type in read else ""
+    if child.type in ("softbreak", "hardbreak"):
+        return "\n"
+    if child.type == "maths_inline":
+        return maths + child.content + maths
+    return child.content if child.type in ("text", "text_special", "code_inline") else ""
 
 
 def _is_xml(children: Sequence[Token]) -> bool:
