@@ -78,7 +78,7 @@ def test_kills_at_random_instants(row: Row, tmp_path: Path) -> None:
     write_edition(bench.docs, edition)
     duration = _seconds_of(bench)
     witness = Witness(bench)
-    while kills < row.count(22, 90):
+    while kills < row.count(12, 90):
         # A whole new book, a new edition of it, or the killed one once more.
         edition += chance.choice((14, 1, 0))
         write_edition(bench.docs, edition)
@@ -93,7 +93,7 @@ def test_kills_at_random_instants(row: Row, tmp_path: Path) -> None:
     witness.look(finished=True)
     witness.look_around()
     equal = manifest(bench) == manifest(never_killed(bench, tmp_path / "in peace"))
-    commands, wrong = _kill_commands(row.count(3, 10), chance, tmp_path)
+    commands, wrong = _kill_commands(row.count(2, 10), chance, tmp_path)
     row.record(
         f"{kills} SIGKILLs of the ingest and {commands} of the command line with its real model, "
         "most times with another edition",

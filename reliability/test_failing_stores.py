@@ -226,6 +226,7 @@ class Scene:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.row(
     "R9",
     "Stop, hang, slow down or empty the vector store",

@@ -180,7 +180,7 @@ def test_whatever_is_asked_is_answered_as_declared(row: Row, book_folder: Path) 
 
     Every response must be declared, fit its schema and not be a server error.
     """
-    each = math.ceil(row.count(400, 8000) / len(_OPERATIONS))
+    each = math.ceil(row.count(100, 8000) / len(_OPERATIONS))
     asked, breaches, followed = 0, [], Counter[str]()
     for path, method, mode in _OPERATIONS:
         try:
@@ -189,7 +189,7 @@ def test_whatever_is_asked_is_answered_as_declared(row: Row, book_folder: Path) 
         except (Exception, BaseExceptionGroup) as breach:
             breaches.append(f"{method} {path} {mode.value}: {breach}")
     try:
-        followed = _follow(book_folder, row.count(100, 2500))
+        followed = _follow(book_folder, row.count(30, 2500))
     except (Exception, BaseExceptionGroup) as breach:
         breaches.append(f"following links: {breach}")
     undeclared = [
@@ -399,7 +399,7 @@ def test_threads_are_what_a_dict_would_be(row: Row, postgres: Postgres) -> None:
     class OnPostgres(Threads):
         url = postgres.new_database()
 
-    steps, done, differences = row.count(300, 2000), [], []
+    steps, done, differences = row.count(100, 2000), [], []
     for machine in (OnSqlite, OnPostgres):
         try:
             done.append(_taken(machine, steps))

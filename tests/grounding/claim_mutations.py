@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from bythebook.language.text import word_set
 from bythebook.types import Passage, UnitKind
 
 _COMPANY = 4  # passages that stand beside the one a sentence was made of
@@ -93,61 +94,10 @@ def _lower(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:] if first in _OPENING_WORDS else sentence
 
 
-_OPENING_WORDS = frozenset(
-    [
-        "The",
-        "A",
-        "An",
-        "In",
-        "On",
-        "At",
-        "By",
-        "For",
-        "With",
-        "From",
-        "This",
-        "These",
-        "Those",
-        "That",
-        "It",
-        "Its",
-        "They",
-        "Their",
-        "There",
-        "He",
-        "She",
-        "His",
-        "Her",
-        "We",
-        "You",
-        "Each",
-        "Every",
-        "All",
-        "Some",
-        "Many",
-        "Most",
-        "Such",
-        "When",
-        "While",
-        "If",
-        "As",
-        "Because",
-        "Although",
-        "After",
-        "Before",
-        "During",
-        "Both",
-        "Several",
-        "Any",
-        "Other",
-        "One",
-        "Two",
-        "Three",
-        "To",
-        "Under",
-        "Over",
-        "Between",
-    ]
+_OPENING_WORDS = word_set(
+    "The A An In On At By For With From This These Those That It Its They Their There He She "
+    "His Her We You Each Every All Some Many Most Such When While If As Because Although "
+    "After Before During Both Several Any Other One Two Three To Under Over Between"
 )
 
 
@@ -231,26 +181,9 @@ _CONTRACTIONS = {
     "that is": "that's",
     "would not": "wouldn't",
 }
-_NUMBER_WORDS = dict(
-    zip(
-        [
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-            "twenty",
-            "thirty",
-        ],
-        ["2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "20", "30"],
-        strict=True,
-    )
+_NUMBER_WORDS = _table(
+    "two=2 three=3 four=4 five=5 six=6 seven=7 eight=8 nine=9 ten=10 eleven=11 twelve=12 "
+    "twenty=20 thirty=30"
 )
 _OPENINGS = (
     "In addition, ",
@@ -682,19 +615,7 @@ def _merged_in_passage(source: Source, dice: random.Random) -> str | None:
     theirs = set(re.findall(r"[a-z]{3,}", other.lower())) - {"the"}
     mine = {word.rstrip("s") for word in re.findall(r"[a-z]{3,}", subject.lower())} - {"the"}
     told_of_another = theirs and not mine & {word.rstrip("s") for word in theirs}
-    pronouns = {
-        "you",
-        "they",
-        "she",
-        "that",
-        "this",
-        "how",
-        "which",
-        "its",
-        "their",
-        "one",
-        "example",
-    }
+    pronouns = word_set("you they she that this how which its their one example")
     if len(subject.split()) > 8 or not told_of_another or (theirs | mine) & pronouns:
         return None
     if re.search(r"\b(it|we|he|I)\b", other) or ":" in subject:
@@ -720,21 +641,18 @@ def _added(source: Source, dice: random.Random) -> str | None:
     return source.text[:-1] + tail + "."
 
 
+_NOUN = re.compile(
+    r"\b(?:[Tt]he|[Aa]n?) ([a-z]{5,})\b(?= (?:of|in|is|was|that|to|and|on|for)\b|[.,])"
+)
+
+
 def _thing_replaced(source: Source, dice: random.Random) -> str | None:
     """Replace a noun with a noun of another passage."""
-    nouns = list(
-        re.finditer(
-            r"\b(?:[Tt]he|[Aa]n?) ([a-z]{5,})\b(?= (?:of|in|is|was|that|to|and|on|for)\b|[.,])",
-            source.text,
-        )
-    )
+    nouns = list(_NOUN.finditer(source.text))
     others = [
         noun
         for other in source.elsewhere
-        for noun in re.findall(
-            r"\b(?:[Tt]he|[Aa]n?) ([a-z]{5,})\b(?= (?:of|in|is|was|that|to|and|on|for)\b|[.,])",
-            other.text,
-        )
+        for noun in _NOUN.findall(other.text)
         if noun not in source.passage.text
     ]
     if not nouns or not others:
