@@ -66,7 +66,8 @@ def app_behind(access: AccessControl, answer: Answer = _who) -> ASGIApp:
         ("envelope", Route("/query", endpoint, methods=["POST"])),
     ]
     app = FastAPI(routes=[route for _, route in named], openapi_url=None)
-    app.router.routes.append(Route("/health", _who, methods=["GET", "POST"]))
+    for path in ("/health", "/ready"):
+        app.router.routes.append(Route(path, _who, methods=["GET", "POST"]))
     contracts = [ContractRoute(name, route, fail_as(name)) for name, route in named]
     return wrap(app, access, contracts)
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message
 
-from tests.server.access_fixtures import AWAY
-
 
 @dataclass(frozen=True)
 class Event:
@@ -70,6 +68,25 @@ class Exchange:
         return {"type": "http.disconnect"}
 
 
+def _scope(**fields: Any) -> dict[str, Any]:
+    """The scope of a POST request."""
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/chat/run",
+        "query_string": b"",
+        "root_path": "",
+        "headers": [],
+        "client": ("198.51.100.9", 1),
+        "server": ("127.0.0.1", 80),
+        "state": {},
+    }
+    return scope | fields
+
+
 @asynccontextmanager
 async def open_exchange(
     app: ASGIApp, path: str, body: object, headers: dict[str, str] | None = None
@@ -77,21 +94,8 @@ async def open_exchange(
     """Send a POST; when the block ends, the application has finished with it."""
     received = Exchange()
     given = {"content-type": "application/json", **(headers or {})}
-    scope = {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "method": "POST",
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "root_path": "",
-        "headers": [(name.encode(), value.encode()) for name, value in given.items()],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 80),
-        "state": {},
-    }
+    raw = [(name.encode(), value.encode()) for name, value in given.items()]
+    scope = _scope(path=path, headers=raw, client=("127.0.0.1", 1))
     unread = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
 
     async def receive() -> Message:
@@ -133,14 +137,5 @@ async def ask(app: Any, messages: Sequence[Message], **scope: Any) -> list[Messa
     async def send(message: Message) -> None:
         sent.append(message)
 
-    whole = {
-        "type": "http",
-        "method": "POST",
-        "path": "/chat/run",
-        "headers": [],
-        "query_string": b"",
-        "client": (AWAY, 1),
-        **scope,
-    }
-    await app(whole, receive, send)
+    await app(_scope(**scope), receive, send)
     return sent

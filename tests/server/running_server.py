@@ -33,6 +33,11 @@ class Running:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=60), time.monotonic() - began
 
+    def kill(self) -> None:
+        """All of its processes, as a power cut would."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=60)
+
     def interrupt(self) -> int:
         """Ctrl+C, as a terminal sends it, to every process at once."""
         os.killpg(self.process.pid, signal.SIGINT)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
+import asyncio
 import hashlib
 import hmac
-import inspect
-import logging
 import stat
 import threading
 from dataclasses import replace
@@ -14,18 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bythebook.access_stores import AccessStores
+from bythebook.access_stores import AccessStores, open_keys
 from bythebook.config.settings import load_settings
 from bythebook.errors import ConfigurationError, DatabaseFailed, InvalidInput
 from bythebook.interfaces.access import ApiKey
 from bythebook.providers.testing import MemoryKeys
-from bythebook.server import access as module
 from bythebook.server.access import KeyRing, make_key, needs_keys, pepper_of
 from tests.server.access_fixtures import PAGE, PEPPER, client_of, new_key
+from tests.server.server_fixtures import new_key as stored_key
+from tests.server.server_fixtures import serving
 
 
 class FragileKeys(MemoryKeys):
@@ -83,28 +81,19 @@ async def test_only_the_exact_key_is_accepted() -> None:
     assert await ring.holder(text) == key
     other = text[:-1] + ("A" if text[-1] != "A" else "B")
     published = text.replace("btk_", "btp_")
-    for wrong in (other, published, text + "x", text[:-1], text.upper(), f" {text}", "", "btk_"):
+    for wrong in (
+        other,
+        published,
+        text + "x",
+        text[:-1],
+        text.upper(),
+        f" {text}",
+        "",
+        "btk_",
+        "é\x00",
+    ):
         assert await ring.holder(wrong) is None
     assert await KeyRing(store, b"another pepper").holder(text) is None
-
-
-@given(st.text())
-async def test_any_text_can_be_presented_as_a_key(text: str) -> None:
-    assert await KeyRing(MemoryKeys(), PEPPER).holder(text) is None
-
-
-def test_digests_are_compared_in_constant_time() -> None:
-    """Held by the code: no digest is compared by == anywhere in the module."""
-    tree = ast.parse(inspect.getsource(module))
-    calls = [
-        node.func.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    ]
-    assert "compare_digest" in calls
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Compare) and any(isinstance(op, ast.Eq) for op in node.ops):
-            assert "digest" not in ast.unparse(node)
 
 
 async def test_keys_are_cached_between_requests() -> None:
@@ -132,18 +121,12 @@ async def test_cached_keys_stay_valid_while_the_database_is_down(
         assert await ring.holder(text)
     assert len(caplog.records) == 1
     clock.now += 600
-    with pytest.raises(DatabaseFailed):
-        await ring.holder(text)
+    for stale in (ring, KeyRing(store, PEPPER)):  # the other one has never read any
+        with pytest.raises(DatabaseFailed):
+            await stale.holder(text)
     store.broken = False
     clock.now += 1
     assert await ring.holder(text)
-
-
-async def test_no_key_is_accepted_if_the_keys_were_never_read() -> None:
-    store = FragileKeys()
-    store.broken = True
-    with pytest.raises(DatabaseFailed):
-        await KeyRing(store, PEPPER).holder(make_key(PEPPER)[0])
 
 
 async def test_origins_come_from_valid_keys_only() -> None:
@@ -177,9 +160,11 @@ def test_pepper_file_is_created_once_and_private(tmp_path: Path) -> None:
 
 def test_pepper_from_the_settings_takes_precedence_and_is_hidden(tmp_path: Path) -> None:
     secret = "sixteen letters or more"
-    settings = load_settings({"home": tmp_path}, environ={"BYTHEBOOK_PEPPER": secret})
+    access = {"rate_limit_store": "redis://:sixteen@h:1/0"}
+    environ = {"BYTHEBOOK_PEPPER": secret}
+    settings = load_settings({"home": tmp_path, "access": access}, environ=environ)
     assert pepper_of(settings) == secret.encode()
-    assert secret not in repr(settings) + settings.model_dump_json() + str(settings)
+    assert "sixteen" not in repr(settings) + settings.model_dump_json() + str(settings)
     assert not (tmp_path / "pepper").exists()
 
 
@@ -247,18 +232,6 @@ async def test_publishable_key_allows_only_post_from_its_origin(stores: AccessSt
         assert (await client.delete("/threads", headers=headers)).status_code == 401
 
 
-async def test_no_log_line_contains_a_key(
-    stores: AccessStores, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    text, key = await new_key(stores)
-    async with client_of(stores=stores, needs_keys=True) as client:
-        await client.post("/chat/run", headers={"X-API-Key": text})
-        await stores.keys.revoke(key.id, datetime.now(UTC))
-        await client.post("/chat/run", headers={"Authorization": f"Bearer {text}x"})
-    assert text not in caplog.text
-
-
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
@@ -299,10 +272,22 @@ def test_lists_in_the_environment_are_separated_by_commas() -> None:
     assert settings.access.trusted_proxies == ("10.0.0.0/8", "::1")
 
 
-def test_secrets_are_hidden_in_the_repr_of_settings() -> None:
-    flags = {
-        "access": {"pepper": "sixteen letters or more", "rate_limit_store": "redis://:secret@h:1/0"}
-    }
-    settings = load_settings(flags, environ={})
-    shown = settings.model_dump_json() + repr(settings)
-    assert "secret" not in shown and "sixteen" not in shown
+# --- a real server
+
+
+@pytest.mark.loopback
+async def test_revoked_key_is_rejected_within_a_second(tmp_path: Path) -> None:
+    settings = load_settings({"home": tmp_path}, environ={})
+    text = await stored_key(settings)
+    store = open_keys(settings)
+    with serving(tmp_path, workers=2, counts="database") as server:
+        async with httpx.AsyncClient(
+            base_url=server.url, timeout=120, headers={"X-API-Key": text}
+        ) as client:
+            assert (await client.post("/chat/run")).status_code == 200
+            (key,) = await store.all()
+            await store.revoke(key.id, key.created_at)
+            await asyncio.sleep(1)
+            refused = [(await client.post("/chat/run")).status_code for _ in range(10)]
+    await store.close()
+    assert refused == [401] * 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,22 @@ from tests.support.samples import read, small_book
 _QUESTION = "At how many degrees does a kettle boil water?"
 
 
+@dataclass
+class Tools:
+    """Calls tools, each over a connection of its own."""
+
+    book: Book
+
+    async def call_tool(self, name: str, given: dict[str, Any]) -> CallToolResult:
+        async with Client(make_server(self.book)) as client:
+            return await client.call_tool(name, given)
+
+
+@pytest.fixture
+def tools(library: Book) -> Tools:
+    return Tools(library)
+
+
 def _text(result: CallToolResult) -> str:
     [content] = result.content
     assert isinstance(content, TextContent)
@@ -46,56 +63,41 @@ async def test_every_tool_has_a_description_and_schemas(library: Book) -> None:
     assert listed["ask_book"].input_schema["required"] == ["question"]
 
 
-async def test_answer_has_links(library: Book) -> None:
-    async with Client(make_server(library)) as client:
-        result = await client.call_tool("ask_book", {"question": _QUESTION})
+async def test_answer_has_links(tools: Tools) -> None:
+    result = await tools.call_tool("ask_book", {"question": _QUESTION})
     told = result.structured_content
     assert told["answered"] and not result.is_error
     assert "100 degrees" in told["text"].replace("*", "")
     assert f"[1] Kettles: {told['sources'][0]['link']}" in _text(result)
 
 
-async def test_missing_argument_is_named(library: Book) -> None:
-    async with Client(make_server(library)) as client:
-        for tool, wrong, missing in (
-            ("search_book", "question", "query"),
-            ("ask_book", "query", "question"),
-        ):
-            result = await client.call_tool(tool, {wrong: "topics"})
-            assert result.is_error
-            assert _text(result) == f"{missing}: is missing. Correct the call."
-
-
-async def test_refusal_is_a_result(library: Book) -> None:
-    async with Client(make_server(library)) as client:
-        asked = {"question": "Who won the chess championship of 1972?"}
-        result = await client.call_tool("ask_book", asked)
+async def test_refusal_is_a_result(tools: Tools) -> None:
+    asked = {"question": "Who won the chess championship of 1972?"}
+    result = await tools.call_tool("ask_book", asked)
     assert not result.is_error
     assert not result.structured_content["answered"]
     assert result.structured_content["refusal_type"]
     assert "does not contain" in _text(result)
 
 
-async def test_selected_text_is_the_only_source(library: Book) -> None:
+async def test_selected_text_is_the_only_source(tools: Tools) -> None:
     asked = {
         "question": "How long is the string?",
         "selected_text": "The string is 40 metres long.",
     }
-    async with Client(make_server(library)) as client:
-        result = await client.call_tool("ask_book", asked)
+    result = await tools.call_tool("ask_book", asked)
     assert "40 metres" in result.structured_content["text"].replace("*", "")
 
 
-async def test_found_passage_can_be_read_in_its_section(library: Book) -> None:
-    async with Client(make_server(library)) as client:
-        found = await client.call_tool("search_book", {"query": "kettle", "top_k": 2})
-        passages = found.structured_content["passages"]
-        assert len(passages) == 2
-        read = await client.call_tool("read_section", {"url": passages[0]["url"]})
-        answer = await client.call_tool("ask_book", {"question": _QUESTION})
-        link = answer.structured_content["sources"][0]["link"]
-        linked = await client.call_tool("read_section", {"url": link})
-        page = await client.call_tool("read_section", {"url": link.partition("#")[0]})
+async def test_found_passage_can_be_read_in_its_section(tools: Tools) -> None:
+    found = await tools.call_tool("search_book", {"query": "kettle", "top_k": 2})
+    passages = found.structured_content["passages"]
+    assert len(passages) == 2
+    read = await tools.call_tool("read_section", {"url": passages[0]["url"]})
+    answer = await tools.call_tool("ask_book", {"question": _QUESTION})
+    link = answer.structured_content["sources"][0]["link"]
+    linked = await tools.call_tool("read_section", {"url": link})
+    page = await tools.call_tool("read_section", {"url": link.partition("#")[0]})
     assert passages[0]["url"] in _text(found)
     assert passages[0]["text"] in read.structured_content["text"]
     assert "bimetal strip" in linked.structured_content["text"]
@@ -118,7 +120,8 @@ async def test_a_section_is_read_from_the_book_as_it_is_now(
 @pytest.mark.parametrize(
     ("tool", "given", "said"),
     [
-        ("ask_book", {}, "question"),
+        ("ask_book", {"query": "topics"}, "question: is missing. Correct the call."),
+        ("search_book", {"question": "topics"}, "query: is missing. Correct the call."),
         ("ask_book", {"question": "  "}, "question"),
         ("ask_book", {"question": _QUESTION, "selected_text": "short"}, "selected_text"),
         ("search_book", {"query": "kite", "top_k": 0}, "top_k"),
@@ -127,18 +130,16 @@ async def test_a_section_is_read_from_the_book_as_it_is_now(
     ],
 )
 async def test_invalid_call_is_a_tool_error(
-    library: Book, tool: str, given: dict[str, Any], said: str
+    tools: Tools, tool: str, given: dict[str, Any], said: str
 ) -> None:
-    async with Client(make_server(library)) as client:
-        result = await client.call_tool(tool, given)
+    result = await tools.call_tool(tool, given)
     assert result.is_error
     assert said in _text(result) and "Traceback" not in _text(result)
 
 
-async def test_failed_service_is_a_tool_error(library: Book, embedder: FragileEmbedder) -> None:
+async def test_failed_service_is_a_tool_error(tools: Tools, embedder: FragileEmbedder) -> None:
     embedder.broken = True
-    async with Client(make_server(library)) as client:
-        result = await client.call_tool("ask_book", {"question": _QUESTION})
+    result = await tools.call_tool("ask_book", {"question": _QUESTION})
     assert result.is_error
     assert _text(result) == (
         "The embedding service is temporarily unavailable. Try again in a moment."

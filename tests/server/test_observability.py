@@ -4,47 +4,38 @@ from __future__ import annotations
 
 import json
 import logging
+import logging.config
+import sys
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from fastapi import FastAPI
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
 from bythebook.config.settings import Settings
 from bythebook.conversations.query_log import LoggedRequest, LogQueue
-from bythebook.errors import DatabaseFailed, EmbedderFailed, WriterFailed
-from bythebook.interfaces.models import TextRole
+from bythebook.errors import DatabaseFailed, WriterFailed
 from bythebook.interfaces.store import Generation
 from bythebook.providers.testing import (
-    FakeEmbedder,
     MemoryCatalog,
-    MemoryGenerationStore,
-    MemoryThreads,
 )
 from bythebook.server.app import create_app
-from bythebook.server.observability import JsonFormatter
+from bythebook.server.observability import FIELDS, JsonFormatter, configuration, redact
 from bythebook.types import Asker, Question
 from tests.conversations.test_query_log import FragileLog
-from tests.support.samples import read
+from tests.server.conftest import FragileEmbedder, small_library
 
 if TYPE_CHECKING:
-    from bythebook.types import Vectors
+    pass
 
 _QUESTION = "At how many degrees does a kettle boil water?"
-
-
-class Embedder(FakeEmbedder):
-    broken = False
-
-    async def embed(self, texts: Sequence[str], *, role: TextRole) -> Vectors:
-        if self.broken:
-            raise EmbedderFailed("The embedder did not answer.")
-        return await super().embed(texts, role=role)
 
 
 class Catalog(MemoryCatalog):
@@ -66,20 +57,8 @@ def catalog() -> Catalog:
 
 
 @pytest.fixture
-def embedder() -> Embedder:
-    return Embedder()
-
-
-@pytest.fixture
-async def library(book_folder: Path, catalog: Catalog, embedder: Embedder) -> Book:
-    library = Book(
-        embedder=embedder,
-        store=MemoryGenerationStore(),
-        catalog=catalog,
-        threads=MemoryThreads(),
-    )
-    await library.ingest(read(book_folder))
-    return library
+def parts(catalog: Catalog) -> dict[str, object]:
+    return {"catalog": catalog}
 
 
 @pytest.fixture
@@ -119,15 +98,15 @@ def test_every_response_has_a_request_id(client: TestClient, path: str) -> None:
 
 
 def test_request_id_of_the_client_is_used_if_it_is_a_plain_token(client: TestClient) -> None:
-    def answered_with(given: str) -> str:
-        return client.get("/ready", headers={"x-request-id": given}).headers["x-request-id"]
+    def answered_with(sent: str) -> str:
+        return client.get("/ready", headers={"x-request-id": sent}).headers["x-request-id"]
 
     assert answered_with("trace-1.2_3") == "trace-1.2_3"
     spelled = str(uuid.uuid4())
-    for given in (spelled, spelled.upper(), spelled.replace("-", "")):
-        assert answered_with(given) == spelled
-    for given in ("", "a b", "a\tb", "x" * 65, "<script>", "{}", "a;b"):
-        assert answered_with(given) != given
+    for sent in (spelled, spelled.upper(), spelled.replace("-", "")):
+        assert answered_with(sent) == spelled
+    for sent in ("", "a b", "a\tb", "x" * 65, "<script>", "{}", "a;b"):
+        assert answered_with(sent) != sent
 
 
 def test_unexpected_error_is_a_500_with_an_id_and_no_details(
@@ -148,7 +127,7 @@ def test_unexpected_error_is_a_500_with_an_id_and_no_details(
 # --- health and readiness ---------------------------------------------------------------------
 
 
-def test_it_is_not_ready_before_the_book_is_open(embedder: Embedder, library: Book) -> None:
+def test_it_is_not_ready_before_the_book_is_open(embedder: FragileEmbedder, library: Book) -> None:
     embedder.broken = True
     with TestClient(create_app(library)) as client:
         response = client.get("/ready")
@@ -253,15 +232,8 @@ def test_question_text_is_logged_if_enabled(
 async def test_health_reports_the_model_and_failed_writes(book_folder: Path) -> None:
     failures = [WriterFailed("openai:x is not available.")]
     log = LogQueue(FragileLog())
-    book = Book(
-        embedder=FakeEmbedder(),
-        store=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-        log=log,
-        writer_failure=lambda: failures[0] if failures else None,
-    )
-    await book.ingest(read(book_folder))
+    failure = lambda: failures[0] if failures else None  # noqa: E731
+    book = await small_library(book_folder, log=log, writer_failure=failure)
     LoggedRequest(Question("Why?"), Asker(), mode="standard_rag", log=log).end(None)
     await log.flush()
     states = await book.health()
@@ -270,3 +242,75 @@ async def test_health_reports_the_model_and_failed_writes(book_folder: Path) -> 
     assert (await book.stores())["database"] == "ok"  # the server stays ready: it answers
     failures.clear()
     assert (await book.health())["writer"] == "ok"
+
+
+# --- the form of a line
+
+
+def _written(message: str, *args: object, **fields: object) -> str:
+    record = logging.LogRecord("any.library", logging.INFO, "", 0, message, args, None)
+    setattr(record, FIELDS, fields)
+    return JsonFormatter().format(record)
+
+
+@given(st.text(), st.text())
+def test_any_record_is_one_written(message: str, value: str) -> None:
+    line = _written("%s", message, value=value)
+    assert line.isascii()
+    assert len(line.splitlines()) == 1
+    assert json.loads(line)["logger"] == "any.library"
+
+
+_SECRET = "s3cr3t-Value.0123456789"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Authorization: Bearer {_SECRET}",
+        f"authorization: {_SECRET}",
+        f"'Authorization': 'Basic {_SECRET}'",
+        f"(b'authorization', b'Bearer {_SECRET}')",
+        f"Proxy-Authorization: Digest {_SECRET}",
+        f"X-API-Key: {_SECRET}",
+        f'{{"api_key": "{_SECRET}"}}',
+        f"OPENAI_API_KEY={_SECRET}",
+        f"Cookie: session={_SECRET}; other={_SECRET}",
+        f"Set-Cookie: session={_SECRET}; HttpOnly",
+        f"GET /search?api_key={_SECRET}&q=kettle",
+        f"access_token={_SECRET}",
+        f"client_secret: {_SECRET}",
+        f"password={_SECRET}",
+        f"it said Bearer {_SECRET} and went",
+        f"the key btk_{_SECRET} was used",
+        f"sk-{_SECRET}",
+        f"postgresql+psycopg://reader:{_SECRET}@db/book",
+    ],
+)
+def test_secrets_are_redacted(text: str) -> None:
+    for line in (_written(text), _written("%s", text), _written("fine", header=text)):
+        assert _SECRET not in line
+        assert "redacted" in line
+
+
+@pytest.mark.parametrize(
+    "text", ["A kettle boils at 100 degrees.", "tokens: none", "https://example.org/a?b=c"]
+)
+def test_text_without_secrets_is_unchanged(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_an_exception_is_part_of_its_written() -> None:
+    try:
+        raise RuntimeError(f"api_key={_SECRET}\nand more")
+    except RuntimeError:
+        record = logging.LogRecord("x", logging.ERROR, "", 0, "failed", (), sys.exc_info())
+    line = JsonFormatter().format(record)
+    assert len(line.splitlines()) == 1
+    assert _SECRET not in line
+    assert "RuntimeError" in json.loads(line)["exception"]
+
+
+def test_configuration_is_valid() -> None:
+    logging.config.DictConfigurator(configuration())
+    assert configuration()["root"]["handlers"] == ["lines"]

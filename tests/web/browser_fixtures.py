@@ -1,16 +1,15 @@
-"""What a widget needs to be seen: a server, an author's site of another origin, a browser."""
+"""A server with a book, an author's site of another origin, and a browser."""
 
 from __future__ import annotations
 
 import functools
 import html
 import http.server
+import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
-import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,40 +18,73 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from bythebook.ingestion.read_book import read_book
+from tests.server.running_server import PROGRAM, free_port, running
 from tests.support.samples import SAMPLE_BOOK
-from tests.web.test_page import _FLAGS, _wait_for
+
+__all__ = ["book_server", "free_port", "open_browser", "site"]
 
 Pages = Callable[[str], tuple[str, bytes] | None]  # a path -> what stands there, and its type
 
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+_FLAGS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+]
+_AXE = Path(os.environ.get("BYTHEBOOK_AXE", Path.home() / ".cache" / "bythebook" / "axe"))
 
 
 @contextmanager
-def book_server(home: Path, *, origins: str, **settings: str) -> Iterator[str]:
-    port = free_port()
-    command = [str(Path(sys.executable).with_name("bythebook")), "serve", "--port", str(port)]
-    environ = {**os.environ, "BYTHEBOOK_ORIGINS": origins, **settings}
-    process = subprocess.Popen([*command, "--home", str(home)], env=environ)
+def book_server(
+    home: Path, *, origins: str = "", port: int | None = None, **environ: str
+) -> Iterator[str]:
+    port = port or free_port()
     address = f"http://127.0.0.1:{port}"
-    try:
-        _wait_for(f"{address}/ready")
+    command = [PROGRAM, "serve", "--port", str(port), "--home", str(home)]
+    settings = {"BYTHEBOOK_ORIGINS": origins, **environ}
+    with (
+        tempfile.NamedTemporaryFile(suffix=".log") as log,
+        running(command, address, Path(log.name), environ=settings) as server,
+    ):
         yield address
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
+        assert server.stop()[0] == 0
+
+
+def new_key(home: Path, *options: str) -> str:
+    command = [PROGRAM, "keys", "create", "--home", str(home), "--json", *options]
+    made = subprocess.run(command, check=True, capture_output=True, text=True)
+    return str(json.loads(made.stdout)["key"])
+
+
+@contextmanager
+def open_browser(*flags: str) -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("needs Debian's Chromium: sh .ci/install")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=[*_FLAGS, *flags])
+        yield browser
+        browser.close()
+
+
+def violations(page: Page) -> list[str]:
+    """Return what axe finds wrong with the accessibility of a page."""
+    file = next(_AXE.glob("axe-*.js"), None)
+    if file is None:
+        pytest.skip("needs axe-core from npm: sh .ci/install")
+    page.wait_for_timeout(250)  # what fades in is not yet what is read
+    page.evaluate(file.read_text())
+    found = page.evaluate("() => axe.run(document).then((result) => result.violations)")
+    return [f"{one['id']}: {[node['html'][:200] for node in one['nodes'][:3]]}" for one in found]
+
+
+# --- sites of authors -----------------------------------------------------------------------------
 
 
 @contextmanager
 def site(pages: Pages, headers: Mapping[str, str], port: int) -> Iterator[str]:
-    """An author's site, at another origin than the book's server."""
+    """Serve pages at another origin than the book's server."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -68,7 +100,27 @@ def site(pages: Pages, headers: Mapping[str, str], port: int) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             """Nothing."""
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+    with _serving(Handler, port) as address:
+        yield address
+
+
+@contextmanager
+def folder_site(folder: Path) -> Iterator[str]:
+    """Serve the files of a folder."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing."""
+
+    with _serving(functools.partial(Handler, directory=str(folder))) as address:
+        yield address
+
+
+@contextmanager
+def _serving(
+    handler: Callable[..., http.server.BaseHTTPRequestHandler], port: int = 0
+) -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -91,14 +143,3 @@ def book_pages() -> dict[str, str]:
         path = urlsplit(url).path
         pages[path] = pages.get(path, "") + "".join(parts)
     return pages
-
-
-@contextmanager
-def open_browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("needs Debian's Chromium: sh .ci/install")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=_FLAGS)
-        yield browser
-        browser.close()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.sources import docusaurus
 from tests.support.samples import ROOT, SAMPLE_BOOK
+from tests.web.browser_fixtures import folder_site
 
 PLUGIN = ROOT / "integrations" / "docusaurus"
 ASKED = "ask.physical-ai.example"  # where the site's pages look for the book's server
@@ -48,13 +46,5 @@ def build_sample(name: str = "widget", *, more: str = "", **files: str) -> Path:
 def serving(built: Path, folder: Path) -> Iterator[str]:
     """The origin at which the site stands below its base address."""
     (folder / BASE.strip("/")).symlink_to(built)
-    handler = functools.partial(_Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
+    with folder_site(folder) as address:
+        yield address

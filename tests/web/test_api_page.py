@@ -8,21 +8,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.web.browser_fixtures import book_server, open_browser
-from tests.web.test_page import _key
+from tests.web.browser_fixtures import book_server, new_key
 
 pytestmark = pytest.mark.real
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def server(sample_home: Path) -> Iterator[str]:
-    with book_server(sample_home, origins="", BYTHEBOOK_KEYS="required") as address:
+    with book_server(sample_home, BYTHEBOOK_KEYS="required") as address:
         yield address
 
 
@@ -46,7 +39,7 @@ def page(browser: Browser, server: str) -> Iterator[Page]:
 def test_a_request_can_be_sent_with_a_key(page: Page, sample_home: Path) -> None:
     page.goto("/docs")
     page.click("button.authorize")
-    page.locator(".auth-container input").first.fill(_key(sample_home))
+    page.locator(".auth-container input").first.fill(new_key(sample_home))
     page.locator(".auth-container button.authorize").first.click()
     page.click("button.btn-done")
     operation = page.locator("#operations-ask-ask")

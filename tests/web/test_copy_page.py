@@ -1,11 +1,8 @@
 """Pages copied as Markdown: on the built-in page, and on a site that Docusaurus builds."""
 
 import hashlib
-import json
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +13,7 @@ from bythebook.documents.markdown import files
 from bythebook.documents.markdown.files import broken_links, links_of
 from tests.server.running_server import PROGRAM
 from tests.sources import docusaurus
-from tests.web.browser_fixtures import book_server, open_browser
-from tests.web.sample_site import BASE, PLUGIN, build_sample, serving
+from tests.web.sample_site import BASE, build_sample, serving
 
 pytestmark = pytest.mark.real
 
@@ -27,12 +23,6 @@ _LABEL = "Copy page as Markdown"
 _CLIPBOARD = "navigator.clipboard.readText()"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as opened:
-        yield opened
-
-
 def _context(browser: Browser, origin: str) -> BrowserContext:
     context = browser.new_context(base_url=origin, viewport={"width": 1200, "height": 800})
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=origin)
@@ -40,12 +30,6 @@ def _context(browser: Browser, origin: str) -> BrowserContext:
 
 
 # --- the built-in page ----------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def server(sample_home: Path) -> Iterator[str]:
-    with book_server(sample_home, origins="") as address:
-        yield address
 
 
 @pytest.fixture
@@ -178,83 +162,3 @@ def _luminance(colour: str) -> float:
         share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-# --- options of the plugin ------------------------------------------------------------------------
-
-
-def _in_node(markdown: object, locale: str = "en", then: str = "") -> dict[str, object]:
-    """What the plugin makes of the option: ``made``, its hooks, or its complaint."""
-    if shutil.which("node") is None:
-        pytest.skip("needs node: sh .ci/install")
-    given = {"server": "/ask"} | ({} if markdown is None else {"markdown": markdown})
-    program = f"""
-      const plugin = require({json.dumps(str(PLUGIN))});
-      const given = {json.dumps(given)};
-      const context = {{
-        siteConfig: {{themeConfig: {{}}}}, i18n: {{currentLocale: '{locale}'}},
-        siteDir: {json.dumps(str(PLUGIN))}, baseUrl: '/book/',
-      }};
-      const told = {{}};
-      (async () => {{
-        const made = plugin(context, plugin.validateOptions({{options: given}}));
-        told.hooks = Object.keys(made);
-        told.attributes = Object.keys(made.injectHtmlTags().headTags[0].attributes);
-        const actions = {{setGlobalData: (data) => Object.assign(told, data)}};
-        await made.contentLoaded?.({{actions}});
-        {then}
-      }})().catch((error) => {{ told.error = error.message; }})
-        .finally(() => console.log(JSON.stringify(told)));"""
-    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True)
-    told: dict[str, object] = json.loads(done.stdout)
-    return told
-
-
-def test_markdown_is_off_unless_configured() -> None:
-    for value in (None, False):
-        told = _in_node(value)
-        assert told["hooks"] == ["name", "getClientModules", "injectHtmlTags"]
-        assert "markdown" not in told
-
-
-def test_words_of_the_button_can_be_translated() -> None:
-    told = _in_node(True, "ur")
-    assert told["markdown"]["label"] == "صفحہ Markdown میں نقل کریں"  # type: ignore[index]
-    assert told["attributes"] == ["src", "async"]
-    label = {"en": "Copy", "de": "Kopieren"}
-    words = {"label": "Kopieren", "copied": "Done", "failed": "Copying failed"}
-    assert _in_node({"label": label, "copied": "Done"}, "de")["markdown"] == words
-
-
-def test_command_gets_home_folder_and_base() -> None:
-    show = "console.error(JSON.stringify(process.argv.slice(1))), process.exit(1)"
-    options = {"command": ["node", "-e", show, "--"], "home": "../home"}
-    told = _in_node(options, then="await made.postBuild({outDir: '/out'});")
-    said = str(told["error"])
-    assert said.startswith("docusaurus-plugin-bythebook: the book was not exported as Markdown: ")
-    assert json.loads(said[said.index("[") :]) == [
-        *("export", "--home", "../home", "--markdown", "/out", "--base-url", "/book/")
-    ]
-
-
-def test_missing_command_is_named() -> None:
-    told = _in_node({"command": "no-such-program"}, then="await made.postBuild({outDir: '/out'});")
-    assert "there is no program no-such-program; set markdown.command" in str(told["error"])
-
-
-@pytest.mark.parametrize(
-    ("markdown", "complaint"),
-    [
-        ("yes", 'markdown is "yes"; it should be true, false, or an object'),
-        ({"hom": "x"}, "there is no option hom; did you mean home?"),
-        ({"home": ""}, 'home is ""; it should be the folder'),
-        ({"command": []}, "command is []; it should be the program"),
-        ({"label": {"en": 1}}, "it should be the words on the button"),
-    ],
-)
-def test_invalid_markdown_option_is_reported(markdown: object, complaint: str) -> None:
-    said = str(_in_node(markdown)["error"])
-    assert re.match(
-        "docusaurus-plugin-bythebook: in the options of (markdown of )?the plugin", said
-    )
-    assert complaint in said

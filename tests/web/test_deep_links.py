@@ -1,14 +1,10 @@
 """Citations' deep links, opened in a real browser on the sample book as Docusaurus builds it."""
 
-import functools
-import http.server
-import shutil
-import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from bythebook.answering.citations import deep_link
 from bythebook.ingestion.read_book import read_book
@@ -16,7 +12,7 @@ from bythebook.text.text_fragments import folded
 from bythebook.types import Passage
 from tests.sources import docusaurus
 from tests.support.samples import SAMPLE_BOOK
-from tests.web.test_page import _FLAGS
+from tests.web.sample_site import serving
 
 pytestmark = pytest.mark.real
 
@@ -33,29 +29,8 @@ _SEEN = """() => [...document.querySelectorAll("p, li, summary, .admonition, td,
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     built = docusaurus.build("sample", {".": SAMPLE_BOOK}) / "build"
-    folder = tmp_path_factory.mktemp("site")
-    (folder / "physical-ai-book").symlink_to(built)  # the site's base address
-    handler = functools.partial(_Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("needs Debian's Chromium: sh .ci/install")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, args=_FLAGS)
-        yield opened
-        opened.close()
+    with serving(built, tmp_path_factory.mktemp("site")) as address:
+        yield address
 
 
 def _quotes() -> list[tuple[Passage, str]]:

@@ -1,20 +1,16 @@
 """The widget on pages of others: by the Docusaurus plugin, and as docs/authors/widget.md says."""
 
-import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
-from tests.server.running_server import PROGRAM, free_port, running
 from tests.support.samples import ROOT
-from tests.web.sample_site import ASKED, BASE, PLUGIN, build_sample, serving
-from tests.web.test_page import _FLAGS
+from tests.web.browser_fixtures import book_server, free_port, open_browser
+from tests.web.sample_site import ASKED, BASE, build_sample, serving
 
 pytestmark = pytest.mark.real
 
@@ -42,12 +38,7 @@ def site(
     built: Path, sample_home: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Browser, str]]:
     """A browser for which the name of the book's server leads to this machine, and the site."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("needs Debian's Chromium: sh .ci/install")
     folder, port = tmp_path_factory.mktemp("docusaurus"), free_port()
-    asked = f"http://127.0.0.1:{port}"
-    command = [PROGRAM, "serve", "--home", str(sample_home), "--port", str(port)]
     (folder / "site").mkdir()
     for name, snippet in _snippets().items():
         body = snippet.replace("https://ask.example.org", f"http://{ASKED}")
@@ -55,15 +46,10 @@ def site(
         (folder / "site" / f"{name}.html").write_text(text, "utf-8")
     with (
         serving(built, folder / "site") as origin,
-        running(
-            ["env", f"BYTHEBOOK_ORIGINS={origin},http://{ASKED}", *command], asked, folder / "log"
-        ),
-        sync_playwright() as playwright,
+        book_server(sample_home, origins=f"{origin},http://{ASKED}", port=port),
+        open_browser(f"--host-resolver-rules=MAP {ASKED} 127.0.0.1:{port}") as browser,
     ):
-        there = f"--host-resolver-rules=MAP {ASKED} 127.0.0.1:{port}"
-        browser = playwright.chromium.launch(executable_path=chromium, args=[*_FLAGS, there])
         yield browser, origin
-        browser.close()
 
 
 @pytest.fixture
@@ -123,77 +109,3 @@ def test_chat_can_be_placed_within_a_page(page: Page) -> None:
     page.goto("/place.html")
     expect(page.locator("by-the-book")).to_have_count(1)
     expect(page.locator("main").get_by_role("textbox")).to_be_visible()
-
-
-# --- options --------------------------------------------------------------------------------------
-
-
-def _in_node(plugin_options: object, theme: object = None) -> dict[str, object]:
-    """What the plugin makes of options: the script's attributes, or its complaint."""
-    if shutil.which("node") is None:
-        pytest.skip("needs node: sh .ci/install")
-    program = f"""
-      const plugin = require({json.dumps(str(PLUGIN))});
-      const themeConfig = {{bythebook: {json.dumps(theme)} ?? undefined}};
-      try {{
-        const options = plugin.validateOptions({{options: {json.dumps(plugin_options)}}});
-        plugin.validateThemeConfig({{themeConfig}});
-        const made = plugin({{siteConfig: {{themeConfig}}}}, options);
-        console.log(JSON.stringify(made.injectHtmlTags().headTags[0].attributes));
-      }} catch (error) {{ console.log(JSON.stringify({{error: error.message}})); }}"""
-    done = subprocess.run(["node", "-e", program], capture_output=True, text=True, check=True)
-    made: dict[str, object] = json.loads(done.stdout)
-    return made
-
-
-def test_plugin_options_take_precedence_over_theme_options() -> None:
-    made = _in_node(
-        {"server": "https://ask.example/book/", "theme": "auto", "shortcut": "ctrl+shift+k"},
-        {"server": "/ask", "title": "Ask", "position": "left", "key": "btp_1", "language": "ur"},
-    )
-    assert made == {
-        "src": "https://ask.example/book/widget.js",
-        "async": True,
-        "data-title": "Ask",
-        "data-position": "left",
-        "data-key": "btp_1",
-        "data-language": "ur",
-        "data-shortcut": "ctrl+shift+k",
-    }
-    assert _in_node({}, {"server": "/ask"})["src"] == "/ask/widget.js"
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({}, "server is missing; it should be the address"),
-        ({"server": "ask.example"}, 'server is "ask.example"; it should be the address'),
-        ({"server": "https://u:p@ask.example"}, "it should be the address"),
-        ({"server": "//ask.example"}, "it should be the address"),
-        ({"servr": "/ask"}, "there is no option servr; did you mean server?"),
-        ({"colour": "red"}, "there is no option colour; use server, key"),
-        ({"server": "/ask", "key": "btk_1"}, "key is secret"),
-        ({"server": "/ask", "position": "top"}, 'it should be "left" or "right"'),
-        ({"server": "/ask", "accent": "red;}"}, "a colour as CSS writes it"),
-        ({"server": "/ask", "shortcut": "q"}, 'such as "alt+q"'),
-        ({"server": "/ask", "title": 7}, "title is 7"),
-    ],
-)
-def test_invalid_option_is_reported_with_its_valid_values(
-    options: dict[str, object], complaint: str
-) -> None:
-    said = str(_in_node(options)["error"])
-    assert said.startswith("docusaurus-plugin-bythebook: ")
-    assert complaint in said
-
-
-def test_invalid_theme_option_is_reported(tmp_path: Path) -> None:
-    said = str(_in_node({"server": "/ask"}, {"theme": "sepia"})["error"])
-    assert "themeConfig.bythebook" in said
-
-
-def test_package_contains_all_files() -> None:
-    package = json.loads((PLUGIN / "package.json").read_text("utf-8"))
-    assert all((PLUGIN / name).is_file() for name in package["files"])
-    for name in ("index.js", "client.js", "copy.js", "index.d.ts", "options.js"):
-        assert name in package["files"]

@@ -2,36 +2,25 @@
 
 import base64
 import json
-import os
 import re
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from bythebook.ingestion.read_book import read_book
 from bythebook.text.text_fragments import folded
 from bythebook.types import Passage, Unit, UnitKind
 from tests.support.samples import SAMPLE_BOOK
+from tests.web.browser_fixtures import book_server, free_port, new_key, violations
 
 pytestmark = pytest.mark.real
 
-_FLAGS = [
-    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-]
-_AXE = Path(os.environ.get("BYTHEBOOK_AXE", Path.home() / ".cache" / "bythebook" / "axe"))
 _PAGE = "/read/physical-ai-book/docs/ros2/nodes-and-topics"
 _URDU = "/read/physical-ai-book/ur/docs/ros2/nodes-and-topics"
-_PROGRAM = str(Path(sys.executable).with_name("bythebook"))
 
 # What is marked, and whether a reader sees the beginning of it.
 _CITED = """() => {
@@ -48,54 +37,7 @@ _OPEN = """(detail) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def server(sample_home: Path) -> Iterator[str]:
-    yield from _serve(sample_home)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _serve(home: Path, *, port: int | None = None, **environ: str) -> Iterator[str]:
-    port = port or _free_port()
-    command = [_PROGRAM, "serve", "--port", str(port), "--home", str(home)]
-    process = subprocess.Popen(command, env={**os.environ, **environ})
-    address = f"http://127.0.0.1:{port}"
-    try:
-        _wait_for(f"{address}/ready")
-        yield address
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
-
-
-def _wait_for(url: str, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=5) as response:
-                assert response.status == 200
-                return
-        except OSError:
-            assert time.monotonic() < deadline, f"{url} does not answer"
-            time.sleep(0.1)
-
-
 _IMAGE = base64.b64decode("R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("needs Debian's Chromium: sh .ci/install")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, args=_FLAGS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
@@ -108,11 +50,13 @@ def problems() -> Iterator[list[str]]:
 
 @pytest.fixture
 def page(browser: Browser, server: str, problems: list[str]) -> Iterator[Page]:
-    yield from _page(browser, server, problems)
+    with _page(browser, server, problems) as page:
+        yield page
 
 
-def _page(browser: Browser, server: str, problems: list[str], **options: object) -> Iterator[Page]:
-    context = browser.new_context(base_url=server, **options)  # type: ignore[arg-type]
+@contextmanager
+def _page(browser: Browser, server: str, problems: list[str], **options: Any) -> Iterator[Page]:
+    context = browser.new_context(base_url=server, **options)
     context.route("https://physical-ai.example/**", lambda image: image.fulfill(body=_IMAGE))
     page = context.new_page()
     page.on("console", lambda message: problems.append(message.text))
@@ -186,21 +130,6 @@ def test_last_marker_of_a_long_answer_opens_exactly_the_words_before_it(page: Pa
         in_view = opened.locator(".cited").last.bounding_box()
         assert in_view is not None
         assert 0 <= in_view["y"] < 800
-
-
-def test_the_footer_says_how_sentences_are_made(page: Page) -> None:
-    _open(page)
-    promise = page.locator("by-the-book .promise")
-    expect(promise).to_have_text("Every sentence is quoted from the book or checked against it.")
-    _ask(page, "How do ROS 2 nodes exchange messages?")
-    expect(promise).to_have_text("Every sentence is quoted from the book.")
-
-
-def test_a_suggested_question_is_answered(page: Page) -> None:
-    _open(page)
-    page.locator("by-the-book .idea").first.click()
-    page.wait_for_selector("by-the-book article.answered.done .source")
-    assert page.locator("by-the-book .refusal").count() == 0
 
 
 def test_source_line_opens_the_sentence_and_reading_on_its_section(page: Page) -> None:
@@ -324,7 +253,7 @@ def test_urdu_page_is_right_to_left(page: Page) -> None:
 def test_page_follows_the_dark_mode_of_the_browser(
     browser: Browser, server: str, problems: list[str]
 ) -> None:
-    for page in _page(browser, server, problems, color_scheme="dark"):
+    with _page(browser, server, problems, color_scheme="dark") as page:
         _open(page, _PAGE)
         colour = "getComputedStyle(document.body).backgroundColor"
         red, green, blue = json.loads(page.evaluate(colour).replace("rgb(", "[").replace(")", "]"))
@@ -335,7 +264,7 @@ def test_narrow_window_shows_one_part_at_a_time(
     browser: Browser, server: str, problems: list[str]
 ) -> None:
     size = {"width": 390, "height": 800}
-    for page in _page(browser, server, problems, viewport=size, has_touch=True):
+    with _page(browser, server, problems, viewport=size, has_touch=True) as page:
         _open(page)
         page.locator("#article .questions button").first.click()
         page.wait_for_selector("by-the-book article.answered.done .marker")
@@ -359,17 +288,10 @@ def test_hostile_question_is_shown_as_text(page: Page) -> None:
 def test_page_has_no_accessibility_violations(
     browser: Browser, server: str, problems: list[str], path: str, scheme: str
 ) -> None:
-    axe = next(_AXE.glob("axe-*.js"), None)
-    if axe is None:
-        pytest.skip("needs axe-core: sh .ci/install")
-    for page in _page(browser, server, problems, color_scheme=scheme, bypass_csp=True):
+    with _page(browser, server, problems, color_scheme=scheme, bypass_csp=True) as page:
         page.goto(path)
         page.wait_for_selector("#article h1, #report .panel")
-        page.wait_for_timeout(200)
-        page.add_script_tag(path=axe)
-        found = page.evaluate("async () => (await axe.run()).violations")
-        told = [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found]
-        assert told == []
+        assert violations(page) == []
 
 
 # --- the author's page ----------------------------------------------------------------------------
@@ -378,36 +300,32 @@ def test_page_has_no_accessibility_violations(
 def test_report_needs_no_key_on_loopback(
     browser: Browser, sample_home: Path, problems: list[str]
 ) -> None:
-    for server in _serve(sample_home):  # of its own: a report is kept for a minute
-        for page in _page(browser, server, problems):
-            _open(page)
-            _ask(page, "How do I prune an apple tree?")
-            _ask(page, "What is a topic?")
-            page.goto("/admin")
-            expect(page.locator(".figures dd").first).not_to_have_text("0")
-            expect(page.locator("svg .bar.answered").first).to_be_attached()
-            expect(page.locator(".gaps")).to_contain_text("prune an apple tree")
-            with page.expect_download() as download:
-                page.locator("#export").click()
-            assert "prune an apple tree" in Path(download.value.path()).read_text("utf-8-sig")
+    with (
+        book_server(sample_home) as server,  # of its own: a report is kept for a minute
+        _page(browser, server, problems) as page,
+    ):
+        _open(page)
+        _ask(page, "How do I prune an apple tree?")
+        _ask(page, "What is a topic?")
+        page.goto("/admin")
+        expect(page.locator(".figures dd").first).not_to_have_text("0")
+        expect(page.locator("svg .bar.answered").first).to_be_attached()
+        expect(page.locator(".gaps")).to_contain_text("prune an apple tree")
+        with page.expect_download() as download:
+            page.locator("#export").click()
+        assert "prune an apple tree" in Path(download.value.path()).read_text("utf-8-sig")
 
 
 # --- where keys are asked for ---------------------------------------------------------------------
 
 
-def _key(home: Path, *options: str) -> str:
-    command = [_PROGRAM, "keys", "create", "--home", str(home), "--json", *options]
-    made = subprocess.run(command, check=True, capture_output=True, text=True)
-    return str(json.loads(made.stdout)["key"])
-
-
 def test_page_asks_for_an_api_key_if_one_is_required(
     browser: Browser, sample_home: Path, problems: list[str]
 ) -> None:
-    secret = _key(sample_home, "--author")
-    for server in _serve(sample_home, BYTHEBOOK_KEYS="required"):
-        public = _key(sample_home, "--publishable", "--origin", server)
-        for page in _page(browser, server, problems):
+    secret = new_key(sample_home, "--author")
+    with book_server(sample_home, BYTHEBOOK_KEYS="required") as server:
+        public = new_key(sample_home, "--publishable", "--origin", server)
+        with _page(browser, server, problems) as page:
             page.goto("/")
             page.fill("#key", "btk_wrong")
             page.click("#key-form button")
@@ -434,13 +352,15 @@ def test_page_asks_for_an_api_key_if_one_is_required(
 def test_a_publishable_key_in_the_settings_opens_the_page_to_everyone(
     browser: Browser, sample_home: Path, problems: list[str]
 ) -> None:
-    port = _free_port()
-    key = _key(sample_home, "--publishable", "--origin", f"http://127.0.0.1:{port}")
+    port = free_port()
+    key = new_key(sample_home, "--publishable", "--origin", f"http://127.0.0.1:{port}")
     environ = {"BYTHEBOOK_KEYS": "required", "BYTHEBOOK_PAGE_KEY": key}
-    for server in _serve(sample_home, port=port, **environ):
-        for page in _page(browser, server, problems):
-            _open(page, _PAGE)
-            _ask(page, "What is a topic?")
-            assert page.locator("by-the-book .marker").count() > 0
-            answer = page.request.get("/admin/report.json")
-            assert answer.status == 401
+    with (
+        book_server(sample_home, port=port, **environ) as server,
+        _page(browser, server, problems) as page,
+    ):
+        _open(page, _PAGE)
+        _ask(page, "What is a topic?")
+        assert page.locator("by-the-book .marker").count() > 0
+        answer = page.request.get("/admin/report.json")
+        assert answer.status == 401

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,12 +15,11 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from bythebook.server.contracts.chat.threads import ChatFeedbackReason
-from tests.web.browser_fixtures import book_pages, book_server, free_port, open_browser, site
+from tests.web.browser_fixtures import book_pages, book_server, free_port, site, violations
 from tests.web.hostile_server import REPLIES, hostile_server
 
 pytestmark = pytest.mark.real
 
-_AXE = Path(os.environ.get("BYTHEBOOK_AXE", Path.home() / ".cache" / "bythebook" / "axe"))
 _PUBLISHED = "https://physical-ai.example"
 _PAGE = "/physical-ai-book/docs/ros2/nodes-and-topics"
 _ASKS = "How do ROS 2 nodes exchange messages?"
@@ -69,12 +67,6 @@ def stage(sample_home: Path) -> Iterator[Stage]:
             site(lambda path: _page(server, path), {"Content-Security-Policy": policy}, port)
         )
         yield Stage(server, hostile, address, seen)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -154,16 +146,6 @@ def _focused(page: Page) -> str:
             }"""
         )
     )
-
-
-def _violations(page: Page) -> list[str]:
-    file = next(_AXE.glob("axe-*.js"), None)
-    if file is None:
-        pytest.skip("needs axe-core from npm: sh .ci/install")
-    page.wait_for_timeout(250)  # what fades in is not yet what is read
-    page.evaluate(file.read_text())
-    found = page.evaluate("() => axe.run(document).then((result) => result.violations)")
-    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
 
 
 # --- asking -------------------------------------------------------------------------------------
@@ -579,7 +561,7 @@ def test_options_of_the_author_are_applied(page: Page, stage: Stage) -> None:
     _open(page, stage.url(title="Frag das Buch", accent="#ffd000", suggestions="One?|Two?"))
     expect(page.get_by_role("dialog", name="Frag das Buch")).to_be_visible()
     assert page.locator("by-the-book .idea").all_inner_texts() == ["One?", "Two?"]
-    assert _violations(page) == []  # whatever the colour, it can be read
+    assert violations(page) == []  # whatever the colour, it can be read
     fill = page.locator("by-the-book .send").evaluate("(e) => getComputedStyle(e).backgroundColor")
     assert fill == "rgb(255, 208, 0)"
 
@@ -643,17 +625,17 @@ def test_everything_can_be_done_by_keyboard(page: Page, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_widget_has_no_accessibility_violations(page: Page, stage: Stage, theme: str) -> None:
+def test_widget_has_no_accessibilityviolations(page: Page, stage: Stage, theme: str) -> None:
     page.goto(stage.url(theme=theme))
     page.evaluate("(theme) => { document.documentElement.style.colorScheme = theme; }", theme)
     page.wait_for_selector("by-the-book .launcher")
-    assert _violations(page) == []
+    assert violations(page) == []
     page.locator("by-the-book .launcher").click()
-    assert _violations(page) == []
+    assert violations(page) == []
     _ask(page, "How do I train GPT-4?")
     _ask(page, "How do I create a publisher in Python?")
     _ask(page, "Why is a map published with transient local durability?")
     turn = _ask(page, _ASKS)
     turn.get_by_role("button", name="Not helpful").click()
     turn.locator(".marker").first.hover()
-    assert _violations(page) == []
+    assert violations(page) == []
