@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.config.settings import AccessSettings, ServerSettings, Settings
+from bythebook.config.settings import AccessSettings, Settings
 from bythebook.documents.markdown.files import links_of
 from bythebook.ingestion.read_book import SiteOptions, read_book
 from bythebook.server.app import create_app
@@ -50,35 +50,6 @@ def test_unknown_page_is_not_found(client: TestClient, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 404
     assert answer.json() == {"message": "The book has no such page. Choose one from /llms.txt."}
-
-
-@pytest.mark.parametrize("path", _FILES)
-async def test_etag_is_valid_until_the_book_changes(
-    client: TestClient, library: Book, book_folder: Path, path: str
-) -> None:
-    first = client.get(path)
-    reader = client.get("/reader/contents")
-    for name in ("cache-control", "vary"):
-        assert first.headers[name] == reader.headers[name]
-    tag = {"If-None-Match": first.headers["etag"]}
-    assert client.get(path, headers=tag).status_code == 304
-    (book_folder / "intro.md").write_text("# Welcome\n\nAnother book about sails.\n", "utf-8")
-    await library.ingest(read(book_folder))
-    again = client.get(path, headers=tag)
-    assert again.status_code == 200
-    assert "Another book about sails." in again.text
-
-
-@pytest.mark.parametrize("path", _FILES)
-def test_access_is_that_of_the_reader(library: Book, path: str) -> None:
-    for page_key, status in ((None, 401), ("btp_0123", 200)):
-        settings = Settings(
-            access=AccessSettings(keys="required"), server=ServerSettings(page_key=page_key)
-        )
-        app = create_app(library, settings, access_of(needs_keys=True))
-        with TestClient(app) as client:
-            assert client.get(path).status_code == status
-            assert client.get("/reader/contents").status_code == status
 
 
 @pytest.mark.parametrize("path", _FILES)

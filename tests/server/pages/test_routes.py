@@ -6,13 +6,16 @@ import pytest
 from starlette.testclient import TestClient
 
 from bythebook.book import Book
-from bythebook.config.settings import AccessSettings, ServerSettings, Settings
+from bythebook.config.settings import Settings
 from bythebook.server.app import create_app
 from bythebook.server.pages.routes import by_title
 from bythebook.server.pages.suggest import candidates, suggestions
 from bythebook.text.outline import OutlineEntry, outline, path_of
+from tests.server.access_fixtures import access_of
 from tests.server.conftest import FragileEmbedder
 from tests.support.samples import read
+
+_MARKDOWN = ("/llms.txt", "/llms-full.txt", "/docs/intro.md")
 
 
 def test_contents_are_in_the_order_of_reading(client: TestClient) -> None:
@@ -43,12 +46,18 @@ def test_unknown_page_is_not_found(client: TestClient, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/reader/contents", "/reader/page?path=docs/intro", "/reader/suggestions"]
+    "path",
+    [
+        *("/reader/contents", "/reader/page?path=docs/intro", "/reader/suggestions"),
+        *_MARKDOWN,
+    ],
 )
 async def test_etag_is_valid_until_the_book_changes(
     client: TestClient, library: Book, book_folder: Path, path: str
 ) -> None:
     first = client.get(path)
+    assert first.headers["cache-control"] == "private, no-cache"
+    assert first.headers["vary"].startswith("Accept-Encoding, Authorization")
     tag = {"If-None-Match": first.headers["etag"]}
     assert client.get(path, headers=tag).status_code == 304
     (book_folder / "intro.md").write_text("# Welcome\n\nAnother book about sails.\n", "utf-8")
@@ -136,15 +145,13 @@ def test_a_page_finds_its_files_from_any_depth(client: TestClient, path: str, ro
 
 
 def _with_keys(library: Book, **server: str) -> TestClient:
-    settings = Settings(access=AccessSettings(keys="required"), server=ServerSettings(**server))  # type: ignore[arg-type]
-    from tests.server.access_fixtures import access_of
-
+    settings = Settings.model_validate({"access": {"keys": "required"}, "server": server})
     return TestClient(create_app(library, settings, access_of(needs_keys=True)))
 
 
 def test_reader_requires_a_key_if_keys_are_required(library: Book) -> None:
     with _with_keys(library) as client:
-        for path in ("/reader/contents", "/reader/page", "/reader/suggestions"):
+        for path in ("/reader/contents", "/reader/page", "/reader/suggestions", *_MARKDOWN):
             assert client.get(path).status_code == 401
         assert client.post("/reader/search", json={"text": "kite"}).status_code == 401
         assert "This book requires an API key" in client.get("/").text
@@ -152,6 +159,7 @@ def test_reader_requires_a_key_if_keys_are_required(library: Book) -> None:
 
 def test_page_key_opens_the_reader_to_everyone(library: Book) -> None:
     with _with_keys(library, page_key="btp_0123") as client:
-        assert client.get("/reader/contents").status_code == 200
+        for path in ("/reader/contents", *_MARKDOWN):
+            assert client.get(path).status_code == 200
         assert client.post("/ask", json={"text": "What is a kite?"}).status_code == 401
         assert 'data-key="btp_0123"' in client.get("/").text
