@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -53,15 +53,18 @@ async def library(book_folder: Path, embedder: FragileEmbedder, parts: dict[str,
     return await small_library(book_folder, embedder=embedder, **parts)
 
 
-async def small_library(book_folder: Path, **parts: object) -> Book:
-    """Ingest a folder into a book on fakes."""
-    fakes = {
+def fakes() -> dict[str, Any]:
+    return {
         "embedder": FakeEmbedder(),
         "store": MemoryGenerationStore(),
         "catalog": MemoryCatalog(),
         "threads": MemoryThreads(),
     }
-    library = Book(**(fakes | parts))
+
+
+async def small_library(book_folder: Path, **parts: object) -> Book:
+    """Ingest a folder into a book on fakes."""
+    library = Book(**(fakes() | parts))
     await library.ingest(read(book_folder))
     return library
 

@@ -18,15 +18,10 @@ from pathlib import Path
 from bythebook.book import Book
 from bythebook.config.settings import Settings
 from bythebook.ingestion.read_book import read_book
-from bythebook.providers.testing import (
-    FakeEmbedder,
-    MemoryCatalog,
-    MemoryGenerationStore,
-    MemoryThreads,
-)
 from bythebook.retrieval.search import SearchContext
 from bythebook.server.runner import run
 from bythebook.types import Evidence, Message, Question
+from tests.server.conftest import fakes
 from tests.support.samples import small_book
 
 PAUSE_S = 0.05
@@ -68,13 +63,7 @@ def _pause_s(question: Question) -> float:
 
 
 def open_slow_book(settings: Settings) -> Book:
-    library = Book(
-        embedder=FakeEmbedder(),
-        store=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-        make_writer=partial(SlowWriter, folder=settings.home),
-    )
+    library = Book(**fakes(), make_writer=partial(SlowWriter, folder=settings.home))
     asyncio.run(library.ingest(read_book(settings.home / "docs")))
     return library
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -226,16 +225,6 @@ async def test_error_after_the_response_started_is_raised() -> None:
     app = app_behind(access_of(), breaks)
     with pytest.raises(WriterFailed):
         await ask(app, [{"type": "http.request", "body": b"{}"}])
-
-
-async def test_application_receives_the_whole_body() -> None:
-    async def echo(request: Request) -> Response:
-        return JSONResponse(await request.json())
-
-    async with client_of(answer=echo) as client:
-        body = {"message": "Ä" * 1000}
-        answer = await client.post("/chat/run", content=_pieces(json.dumps(body).encode(), 7))
-        assert answer.json() == body
 
 
 # --- connections of a real server

@@ -27,15 +27,8 @@ from bythebook.contracts.errors import Call
 from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping, WriterFailed
 from bythebook.ingestion.read_book import ParsedBook
 from bythebook.interfaces.models import Writer
-from bythebook.providers.testing import (
-    FakeEmbedder,
-    MemoryCatalog,
-    MemoryGenerationStore,
-    MemoryThreads,
-    ScriptedWriter,
-)
+from bythebook.providers.testing import ScriptedWriter
 from bythebook.refusals import BOOK_DOES_NOT_SAY, DISCLAIMER
-from bythebook.retrieval.search import SearchContext
 from bythebook.server.app import create_app
 from bythebook.server.contracts.chat.stream import (
     ChatDeltaEvent,
@@ -44,6 +37,7 @@ from bythebook.server.contracts.chat.stream import (
 from bythebook.server.sse import Events, NamedEvent, Streams
 from bythebook.types import Evidence, Level, Message, Question
 from tests.server.asgi_client import Event, events_of, fetch, open_exchange
+from tests.server.conftest import fakes, small_library
 from tests.support.samples import read, small_book
 
 _QUESTION = "At how many degrees does a kettle boil water?"
@@ -88,18 +82,8 @@ class Breaking:
 
 
 async def _app(folder: Path, writer: Writer | None = None, **server: float) -> FastAPI:
-    def make(index: SearchContext) -> Writer:
-        assert writer is not None
-        return writer
-
-    library = Book(
-        embedder=FakeEmbedder(),
-        store=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-        **({} if writer is None else {"make_writer": make}),  # type: ignore[arg-type]
-    )
-    await library.ingest(read(folder))
+    parts = {} if writer is None else {"make_writer": lambda index: writer}
+    library = await small_library(folder, **parts)
     return create_app(library, Settings.model_validate({"server": server}))
 
 
@@ -198,12 +182,7 @@ def test_stream_of_a_low_confidence_answer_ends_with_the_disclaimer() -> None:
 
 
 async def _context() -> AnswerContext:
-    library = Book(
-        embedder=FakeEmbedder(),
-        store=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-    )
+    library = Book(**fakes())
     await library.ingest(_small_book())
     return await library.context()
 
@@ -366,9 +345,13 @@ async def test_finished_stream_is_kept_two_minutes_for_its_owner_only() -> None:
     events = await _tell_all(streams.begin(_telling(3), fail=_fail, owner="anna"))
     clock.now = 119.9
     assert await _tell_all(streams.resume(events[0].id, owner="anna")) == events[1:]
-    for stranger in ("bert", None):
+    stream = events[0].id.partition(".")[0]
+    for unknown, owner in (
+        *((events[0].id, "bert"), (events[0].id, None)),
+        *((f"{stream}.99", "anna"), (f"{'a' * 32}.1", "anna")),
+    ):
         with pytest.raises(NotFound):
-            streams.resume(events[0].id, owner=stranger)
+            streams.resume(unknown, owner=owner)
     clock.now = 120.1
     with pytest.raises(NotFound):
         streams.resume(events[0].id, owner="anna")
@@ -378,15 +361,6 @@ async def test_finished_stream_is_kept_two_minutes_for_its_owner_only() -> None:
 async def test_malformed_event_id_is_rejected(seen: str) -> None:
     with pytest.raises(InvalidInput):
         Streams().resume(seen, owner=None)
-
-
-async def test_unknown_event_is_not_found() -> None:
-    streams = Streams()
-    events = await _tell_all(streams.begin(_telling(1), fail=_fail, owner=None))
-    with pytest.raises(NotFound):
-        streams.resume(f"{events[0].id.partition('.')[0]}.99", owner=None)
-    with pytest.raises(NotFound):
-        streams.resume(f"{'a' * 32}.1", owner=None)
 
 
 async def test_finished_streams_are_limited_in_number_and_bytes() -> None:

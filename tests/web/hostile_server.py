@@ -29,32 +29,6 @@ def done(html: str, **more: Any) -> Event:
     return "done", {**told, "nearby": [], "query_id": None, **more}
 
 
-def _cut(_: dict[str, Any]) -> Iterator[Event]:
-    yield SESSION
-    yield delta("This is only the beginning.")
-
-
-def _hang(_: dict[str, Any]) -> Iterator[Event]:
-    yield SESSION
-    yield delta("The first sentence.")
-    time.sleep(20)
-
-
-def _broken(_: dict[str, Any]) -> Iterator[Event]:
-    yield SESSION
-    yield "error", {"message": "The search service is away.", "suggested_action": "Wait a little."}
-
-
-def _fallback(_: dict[str, Any]) -> Iterator[Event]:
-    yield SESSION
-    yield done("<p>Offline.</p>", answered_offline=True, disclaimer="Little.")
-
-
-def _by_model(_: dict[str, Any]) -> Iterator[Event]:
-    yield SESSION
-    yield done("<p>In other words.</p>", written_by_model=True)
-
-
 def source(number: int, section: str) -> dict[str, Any]:
     url = f"/docs/page#{section.lower()}"
     told = {"chunk_text": "Quoted words.", "similarity_score": 0.9, "chapter": "Chapter"}
@@ -62,49 +36,60 @@ def source(number: int, section: str) -> dict[str, Any]:
     return {**told, "section": section, "url": url, "link": link, "number": number}
 
 
-def _marker(number: int) -> str:
+def _cite(number: int) -> str:
     return f'<sup data-cite="{number}">{number}</sup>'
 
 
-def _table(_: dict[str, Any]) -> Iterator[Event]:
-    cells = "".join(f"<td>longword{number}longword</td>" for number in range(12))
-    html = f"<p>A table:</p><table><tbody><tr>{cells}<td>end {_marker(1)}</td></tr></tbody></table>"
-    yield SESSION
-    yield delta("A table.", citations=[source(1, "Wide")])
-    yield done(html)
+def _telling(*events: Event, then_wait_s: float = 0) -> FakeReply:
+    def tell(_: dict[str, Any]) -> Iterator[Event]:
+        yield from (SESSION, *events)
+        time.sleep(then_wait_s)
+
+    return tell
 
 
-def _listed(_: dict[str, Any]) -> Iterator[Event]:
-    """Sentences that are cited one by one, as a language model writes them."""
-    one, two, three, four = map(_marker, range(1, 5))
-    paragraph = f"<p>One.{one} Two.{two} Three.{three}</p><p>Four.{one}</p>"
-    listing = f"<pre><code>four()</code></pre><p>{four}</p><p>Without a source.</p>"
-    yield SESSION
-    places = [source(number, "First") for number in (1, 2, 3)]
-    yield delta("One.", citations=[*places, source(4, "Second")])
-    yield done(paragraph + listing, next_questions=["What next?", "listed again?"])
+_CELLS = "".join(f"<td>longword{number}longword</td>" for number in range(12))
+_REFUSED = {"should_answer": False, "confidence_level": "insufficient"}
+_NEAR = {"Page › Kettles": "/docs/page#kettles", "Page › Nearby": "/docs/page#nearby"}
+_RELATED = {
+    "quote": "A <b>kettle</b> boils water.",
+    "title": "Kettles",
+    "link": "/docs/page#kettles:~:text=A",
+}
 
-
-def _unknown(_: dict[str, Any]) -> Iterator[Event]:
-    near = {"Page › Kettles": "/docs/page#kettles", "Page › Nearby": "/docs/page#nearby"}
-    nearby = [{"title": title, "url": url} for title, url in near.items()]
-    quote = "A <b>kettle</b> boils water."
-    related = {"quote": quote, "title": "Kettles", "link": "/docs/page#kettles:~:text=A"}
-    yield SESSION
-    yield delta("The book does not say")
-    more = {"should_answer": False, "confidence_level": "insufficient"}
-    yield done("<p>The book does not say</p>", related=related, **{**more, "nearby": nearby})
-
-
+_CUT = _telling(delta("This is only the beginning."))
 REPLIES: dict[str, FakeReply] = {
-    "cut": _cut,
-    "hang": _hang,
-    "broken": _broken,
-    "fallback": _fallback,
-    "model": _by_model,
-    "table": _table,
-    "listed": _listed,
-    "unknown": _unknown,
+    "cut": _CUT,
+    "hang": _telling(delta("The first sentence."), then_wait_s=20),
+    "broken": _telling(
+        (
+            "error",
+            {"message": "The search service is away.", "suggested_action": "Wait a little."},
+        )
+    ),
+    "fallback": _telling(done("<p>Offline.</p>", answered_offline=True, disclaimer="Little.")),
+    "model": _telling(done("<p>In other words.</p>", written_by_model=True)),
+    "table": _telling(
+        delta("A table.", citations=[source(1, "Wide")]),
+        done(f"<p>A table:</p><table><tr>{_CELLS}<td>end {_cite(1)}</td></tr></table>"),
+    ),
+    # Sentences that are cited one by one, as a language model writes them.
+    "listed": _telling(
+        delta("One.", citations=[*(source(n, "First") for n in (1, 2, 3)), source(4, "Second")]),
+        done(
+            f"<p>One.{_cite(1)} Two.{_cite(2)} Three.{_cite(3)}</p><p>Four.{_cite(1)}</p>"
+            f"<pre><code>four()</code></pre><p>{_cite(4)}</p><p>Without a source.</p>",
+            next_questions=["What next?", "listed again?"],
+        ),
+    ),
+    "unknown": _telling(
+        delta("The book does not say"),
+        done(
+            "<p>The book does not say</p>",
+            related=_RELATED,
+            **_REFUSED | {"nearby": [{"title": at, "url": url} for at, url in _NEAR.items()]},
+        ),
+    ),
 }
 
 
@@ -127,9 +112,8 @@ def hostile_server(replies: dict[str, FakeReply], seen: list[dict[str, Any]]) ->
             elif asked.startswith("key"):
                 self._refuse(401)
             else:
-                self._tell(
-                    next((t for name, t in replies.items() if asked.startswith(name)), _cut)(body)
-                )
+                named = (tell for name, tell in replies.items() if asked.startswith(name))
+                self._tell(next(named, _CUT)(body))
 
         def _refuse(self, status: int, **headers: str) -> None:
             self._head(status, **headers)

@@ -145,19 +145,6 @@ def test_source_line_opens_the_sentence_and_reading_on_its_section(page: Page) -
     expect(page.locator(".cited")).to_have_count(0)
 
 
-def test_greeting_gets_the_suggested_questions_again(page: Page) -> None:
-    _open(page)
-    expect(page.locator("by-the-book .idea")).to_have_count(4)
-    ideas = page.locator("by-the-book .idea").all_inner_texts()
-    _ask(page, "Hello!")
-    turn = page.locator("by-the-book .answered")
-    expect(turn.locator(".remark")).to_contain_text("Ask a question about this book")
-    assert turn.locator(".idea").all_inner_texts() == ideas
-    assert turn.locator(".refusal, .actions").count() == 0
-    turn.locator(".idea").first.click()
-    expect(page.locator("by-the-book .answered.done .source").first).to_be_visible()
-
-
 def _citations() -> list[tuple[Passage, Unit]]:
     """Units of every kind, from all over the book."""
     found = [(p, u) for p in read_book(SAMPLE_BOOK / "docs").passages for u in p.units]
@@ -275,12 +262,6 @@ def test_narrow_window_shows_one_part_at_a_time(
         expect(page.locator("#chat")).to_be_hidden()
         wide = "document.documentElement.scrollWidth - innerWidth"
         assert page.evaluate(wide) <= 0
-
-
-def test_hostile_question_is_shown_as_text(page: Page) -> None:
-    _open(page)
-    _ask(page, "<img src=x onerror=alert(1)> what is a topic?")
-    assert page.locator("img").count() == 0
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -119,20 +119,15 @@ async def serve_stdio(book: Book) -> None:
 # --- over HTTP ------------------------------------------------------------------------------------
 
 
-class RpcError(BaseModel):
-    code: int
-    message: str
-
-
 class RpcFailure(BaseModel):
     jsonrpc: str = "2.0"
     id: None = None
-    error: RpcError
+    error: dict[str, int | str]
 
 
 def fail(error: BookError, _: Call | None = None, /) -> tuple[int, RpcFailure]:
     """Return a rejected request as a JSON-RPC server error."""
-    return status_of(error), RpcFailure(error=RpcError(code=-32000, message=sentence_of(error)))
+    return status_of(error), RpcFailure(error={"code": -32000, "message": sentence_of(error)})
 
 
 class McpEndpoint:

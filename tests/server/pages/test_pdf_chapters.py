@@ -8,13 +8,8 @@ from starlette.testclient import TestClient
 
 from bythebook.book import Book
 from bythebook.ingestion.read_book import SiteOptions, read_book
-from bythebook.providers.testing import (
-    FakeEmbedder,
-    MemoryCatalog,
-    MemoryGenerationStore,
-    MemoryThreads,
-)
 from bythebook.server.app import create_app
+from tests.server.conftest import fakes
 from tests.support.pdf_writer import BOLD, PdfWriter
 
 
@@ -30,12 +25,7 @@ def _pdf() -> bytes:
 @pytest.fixture
 async def book(tmp_path: Path) -> Book:
     (tmp_path / "air.pdf").write_bytes(_pdf())
-    book = Book(
-        embedder=FakeEmbedder(),
-        store=MemoryGenerationStore(),
-        catalog=MemoryCatalog(),
-        threads=MemoryThreads(),
-    )
+    book = Book(**fakes())
     await book.ingest(read_book(tmp_path / "air.pdf", SiteOptions(base_url="/books/")))
     return book
 
