@@ -7,11 +7,11 @@ import io
 import re
 import sys
 import uuid
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
 
 _HINT = "Ask what you like. /help lists the commands, Ctrl+C stops an answer, Ctrl+D leaves."
+_LISTED = 9  # threads
+_LONGEST_TOPIC = 60
 _ESCAPES = re.compile(r"(\x1b\[[0-9;]*m)")
+
+MakeQuestion = Callable[..., Question]  # (text, selection=…), within the limits of the settings
 
 app = options.command()
 
@@ -83,7 +87,7 @@ def converse(
     with asyncio.Runner() as runner:
         try:
             runner.run(book.context())  # fail early if the book cannot be opened
-            session = ChatSession(book, runner.run, printer, make_question)
+            session = ChatSession(book, runner, printer, make_question)
             session.select(selection)
             session.resume(thread)
             if as_json or not (sys.stdin.isatty() and console.is_terminal):
@@ -194,21 +198,6 @@ def _pasted(read: Callable[[str], str], console: Console) -> str:
 # --- the session ---------------------------------------------------------------------------------
 
 
-T = TypeVar("T")
-
-_LISTED = 9
-_LONGEST_TOPIC = 60
-
-
-MakeQuestion = Callable[..., Question]  # (text, selection=…), within the limits of the settings
-
-
-class RunCoroutine(Protocol):
-    """Callable that runs a coroutine to completion; Ctrl+C cancels it."""
-
-    def __call__(self, work: Coroutine[Any, Any, T], /) -> T: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Command:
     act: Callable[[str], object]  # returning False ends the conversation
@@ -220,10 +209,14 @@ class ChatSession:
     """State of a chat: current thread, selection and the last reply's citations."""
 
     def __init__(
-        self, book: Book, run: RunCoroutine, printer: Page | Lines, make_question: MakeQuestion
+        self,
+        book: Book,
+        runner: asyncio.Runner,
+        printer: Page | Lines,
+        make_question: MakeQuestion,
     ) -> None:
         self._book = book
-        self._run = run
+        self._run = runner.run  # Ctrl+C cancels what runs
         self._printer = printer
         self._make_question = make_question
         self._thread_id = str(uuid.uuid4())

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from bythebook.config.settings import Settings
     from bythebook.types import Question
 
+T = TypeVar("T")
+
+AnswerRow = Callable[["Book", dict[str, Any]], Awaitable[dict[str, Any]]]
 
 Home = Annotated[
     Path | None,
@@ -132,11 +135,6 @@ def _read_filter(given: str) -> tuple[str, FilterValue]:
 
 
 # --- batches -------------------------------------------------------------------------------------
-
-
-T = TypeVar("T")
-
-AnswerRow = Callable[["Book", dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 def run_batch(path: Path, settings: Settings, answer: AnswerRow, *instead: str | None) -> int:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _CONTROLS = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 LONGEST_QUOTE = 500  # characters: only a single unit, most often code, is longer
 _LONGEST_SENTENCE = 90
+_EVERY_SECONDS = 5.0  # a line of progress, where there is no terminal
 
 
 def printable(text: str) -> str:
@@ -140,9 +141,6 @@ def reply_record(reply: Reply) -> dict[str, Any]:
 
 
 # --- progress ------------------------------------------------------------------------------------
-
-
-_EVERY_SECONDS = 5.0
 
 
 class Progress:
