@@ -17,6 +17,7 @@ from rich.text import Text
 
 from bythebook.evaluation.grade import DEEPEST_RANK, Case
 from bythebook.evaluation.metrics import STAGES, Bin, Evaluation, TargetResult
+from bythebook.evaluation.questions import NuggetScore
 from bythebook.interfaces.store import Generation
 from bythebook.language.text import one_line
 from bythebook.text.outline import outline
@@ -275,20 +276,21 @@ def document(
 ) -> dict[str, Any]:
     """Return the document; figures have the names that ``--bar`` accepts."""
     figures = evaluation.figures.values()
-    return {
+    found: dict[str, Any] = {
         "book": asdict(facts),
         "setup": dict(setup),
         "questions": dict(sorted(Counter(case.row.kind for case in evaluation.cases).items())),
-        "figures": _rounded({figure.name: figure.value for figure in figures}),
+        "figures": {figure.name: figure.value for figure in figures},
         "counts": {figure.name: figure.count for figure in figures},
-        "intervals": _rounded({one.name: one.interval for one in figures if one.interval}),
+        "intervals": {figure.name: figure.interval for figure in figures if figure.interval},
         "bars": [_result(result) for result in results],
-        "risk_coverage": _rounded([asdict(point) for point in evaluation.curve]),
-        "reliability": _rounded(_bins(evaluation.bins)),
-        "support_reliability": _rounded(_bins(evaluation.support_bins)),
-        "nuggets": _rounded([_nuggets(case) for case in evaluation.cases if case.nuggets]),
-        "worst": _rounded([_failure(failure) for failure in failures]),
+        "risk_coverage": [asdict(point) for point in evaluation.curve],
+        "reliability": _bins(evaluation.bins),
+        "support_reliability": _bins(evaluation.support_bins),
+        "nuggets": [_nuggets(case, case.nuggets) for case in evaluation.cases if case.nuggets],
+        "worst": [_failure(failure) for failure in failures],
     }
+    return {name: _rounded(value) for name, value in found.items()}
 
 
 def _bins(bins: Sequence[Bin]) -> list[dict[str, float]]:
@@ -308,14 +310,12 @@ def _result(result: TargetResult) -> dict[str, Any]:
     return {
         "name": result.target.name,
         "at_most" if result.target.at_most else "at_least": result.target.limit,
-        "value": _rounded(result.value),
+        "value": result.value,
         "met": result.met,
     }
 
 
-def _nuggets(case: Case) -> dict[str, Any]:
-    score = case.nuggets
-    assert score is not None
+def _nuggets(case: Case, score: NuggetScore) -> dict[str, Any]:
     return {
         "id": case.row.id,
         "kind": case.row.kind,
