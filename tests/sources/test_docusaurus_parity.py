@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -148,10 +149,6 @@ def not_shown(ours: list[str], theirs: list[str]) -> int:
     return int(is_number and ours[0] not in (theirs[0], NUMBERED + theirs[0]))
 
 
-def assert_same_pages(book: ParsedBook, built: dict[str, BuiltPage]) -> None:
-    assert {path_of(page) for page in book.pages} == set(built)
-
-
 def assert_same_anchors(book: ParsedBook, built: dict[str, BuiltPage]) -> None:
     for page in book.pages:
         theirs = [anchor for _, _, anchor in built[path_of(page)].headings if anchor]
@@ -167,40 +164,53 @@ def assert_passages_land(book: ParsedBook, built: dict[str, BuiltPage]) -> None:
         assert not address.fragment or unquote(address.fragment) in anchors, passage.place.url
 
 
-# --- every rule at once ---------------------------------------------------------------------------
+# --- sites ----------------------------------------------------------------------------------------
+
+PARTS = {"docusaurus.config.js": docusaurus.config(), "sidebars.js": docusaurus.SIDEBARS}
+PLAIN = docusaurus.config(markdown_format="detect", maths=False)
+SITES: dict[str, dict[str, Path | str]] = {
+    "rules": {**PARTS, "docs": RULES},  # every rule at once
+    "sample": {".": SAMPLE_BOOK},  # in two languages
+    "features": {**PARTS, **STUBS, "docs": FEATURES},  # what MDX adds
+    "workshop": {**PARTS, "docs": WORKSHOP, "docusaurus.config.js": PLAIN},  # plain Markdown
+}
 
 
-@pytest.fixture(scope="module")
-def rules() -> tuple[ParsedBook, dict[str, BuiltPage]]:
-    sources = {
-        "docs": RULES,
-        "docusaurus.config.js": docusaurus.config(),
-        "sidebars.js": docusaurus.SIDEBARS,
+@pytest.mark.parametrize("name", SITES)
+def test_urls_anchors_and_words_match_docusaurus(name: str) -> None:
+    site = docusaurus.build(name, SITES[name])
+    book = read_book(site if name == "sample" else site / "docs")
+    ours = {path_of(page) for page in book.pages}
+    built = {
+        path: page  # without those that a language takes from another one
+        for path, page in docusaurus.pages(site).items()
+        if name != "sample" or path in ours or "/ur/" not in path
     }
-    site = docusaurus.build("rules", sources)
-    return read_book(site / "docs"), docusaurus.pages(site)
-
-
-def test_routes_match_docusaurus(
-    rules: tuple[ParsedBook, dict[str, BuiltPage]],
-) -> None:
-    assert_same_pages(*rules)
-
-
-def test_anchors_match_docusaurus(
-    rules: tuple[ParsedBook, dict[str, BuiltPage]],
-) -> None:
-    assert_same_anchors(*rules)
-    assert_passages_land(*rules)
-
-
-def test_visible_words_match_docusaurus(
-    rules: tuple[ParsedBook, dict[str, BuiltPage]],
-) -> None:
-    book, built = rules
+    assert ours == set(built)
+    assert_same_anchors(book, built)
+    assert_passages_land(book, built)
     for page in book.pages:
-        computed = "2" if page.file == "headings.mdx" else ""  # "An {1 + 1} expression"
-        assert_same_words(page, built[path_of(page)], computed=computed)
+        computed = computed_words(name, page)
+        assert_same_words(page, built[path_of(page)], maths=name != "workshop", computed=computed)
+
+
+def computed_words(name: str, page: ParsedPage) -> str:
+    """Return the words of a page that only the running site renders."""
+    if name == "sample":
+        source = source_of(page)
+        quizzes = re.findall(r"<Quiz\b.*?/>", source, re.S)
+        labels = [CALLOUT_LABELS] * source.count("<Callout")
+        numbers = ["33"] if "Math.round(1000 / 30)" in source else []
+        return " ".join([*quizzes, *labels, *numbers])
+    return "2" if page.file == "headings.mdx" else ""  # "An {1 + 1} expression"
+
+
+def source_of(page: ParsedPage) -> str:
+    if page.file.startswith("i18n/"):
+        _, locale, rest = page.file.split("/", 2)
+        folder = SAMPLE_BOOK / "i18n" / locale / "docusaurus-plugin-content-docs" / "current"
+        return (folder / rest).read_text(encoding="utf-8")
+    return (SAMPLE_BOOK / "docs" / page.file).read_text(encoding="utf-8")
 
 
 def test_sidebar_order_matches_docusaurus() -> None:
@@ -213,97 +223,3 @@ def test_sidebar_order_matches_docusaurus() -> None:
         assert built[path_of(page)].following == path_of(after), page.file
     assert built[path_of(in_sidebar[-1])].following is None
     assert built[path_of(book.pages[-1])].following is None
-
-
-# --- the sample book, in two languages ------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def sample() -> tuple[ParsedBook, dict[str, BuiltPage]]:
-    site = docusaurus.build("sample", {".": SAMPLE_BOOK})
-    return read_book(site), docusaurus.pages(site)
-
-
-def without_fallbacks(book: ParsedBook, built: dict[str, BuiltPage]) -> dict[str, BuiltPage]:
-    ours = {path_of(page) for page in book.pages}
-    return {path: page for path, page in built.items() if path in ours or "/ur/" not in path}
-
-
-def test_sample_book_urls_and_anchors_match_docusaurus(
-    sample: tuple[ParsedBook, dict[str, BuiltPage]],
-) -> None:
-    book, built = sample
-    built = without_fallbacks(book, built)
-    assert_same_pages(book, built)
-    assert_same_anchors(book, built)
-    assert_passages_land(book, built)
-
-
-def test_sample_book_words_match_docusaurus(
-    sample: tuple[ParsedBook, dict[str, BuiltPage]],
-) -> None:
-    book, built = sample
-    for page in book.pages:
-        computed = held_by_components(source_of(page))
-        assert_same_words(page, built[path_of(page)], computed=computed)
-
-
-def source_of(page: ParsedPage) -> str:
-    if page.file.startswith("i18n/"):
-        _, locale, rest = page.file.split("/", 2)
-        folder = SAMPLE_BOOK / "i18n" / locale / "docusaurus-plugin-content-docs" / "current"
-        return (folder / rest).read_text(encoding="utf-8")
-    return (SAMPLE_BOOK / "docs" / page.file).read_text(encoding="utf-8")
-
-
-def held_by_components(source: str) -> str:
-    quizzes = re.findall(r"<Quiz\b.*?/>", source, re.S)
-    labels = [CALLOUT_LABELS] * source.count("<Callout")
-    computed = ["33"] if "Math.round(1000 / 30)" in source else []
-    return " ".join([*quizzes, *labels, *computed])
-
-
-# --- what MDX adds --------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def features() -> tuple[ParsedBook, dict[str, BuiltPage]]:
-    sources = {
-        **STUBS,
-        "docs": FEATURES,
-        "docusaurus.config.js": docusaurus.config(),
-        "sidebars.js": docusaurus.SIDEBARS,
-    }
-    site = docusaurus.build("features", sources)
-    return read_book(site / "docs"), docusaurus.pages(site)
-
-
-def test_mdx_urls_and_anchors_match_docusaurus(
-    features: tuple[ParsedBook, dict[str, BuiltPage]],
-) -> None:
-    assert_same_pages(*features)
-    assert_same_anchors(*features)
-    assert_passages_land(*features)
-
-
-def test_mdx_words_match_docusaurus(
-    features: tuple[ParsedBook, dict[str, BuiltPage]],
-) -> None:
-    book, built = features
-    for page in book.pages:
-        assert_same_words(page, built[path_of(page)])
-
-
-# --- a textbook in plain Markdown -----------------------------------------------------------------
-
-
-def test_plain_markdown_pages_match_docusaurus() -> None:
-    config = docusaurus.config(markdown_format="detect", maths=False)
-    sources = {"docs": WORKSHOP, "docusaurus.config.js": config, "sidebars.js": docusaurus.SIDEBARS}
-    site = docusaurus.build("workshop", sources)
-    book, built = read_book(site / "docs"), docusaurus.pages(site)
-    assert_same_pages(book, built)
-    assert_same_anchors(book, built)
-    assert_passages_land(book, built)
-    for page in book.pages:
-        assert_same_words(page, built[path_of(page)], maths=False)
