@@ -24,6 +24,7 @@ _FILES = {
 
 - [Listing](listing.md)
 - [Lost](lost.md)
+- [Outside](../outside.txt)
 """,
     "src/README.md": "# Welcome\n\nText before all.\n",
     "src/kites/README.md": "# Kites\n\n## What's a kite?\n\nIt flies.\n\n"
@@ -62,8 +63,12 @@ def test_pages_are_the_links_of_the_summary_in_its_order(book: ParsedBook) -> No
     assert all(page.covered_words == page.visible_words for page in book.pages)
 
 
-def test_chapter_without_file_is_reported(book: ParsedBook) -> None:
-    assert [(p.file, p.fatal) for p in book.problems] == [("lost.md", True)]
+def test_what_is_not_read_is_reported(book: ParsedBook) -> None:
+    assert [(p.file, p.fatal) for p in book.problems] == [
+        ("listing.md", False),  # its include
+        ("lost.md", True),
+        ("../outside.txt", True),
+    ]
 
 
 def test_parts_and_chapters_become_module_and_chapter(book: ParsedBook) -> None:

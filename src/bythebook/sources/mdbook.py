@@ -77,6 +77,8 @@ class MdBookSource:
                 report(Problem(name, error.line, error.reason, fatal=True))
                 continue
             text = with_includes(draft.text, chapter.file.parent, open_text)
+            for lost in _INCLUDE.finditer(text):
+                report(Problem(name, None, f"{lost[1]} is not included: no text file of the book"))
             draft = replace(draft, text=text)
             document = imports.document(draft, chapter.file.parent, parsing)
             labels = Labels(

@@ -257,6 +257,6 @@ def read_summary(text: str) -> Iterator[Chapter]:
         title = _ESCAPE.sub(r"\1", title)
         outermost = outermost if indent else title
         path = posixpath.normpath(unquote(target))
-        if target and not path.startswith(("..", "/")) and path not in seen:
+        if target and path not in seen:
             seen.add(path)
             yield Chapter(PurePosixPath(path), title, part, outermost)
