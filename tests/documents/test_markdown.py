@@ -325,16 +325,16 @@ def test_every_link_leads_to_a_written_file(
     assert any(link in target for target in links_of(text))
 
 
-def test_relative_links_of_a_page_are_checked(tmp_path: Path) -> None:
-    write_file(tmp_path, "a/b.md", "[x](../c.md) [y](d.md) [z](../../e.md)\n\n```\n[k](l)\n```\n")
+def test_links_of_the_list_that_lead_to_no_file_are_found(tmp_path: Path) -> None:
     write_file(tmp_path, "c.md", "")
-    assert broken_links(tmp_path, "a/b.md") == ["d.md", "../../e.md"]
     write_file(
-        tmp_path, "llms.txt", "[x](https://b.example/other/c.md) [y](https://b.example/c.md)"
+        tmp_path,
+        "llms.txt",
+        "[u](c.md) [v](d.md) [w](../e.md) [x](https://b.example/other/c.md) "
+        "[y](https://b.example/c.md) [z](https://b.example/book/c.md)",
     )
     assert broken_links(tmp_path, base_url="/book/") == [
-        "https://b.example/other/c.md",
-        "https://b.example/c.md",
+        *("d.md", "../e.md", "https://b.example/other/c.md", "https://b.example/c.md")
     ]
 
 

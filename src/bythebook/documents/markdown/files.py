@@ -6,7 +6,7 @@ import errno
 import hashlib
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,7 +27,6 @@ from bythebook.errors import InvalidInput
 from bythebook.language.text import clean
 from bythebook.offload import offload
 from bythebook.text.outline import path_of
-from bythebook.text.units import mark_code
 
 if TYPE_CHECKING:
     from bythebook.book import Book
@@ -47,7 +46,9 @@ class MarkdownExport:
     pages: int
     files: int
     words: int  # of all pages
-    broken_links: tuple[str, ...]  # "file: target"; empty unless something else removed a file
+    broken_links: tuple[
+        str, ...
+    ]  # of llms.txt, "file: target"; empty unless something else removed a file
 
 
 async def export_markdown(
@@ -83,15 +84,12 @@ def _write_page(folder: Path, page: MarkdownPage) -> MarkdownPage:
 def _write_lists(folder: Path, pages: list[MarkdownPage], base_url: str) -> MarkdownExport:
     write_file(folder, WHOLE, whole_text(pages))
     write_file(folder, LIST, list_text(pages, lambda page: site_link(page, base_url)))
-    names = [WHOLE, LIST, *(page.name for page in pages)]
     return MarkdownExport(
         folder=folder,
         pages=len(pages),
-        files=len(names),
+        files=len(pages) + 2,
         words=sum(len(page.text.split()) for page in pages),
-        broken_links=tuple(
-            f"{name}: {target}" for name in names for target in broken_links(folder, name, base_url)
-        ),
+        broken_links=tuple(f"{LIST}: {link}" for link in broken_links(folder, base_url)),
     )
 
 
@@ -114,32 +112,27 @@ def write_file(folder: Path, name: str, text: str) -> None:
 # --- links ----------------------------------------------------------------------------------------
 
 
-def links_of(text: str) -> Iterator[str]:
-    """Yield the targets of all Markdown links outside of code."""
-    for line, is_code in mark_code(text.split("\n")):
-        if not is_code:
-            yield from _LINK.findall(line)
+def links_of(text: str) -> list[str]:
+    """Return the targets of the links of ``llms.txt``."""
+    return _LINK.findall(text)
 
 
-def broken_links(folder: Path, name: str = LIST, base_url: str = "/") -> list[str]:
-    """Return the links of a file in the folder that lead to no file of it.
+def broken_links(folder: Path, base_url: str = "/") -> list[str]:
+    """Return the links of ``llms.txt`` in the folder that lead to no file of it.
 
-    Absolute links have the path of the site, ``base_url``, in front of the file's name; relative
-    links start at the file.
+    Absolute links have the path of the site, ``base_url``, in front of the file's name.
     """
-    text = (folder / name).read_text("utf-8")
-    return [
-        target for target in links_of(text) if not _leads_to_file(folder, name, target, base_url)
-    ]
+    links = links_of((folder / LIST).read_text("utf-8"))
+    return [target for target in links if not _leads_to_file(folder, target, base_url)]
 
 
-def _leads_to_file(folder: Path, name: str, target: str, base_url: str) -> bool:
+def _leads_to_file(folder: Path, target: str, base_url: str) -> bool:
     parts = urlsplit(target)
-    if parts.scheme and parts.netloc:
+    path = unquote(parts.path)
+    if parts.netloc:
         base, path = path_of(base_url), path_of(target)
         if base and not path.startswith(f"{base}/"):
             return False
-        file = folder / path[len(base) :].lstrip("/")
-    else:
-        file = (folder / name).parent / unquote(parts.path)
+        path = path[len(base) :].lstrip("/")
+    file = folder / path
     return file.resolve().is_relative_to(folder.resolve()) and file.is_file()
