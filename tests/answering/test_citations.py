@@ -11,6 +11,7 @@ from bythebook.answering.citations import Citations, deep_link
 from bythebook.answering.runs import quotations
 from bythebook.grounding.verifier import Supported
 from bythebook.text.text_fragments import folded, with_fragments
+from bythebook.types import Mark, MarkKind
 from tests.support.samples import hit, passage
 
 
@@ -24,6 +25,23 @@ def test_numbers_follow_first_use_and_equal_quotes_share_one() -> None:
     ]
     assert [sentence.citations for sentence, _ in cited] == [(1,), (2,), (1,)]
     assert [len(new) for _, new in cited] == [1, 1, 0]
+
+
+def test_sentences_of_the_book_keep_their_markup() -> None:
+    text = "Use `x`.\n\n- See a link\n- b\n\n| c | d |\n|---|---|\n| e | f |"
+    marks = (
+        *(Mark(4, 7, MarkKind.CODE), Mark(9, 9, MarkKind.INSERTED, "> ")),
+        *(Mark(18, 22, MarkKind.LINK, "/b"), Mark(30, 31, MarkKind.STRONG)),
+    )
+    hit_of = replace(hit(text), passage=replace(passage(text), marks=marks))
+
+    def kept(shown: str) -> tuple[Mark, ...] | None:
+        return Citations().cite(Supported(shown, hit_of, text))[0].marks
+
+    assert kept("Use `x`.") == (Mark(4, 7, MarkKind.CODE),)
+    assert kept("- See a link\n- b") == (Mark(8, 12, MarkKind.LINK, "/b"),)
+    assert kept("| c | d |\n|---|---|\n| e | f |") == (Mark(2, 3, MarkKind.STRONG),)
+    assert kept("Words of a model.") is None
 
 
 def test_citation_links_to_its_section() -> None:

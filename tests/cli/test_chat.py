@@ -17,7 +17,18 @@ from bythebook.cli.output import printable, shortened
 from bythebook.cli.printer import Page
 from bythebook.errors import NotFound, NotIngested
 from bythebook.refusals import Refusal, RefusalType, Topic
-from bythebook.types import Answer, Citation, Evidence, Place, Question, Reply, Sentence, Timings
+from bythebook.types import (
+    Answer,
+    Citation,
+    Evidence,
+    Mark,
+    MarkKind,
+    Place,
+    Question,
+    Reply,
+    Sentence,
+    Timings,
+)
 from tests.cli.terminal import Terminal, terminal
 from tests.support.samples import ROOT, small_book
 
@@ -206,6 +217,19 @@ def test_sentences_wrap_at_the_terminal_width(width: int) -> None:
     assert answer.split() == [*words, "[1]", "And", "a", "tail.", "[1]"]
     assert max(map(len, answer.splitlines())) <= min(width, 96)
     assert all(line.startswith("  ") for line in answer.splitlines())
+
+
+def test_inline_markup_of_the_book_is_shown_on_a_terminal() -> None:
+    file = StringIO()
+    console = Console(file=file, force_terminal=True, width=80, color_system="standard")
+    kinds = (MarkKind.STRONG, MarkKind.EMPHASIS, MarkKind.CODE)
+    marks = (*(Mark(n, n + 1, kind) for n, kind in zip((0, 2, 4), kinds, strict=True)),)
+    link = Mark(6, 10, MarkKind.LINK, "https://x.example/a")
+    _show(Page(console), Sentence("a b c link [x](y)", (), marks=(*marks, link)))
+    shown = file.getvalue()
+    assert "\x1b[1ma\x1b[0m \x1b[3mb\x1b[0m \x1b[32mc\x1b[0m" in shown
+    assert ";https://x.example/a\x1b\\" in shown
+    assert "[x](y)" in shown
 
 
 def test_a_refusal_lists_nearby_topics() -> None:
