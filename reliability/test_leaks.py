@@ -25,6 +25,7 @@ import pytest
 from agents.tracing import get_trace_provider
 from tests.providers.loopback import Loopback, Request, Step, chat, embeddings, refuse
 from tests.server.running_server import PROGRAM, free_port
+from tests.support.command import Done, run
 from tests.support.samples import ROOT, read, small_book
 from typer.testing import CliRunner
 
@@ -574,19 +575,10 @@ def _models(request: Request) -> Iterator[Step]:
     return embeddings(request)
 
 
-def _command(
-    folder: Path, unset: tuple[str, ...], *command: str
-) -> subprocess.CompletedProcess[str]:
+def _command(folder: Path, unset: tuple[str, ...], *command: str) -> Done:
     secrets = {name: value for name, value in _VARIABLES.items() if name not in unset}
-    return subprocess.run(
-        [sys.executable, "-c", "from bythebook.cli.main import run; run()", *command],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(sys.path), **secrets},
-    )
+    with contextlib.chdir(folder):
+        return run(*command, **secrets)
 
 
 @pytest.mark.loopback
