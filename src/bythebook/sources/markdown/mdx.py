@@ -15,7 +15,7 @@ from bythebook.interfaces.blocks import Document, Paragraph, Remark, Span
 from bythebook.language.text import clean
 from bythebook.sources.documents import document_of, headings_of
 from bythebook.sources.js_literals import ScanBudget
-from bythebook.sources.markdown.block_builder import Builder, Surroundings
+from bythebook.sources.markdown.block_builder import Builder, Surroundings, build
 from bythebook.sources.markdown.grammar import Plugin, grammar
 from bythebook.sources.markdown.jsx import (
     Expression,
@@ -26,7 +26,6 @@ from bythebook.sources.markdown.jsx import (
     scan_tag,
 )
 from bythebook.sources.markdown.source_words import source_words
-from bythebook.sources.markdown.token_visitor import build
 from bythebook.sources.slugs import Slugger, slug
 
 Value = TypeVar("Value")
