@@ -172,8 +172,9 @@ _HEAD = """# Data models
 The five data models, each with its entities, their fields, limits and rules. They are the
 classes of [`bythebook.contracts`](../../src/bythebook/contracts), which the server, the command
 line and Python programs share; the [contracts](contracts.md) page says how they are served. A field
-marked as an extension is not part of its data model. Every limit and every rule has a row of its
-name in the tables of [`test_data_models.py`](../../tests/contracts/test_data_models.py).
+marked as an extension is not part of its data model. Every limit is in a
+table of [`test_data_models.py`](../../tests/contracts/test_data_models.py), and every rule is in
+[`rules.json`](../../tests/contracts/rules.json), with an accepted and a refused value.
 
 The vector of an embedding model that a data model names has the dimension that it gives; the vector
 of another model has that of its model.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +19,16 @@ from tools.make_docs import DOCS
 from bythebook.contracts import ask, chat, envelope, plain, query
 from bythebook.refusals import BOOK_DOES_NOT_SAY, SELECTION_DOES_NOT_SAY
 from bythebook.validation import message_of
-from tests.contracts.examples import EXAMPLES
 
+
+def _data(file: str) -> Any:
+    """Read a table; ``{"times": 3, "of": …}`` in it stands for a text or list three times."""
+    text = Path(__file__).with_name(file).read_text("utf-8")
+    return json.loads(text, object_hook=lambda o: o["of"] * o["times"] if "times" in o else o)
+
+
+# A valid value of every entity; those of chat are the JSON examples of its data model.
+EXAMPLES: dict[str, dict[str, Any]] = _data("examples.json")
 ENTITIES = {
     query: "Query Embedding RetrievedChunk Context Response Source",
     ask: "SearchResult ResultSet AgentQuery SourceCitation AgentResponse AgentError",
@@ -232,192 +242,10 @@ def test_a_value_within_its_limits_is_accepted(path: str, data: st.DataObject) -
         assert _accepts(name, **{field: data.draw(st.floats(least, greatest or 1e9))})
 
 
-# Of every rule of an entity: a change of its example that is accepted, and one that is refused.
-_chunks = EXAMPLES["query.Context"]["chunks"]
-_messages = EXAMPLES["chat.ConversationThread"]["messages"]
-_three = {"chunks": ["a"] * 3, "metadata": EXAMPLES["chat.RetrievalResult"]["metadata"][:1] * 3}
-_error = EXAMPLES["envelope.ErrorDetail"]
-_refused = EXAMPLES["envelope.RefusalMessage"]
 Changes = dict[str, Any]
+# Of every rule: a change of the entity's example that is accepted, and one that is refused.
 RULES: dict[tuple[str, str], tuple[Changes, Changes]] = {
-    ("query.Query", "timestamp: Interpret a time without a time zone as UTC"): (
-        {"timestamp": "2025-12-15T10:00:00"},
-        {"timestamp": "soon"},
-    ),
-    ("query.Embedding", "Vector has the dimension of its model"): (
-        {"model": "text-embedding-3-small", "dimension": 1536, "vector": [0.0] * 1536},
-        {"dimension": 1536, "vector": [0.0] * 1536},
-    ),
-    ("query.Embedding", "any other model has its own dimension"): (
-        {"model": "minilm", "dimension": 384, "vector": [0.0] * 384},
-        {"model": "minilm", "dimension": 384},
-    ),
-    ("query.Embedding", "no NaN, no infinity"): ({}, {"vector": [float("nan")] * 1024}),
-    ("query.Context", "Chunks have a score of at least 0.75"): (
-        {"chunks": [_chunks[0] | {"score": 0.75}]},
-        {"chunks": [_chunks[0] | {"score": 0.749}]},
-    ),
-    ("query.Context", "they are ordered by it, the best first"): (
-        {"chunks": [*_chunks, _chunks[0] | {"score": 0.8}]},
-        {"chunks": [_chunks[0] | {"score": 0.8}, *_chunks]},
-    ),
-    ("query.Response", "A refusal has a refusal_reason"): (
-        {"is_refusal": True, "refusal_reason": "low_relevance", "sources": []},
-        {"is_refusal": True},
-    ),
-    ("ask.AgentQuery", "text is not only white space"): ({"text": " x "}, {"text": " \n "}),
-    ("ask.SearchResult", "source_url: A valid URL of the web"): (
-        {"source_url": "http://h/read/"},
-        {"source_url": "/docs/a"},
-    ),
-    ("ask.ResultSet", "Total_count is the number of results"): (
-        {"results": [], "total_count": 0},
-        {"total_count": 2},
-    ),
-    ("ask.AgentResponse", "Sources may be empty only without relevant context"): (
-        {"sources": [], "has_relevant_context": False},
-        {"sources": []},
-    ),
-    ("envelope.QueryRequest", "The query is not empty after trimming"): (
-        {"query": " x "},
-        {"query": "  "},
-    ),
-    ("envelope.QueryRequest", "session_id is a UUID of version 4"): (
-        {"session_id": None},
-        {"session_id": "00000000-0000-1000-8000-000000000000"},
-    ),
-    ("envelope.PlannedWorkflow", "The mode selected_text_only needs selected_text"): (
-        {"mode": "selected_text_only", "selected_text": "Nodes communicate."},
-        {"mode": "selected_text_only"},
-    ),
-    ("envelope.PlannedWorkflow", "standard_rag has none"): (
-        {"selected_text": None},
-        {"selected_text": "Nodes communicate."},
-    ),
-    ("envelope.QueryEmbedding", "Vector has the dimension of its model"): (
-        {"vector": [1.0, -1.0] * 512},
-        {"vector": [0.0] * 1023},
-    ),
-    ("envelope.QueryEmbedding", "all its values are in range -1 to 1"): (
-        {"vector": [-1.0] * 1024},
-        {"vector": [1.01] * 1024},
-    ),
-    ("envelope.QueryEmbedding", "input_type is search_query"): ({}, {"input_type": "document"}),
-    ("envelope.Citation", "At least one of chapter, section and source_url is present"): (
-        {"chapter": None, "source_url": None},
-        {"chapter": None, "section": None, "source_url": None},
-    ),
-    ("envelope.RefusalMessage", "Reason is the standard message of its type"): (
-        {"refusal_type": "selected_text_missing", "reason": SELECTION_DOES_NOT_SAY},
-        {"refusal_type": "selected_text_missing"},
-    ),
-    ("envelope.QueryResponse", "The field of the status is present"): (
-        {"status": "error", "answer": None, "error": _error},
-        {"status": "error"},
-    ),
-    ("envelope.QueryResponse", "answer, refusal and error exclude each other"): (
-        {"status": "refused", "answer": None, "refusal": _refused},
-        {"refusal": _refused},
-    ),
-    ("plain.Chunk", "Embedding has the dimension of its model"): (
-        {"model": "minilm", "dimension": 384, "embedding": [0.0] * 384},
-        {"embedding": [0.0] * 767},
-    ),
-    ("plain.Query", "query_text: At most 500 words"): (
-        {"query_text": "word " * 500},
-        {"query_text": "word " * 501},
-    ),
-    ("plain.Query", "selected_text: At most 200 words"): (
-        {"selected_text": "word " * 200},
-        {"selected_text": "word " * 201},
-    ),
-    ("plain.Query", "timestamp: Interpret a time without a time zone as UTC"): (
-        {"timestamp": "2025-12-15T10:00:00"},
-        {"timestamp": "soon"},
-    ),
-    ("plain.QueryRequest", "query: At most 500 words"): (
-        {"query": "word " * 500},
-        {"query": "word " * 501},
-    ),
-    ("plain.QueryRequest", "selected_text: At most 200 words"): (
-        {"selected_text": "word " * 200},
-        {"selected_text": "word " * 201},
-    ),
-    ("plain.QueryResponse", "An answer has at least one source"): (
-        {"answer": BOOK_DOES_NOT_SAY, "sources": []},
-        {"sources": []},
-    ),
-    ("plain.IngestResult", "Exit_code is not 0 with errors"): (
-        {"errors": ["bad.md:3: YAML"], "exit_code": 1},
-        {"errors": ["bad.md:3: YAML"]},
-    ),
-    ("plain.IngestResult", "it is 0 without errors"): ({}, {"exit_code": 1}),
-    ("plain.IngestResult", "Without a file there is no chunk"): (
-        {"files_processed": 0, "chunks_created": 0},
-        {"files_processed": 0},
-    ),
-    ("chat.ChatRequest", "session_id is a UUID of version 4"): (
-        {"session_id": None},
-        {"session_id": "nope"},
-    ),
-    ("chat.ChatRequest", "metadata has at most 4 KB as JSON"): (
-        {"metadata": {"note": "x" * (4096 - len('{"note": ""}'))}},
-        {"metadata": {"note": "x" * (4097 - len('{"note": ""}'))}},
-    ),
-    ("chat.ChatResponse", 'Should_answer is false exactly for "insufficient"'): (
-        {"should_answer": False, "confidence_level": "insufficient", "sources": []},
-        {"should_answer": False},
-    ),
-    ("chat.ChatResponse", "an answer has sources"): ({}, {"sources": []}),
-    ("chat.ChatResponse", "timestamp has a time zone"): ({}, {"timestamp": "2025-12-17T14:20:00"}),
-    ("chat.Message", "Only messages of the assistant have a confidence"): (
-        {"role": "user", "confidence": None},
-        {"role": "user"},
-    ),
-    ("chat.ConversationThread", "Roles alternate"): (
-        {"messages": _messages[:2]},
-        {"messages": _messages[:1] * 2},
-    ),
-    ("chat.ConversationThread", "messages are in chronological order"): (
-        {"messages": _messages[1:]},
-        {"messages": _messages[1::-1]},
-    ),
-    ("chat.ConversationThread", "times are in UTC"): ({}, {"created_at": "2025-12-17T14:20:00"}),
-    ("chat.RetrievalResult", "Chunks, scores and metadata have the same length"): (
-        {"scores": [0.9] * 3, "average_score": 0.9, **_three},
-        {"chunks": ["a"]},
-    ),
-    ("chat.RetrievalResult", "average_score is the mean of scores"): (
-        {"scores": [0.8, 0.9], "average_score": 0.85},
-        {"average_score": 0.9},
-    ),
-    (
-        "chat.RetrievalResult",
-        "has_sufficient_context needs an average of 0.75 and is given with 3 chunks of it",
-    ): (
-        {"scores": [0.75] * 3, "average_score": 0.75, **_three},
-        {"scores": [0.74] * 3, "average_score": 0.74, **_three},
-    ),
-    ("chat.RetrievalResult", "3 chunks with an average of 0.75 are sufficient"): (
-        {"has_sufficient_context": False},  # top_k may ask for more than these two
-        {"scores": [0.75] * 3, "average_score": 0.75, "has_sufficient_context": False, **_three},
-    ),
-    ("chat.RetrievalResult", "query_embedding has the dimension of its model"): (
-        {"model": "minilm", "dimension": 384, "query_embedding": [0.0] * 384},
-        {"query_embedding": [0.0] * 1535},
-    ),
-    ("chat.ConfidenceMetrics", "The average is between minimum and maximum"): (
-        {"min_similarity": 0.87, "max_similarity": 0.87},
-        {"min_similarity": 0.88},
-    ),
-    ("chat.ConfidenceMetrics", 'should_answer is false exactly for "insufficient"'): (
-        {"should_answer": False, "confidence_level": "insufficient"},
-        {"should_answer": False},
-    ),
-    ("chat.ConfidenceMetrics", "confidence_level agrees with the average"): (
-        {"average_similarity": 0.85},
-        {"average_similarity": 0.84},
-    ),
+    (name, rule): (accepted, refused) for name, rule, accepted, refused in _data("rules.json")
 }
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from bythebook.book import Book
 from bythebook.contracts import ask, chat, envelope, plain, query, response_of
 from bythebook.errors import InvalidInput, NotFound
-from bythebook.interfaces.models import TextRole
 from bythebook.language.tokens import estimate_tokens
 from bythebook.refusals import BOOK_DOES_NOT_SAY
 from bythebook.server import examples
@@ -154,22 +152,6 @@ async def test_plain_finds_ranked_chunks_with_their_vectors(book: Book) -> None:
     assert (refused.answer, refused.sources) == (BOOK_DOES_NOT_SAY, [])
 
 
-async def test_an_ingest_result_reports_the_counts_of_an_ingest(
-    book: Book, book_folder: Path
-) -> None:
-    result = await book.ingest(book_folder)
-    shown = plain.show_ingest(result, most_listed=10)
-    assert (shown.files_processed, shown.errors, shown.exit_code) == (2, [], 0)
-    assert shown.chunks_created == shown.changed + shown.unchanged
-
-
-class _Same(FakeEmbedder):
-    """All texts have one vector."""
-
-    async def embed(self, texts: Sequence[str], *, role: TextRole) -> Any:
-        return await super().embed(["kettle"] * len(texts), role=role)
-
-
 async def test_a_search_of_the_textbook_lists_each_text_once() -> None:
     page = PAGES["intro.md"].partition("## Kettles")[2]
     pages = {f"{n}.md": f"# Kettles\n{page}" for n in range(3)} | {"tea.md": "# Tea\n\nGreen tea."}
@@ -185,9 +167,6 @@ async def test_a_search_of_the_textbook_lists_each_text_once() -> None:
         none = await chat.search_textbook(book, QUESTION, similarity_threshold=1.0)
         assert (none.chunks, none.has_sufficient_context) == ([], False)
         assert not chat.confidence(none).should_answer
-    async with await fake_book(pages, embedder=_Same()) as book:
-        alike = await chat.search_textbook(book, QUESTION, similarity_threshold=0.0)
-        assert chat.confidence(alike).chunk_diversity == pytest.approx(0, abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,6 @@ def _message(body: dict[str, Any]) -> str:
     ("path", "body", "said"),
     [
         ("/query", {"text": "a" * 2001}, "text: has 2001 characters; at most 2000 are allowed."),
-        (
-            "/query",
-            {"text": "a", "timestamp": "soon"},
-            'timestamp: "soon" is not a date with a time',
-        ),
         ("/query", {}, "text: is missing."),
         ("/query", [], "The body is a list; send a JSON object."),
         ("/ask", {"text": "a", "top_k": 21}, "top_k: is 21; at most 20 is allowed."),
@@ -40,21 +35,6 @@ def _message(body: dict[str, Any]) -> str:
             "/ask",
             {"text": "a", "relevance_threshold": True},
             "relevance_threshold: true is not a number.",
-        ),
-        (
-            "/ask",
-            {"text": "a", "relevance_threshold": "0.5"},
-            'relevance_threshold: "0.5" is not a number.',
-        ),
-        (
-            "/ask",
-            {"text": "a", "relevance_threshold": 1.5},
-            "relevance_threshold: is 1.5; at most 1 is allowed.",
-        ),
-        (
-            "/api/v2/query",
-            {"query": "a", "selected_text": ""},
-            "selected_text: has 0 characters; at least 10 are needed.",
         ),
         (
             "/api/v2/query",
@@ -68,11 +48,6 @@ def _message(body: dict[str, Any]) -> str:
         ),
         ("/api/v2/query", {"query": " "}, "Query cannot be empty."),
         ("/api/v1/query", {"query": "w " * 501}, "Query exceeds 500 words (has 501)."),
-        (
-            "/chat/run",
-            {"message": "a", "similarity_threshold": False},
-            "similarity_threshold: false is not a number.",
-        ),
         ("/chat/run", {"message": "a", "stream": "yes"}, 'stream: "yes" is not true or false.'),
         (
             "/feedback",

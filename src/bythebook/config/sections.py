@@ -199,13 +199,10 @@ class Collection(SettingsSection):
     existing: bool = Field(
         False, description="Read a collection that another system filled; ingest nothing."
     )
-    vector: str | None = Field(
-        None, description="Vector to search in an existing collection that has several."
-    )
+    vector: str | None = Field(None, description="Vector of an existing collection with several.")
     fields: Mapping[str, str] = Field(
         {},
-        description="Payload fields of an existing collection: our name (text, title, section, "
-        "url, file, position …) and the collection's.",
+        description="Payload fields of an existing collection: our names (text, …), and its own.",
     )
     indexes: Mapping[str, Literal["keyword", "integer", "text"]] = Field(
         {}, description="Further payload fields that are indexed: their names and types."
