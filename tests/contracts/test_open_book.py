@@ -164,6 +164,8 @@ async def test_a_search_of_the_textbook_lists_each_text_once() -> None:
         assert measured.num_chunks == len(found.chunks)
         assert measured.average_similarity == pytest.approx(found.average_score)
         assert 0 < measured.chunk_diversity <= 1
+        found._vectors = found._vectors[:1] * 2
+        assert chat.confidence(found).chunk_diversity == pytest.approx(0, abs=1e-6)
         none = await chat.search_textbook(book, QUESTION, similarity_threshold=1.0)
         assert (none.chunks, none.has_sufficient_context) == ([], False)
         assert not chat.confidence(none).should_answer

@@ -202,7 +202,8 @@ class Collection(SettingsSection):
     vector: str | None = Field(None, description="Vector of an existing collection with several.")
     fields: Mapping[str, str] = Field(
         {},
-        description="Payload fields of an existing collection: our names (text, …), and its own.",
+        description="Payload fields of an existing collection: our name (text, title, section, "
+        "url, file, position …) and the collection's.",
     )
     indexes: Mapping[str, Literal["keyword", "integer", "text"]] = Field(
         {}, description="Further payload fields that are indexed: their names and types."
@@ -372,8 +373,7 @@ class ServerSettings(SettingsSection):
     port: int = Field(8000, ge=1, le=65535, description="Port to listen on.")
     api_query: Literal["envelope", "plain"] = Field(
         "envelope",
-        description="Contract of `POST /api/query`: envelope or plain. The preset plain sets "
-        "plain.",
+        description="Contract of `POST /api/query`: envelope, or plain, as in the preset plain.",
     )
     workers: int = Field(1, ge=1, le=256, description="Worker processes; each opens the book.")
     heartbeat_s: float = Field(
