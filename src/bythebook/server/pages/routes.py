@@ -45,7 +45,7 @@ class Search(BaseModel):
     text: Annotated[Text, StringConstraints(max_length=500)]
 
 
-def book_routes(book: Book, markdown: NameOf = lambda contents, page: None) -> APIRouter:
+def book_routes(book: Book, markdown: NameOf) -> APIRouter:
     """Return the routes of the reader; ``markdown`` names the Markdown of a page."""
     router = APIRouter(tags=[READER], include_in_schema=False)
     files = FileCache()
