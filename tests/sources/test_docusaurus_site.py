@@ -9,7 +9,7 @@ import pytest
 
 from bythebook.errors import SourceError
 from bythebook.ingestion.read_book import SiteOptions, read_book
-from bythebook.sources.docusaurus.config import find_config, read_config
+from bythebook.sources.docusaurus import find_config, read_config
 from bythebook.sources.files import Files
 from tests.sources.book_files import CONFIG, write_files
 from tests.support.samples import IN_ORDER, ORDERED

@@ -19,7 +19,7 @@ GROUP = "bythebook.sources"
 
 _SPECIFIC = (
     EntryPoint("mdbook", "bythebook.sources.mdbook:MdBookSource", GROUP),
-    EntryPoint("docusaurus", "bythebook.sources.docusaurus.source:DocusaurusSource", GROUP),
+    EntryPoint("docusaurus", "bythebook.sources.docusaurus:DocusaurusSource", GROUP),
 )
 _GENERAL = (
     EntryPoint("mixed", "bythebook.sources.mixed:MixedFolder", GROUP),

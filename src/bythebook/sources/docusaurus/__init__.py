@@ -1,1 +1,0 @@
-"""Docusaurus sites: configuration, sidebars, page order and routes."""
