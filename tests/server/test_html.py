@@ -78,10 +78,6 @@ def test_table_rows_cited_one_by_one_form_one_table() -> None:
     assert '<td>2 <sup data-cite="1">1</sup><sup data-cite="2">2</sup></td>' in made
 
 
-def test_table_syntax_within_code_is_not_changed() -> None:
-    assert "|---" not in to_html("```\n| a |\n| b |\n```")
-
-
 def test_citation_markers_follow_their_sentences() -> None:
     sentences = [Sentence("One.", (1,)), Sentence("```\nx\n```", (2,), "\n\n")]
     made = said_html(sentences)

@@ -26,7 +26,7 @@ from bythebook.language.text import clean, word_set
 from bythebook.sources.markdown.maths import likely_maths_inline, maths_block
 from bythebook.text.links import is_safe_link
 from bythebook.text.markdown import found_marks, in_order, markdown
-from bythebook.text.units import cells_of, is_row, is_rule_row, mark_code
+from bythebook.text.units import cells_of, is_row, is_rule_row
 from bythebook.types import AnswerSpan, Mark, MarkKind, Sentence
 
 _LONGEST_CODE = 20_000  # characters; longer code is not highlighted
@@ -41,10 +41,6 @@ _OWN_LINK = f"link-{secrets.token_hex(8)}:"  # before the targets of links that 
 _NO_MARKERS = dict.fromkeys(map(ord, (_OPEN, _CLOSE, _MARK, _UNMARK, UNIT)))
 _PLAIN = re.compile(r"[^`$*|\n\[\]]+")
 _MARKER = re.compile(f"{_OPEN}([0-9]{{1,4}}){_CLOSE}")
-_MARKERS_AT_END = re.compile(  # tried only where spaces or markers begin
-    rf"(?:(?<!\s)\s++|(?<![\s{_CLOSE}]))((?:{_OPEN}[0-9]{{1,4}}{_CLOSE})++)\Z"
-)
-
 _MATHS_TAGS = word_set(
     "math menclose mfenced mfrac mi mmultiscripts mn mo mover mpadded mphantom mroot mrow ms "
     "mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover"
@@ -84,15 +80,33 @@ def said_html(sentences: Sequence[Sentence], *, mark: AnswerSpan | None = None) 
     The span ``mark``, the short answer, is wrapped in ``<mark>``.
     """
     texts: list[str] = []
+    in_table = False
     for number, sentence in enumerate(sentences):
         text = _markdown_of(sentence, mark if mark and mark.sentence == number else None)
         starts_run = sentence.lead == "\n\n" and number > 0 and sentences[number - 1].closes
         if starts_run or not texts:  # apart: two lists in a row are not one
             texts.append("")
-        texts[-1] += sentence.lead + text + _markers(sentence)
+            in_table = False
+        is_table = is_row(text.rpartition("\n")[2])
+        if is_table:
+            text = _rows(text, _markers(sentence), goes_on=in_table and sentence.lead == "\n")
+        else:
+            text += _markers(sentence)
+        texts[-1] += sentence.lead + text
+        in_table = is_table
     grammar = _grammar()
-    whole = ("\n".join(_whole_tables(text.strip().splitlines())) for text in texts)
-    return clean_html("".join(render(text, grammar) for text in whole))
+    return clean_html("".join(render(text.strip(), grammar) for text in texts))
+
+
+def _rows(text: str, markers: str, *, goes_on: bool) -> str:
+    """Return rows of a table with the markers in the last cell, and a header if they begin it."""
+    lines = text.split("\n")
+    has_header = len(lines) > 1 and is_rule_row(lines[1])
+    if not (goes_on or has_header) and is_row(lines[0]):
+        lines.insert(1, "|" + "---|" * len(cells_of(lines[0])))
+    at = -1 if not is_rule_row(lines[-1]) else 0
+    lines[at] = f"{lines[at].rstrip()[:-1].rstrip()} {markers.strip()} |"
+    return "\n".join(lines)
 
 
 def without_signs(text: str) -> str:
@@ -173,33 +187,6 @@ def _marker(state: StateInline, silent: bool) -> bool:
         state.push("marker", "", 0).content = found[1]
     state.pos = found.end()
     return True
-
-
-def _whole_tables(lines: Sequence[str]) -> Iterator[str]:
-    """Repair tables cited row by row: move markers into the last cell, add the delimiter row."""
-    before, columns = "", 0
-    for line, is_code in mark_code(lines):
-        row = None if is_code else _row(line)
-        if before and row is None:
-            before = ""
-        elif before == "head" and row is not None:
-            before = "rows"
-            if not is_rule_row(row):
-                yield "|" + "---|" * columns
-        elif row is not None and not before:
-            before, columns = "head", len(cells_of(row))
-        yield line if row is None else row
-    if before == "head":
-        yield "|" + "---|" * columns
-
-
-def _row(line: str) -> str | None:
-    bare = line.strip()
-    found = _MARKERS_AT_END.search(bare)
-    cells = bare[: found.start()] if found else bare
-    if len(cells) < 3 or not is_row(cells):
-        return None
-    return f"{cells[:-1].rstrip()} {found[1]} |" if found else cells
 
 
 # --- tokens to HTML -------------------------------------------------------------------------------

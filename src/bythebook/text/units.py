@@ -1,4 +1,4 @@
-"""The form of passages, a Markdown without inline markup, and the units of a passage.
+"""The form of the plain text of passages, and the units of a passage.
 
 Only what ``ingestion/render.py`` writes is in it: paragraphs, lists, tables, fenced code, maths
 between dollars, and lines that are the title of the block after them.
@@ -7,7 +7,7 @@ between dollars, and lines that are the title of the block after them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from bythebook.language.sentences import split_sentences
 from bythebook.language.text import word_set
@@ -54,18 +54,6 @@ def closes_fence(line: str, fence: str) -> bool:
 def inside_fence(text: str) -> str | None:
     """Return the content of a fenced block, or None if the text is not one."""
     return text.partition("\n")[2].rpartition("\n")[0] if FENCE.match(text) else None
-
-
-def mark_code(lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Yield each line, and whether it belongs to fenced code."""
-    fence = ""
-    for line in lines:
-        found = FENCE.match(line)
-        yield line, bool(fence or found)
-        if not fence:
-            fence = found[1] if found else ""
-        elif closes_fence(line, fence):
-            fence = ""
 
 
 def split_units(text: str) -> tuple[Unit, ...]:
