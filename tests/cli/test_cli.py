@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bythebook.contracts import chat, envelope, plain, query
+from bythebook.contracts.ask import AgentResponse
 from tests.support.command import PROGRAM, ask, run, run_process
 from tests.support.samples import SAMPLE_BOOK
 
@@ -63,6 +65,20 @@ def test_ask_reports_the_fallback_writer(small_home: Path, writer: str) -> None:
     told = json.loads(ask(small_home, asked, "--json", **away).stdout)
     assert "the book's own sentences" in told["fallback"]
     assert told["withheld"] == 0
+
+
+@pytest.mark.parametrize("preset", ["query", "ask", "envelope", "plain", "chat"])
+def test_json_is_the_response_of_the_preset(small_home: Path, preset: str) -> None:
+    done = ask(small_home, "What makes a kite fly?", "--preset", preset, "--json")
+    told = json.loads(done.stdout)
+    responses = {
+        "query": query.Response,
+        "ask": AgentResponse,
+        "envelope": envelope.QueryResponse,
+        "plain": plain.QueryResponse,
+        "chat": chat.ChatResponse,
+    }
+    assert responses[preset].model_validate(told).model_dump(mode="json") == told
 
 
 def test_ask_refuses_with_the_fixed_sentence_and_exit_code_1(small_home: Path) -> None:

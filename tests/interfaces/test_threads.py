@@ -280,3 +280,21 @@ async def test_a_chore_is_claimed_once_per_interval(threads: SqlThreads) -> None
     for minutes in (0, 1, 5):
         assert await claims(_NOW + minutes * every) == [False, False, False, True]
     assert await threads.claim("other", now=_NOW, every=every)
+
+
+async def test_metadata_is_merged_and_threads_are_found_by_it(threads: SqlThreads) -> None:
+    name, other = _new(), _new()
+    first = {"user_id": "u1", "tags": ["ros2"], "week": 3}
+    await threads.append(name, _exchange(0), owner=_MINE, metadata=first)
+    await threads.append(other, _exchange(0), owner=_MINE)
+    written = await threads.append(name, _exchange(1), owner=_MINE, metadata={"tags": ["é", "b"]})
+    thread = await threads.read(name, owner=_MINE)
+    assert thread is not None
+    assert thread.metadata == written.metadata == {**first, "tags": ["é", "b"]}
+    for wanted in ({"user_id": "u1"}, {"tags": "é"}, {"week": "3"}, {"user_id": "u1", "tags": "b"}):
+        found = await threads.list(owner=_MINE, metadata=wanted)
+        assert [each.id for each in found] == [name], wanted
+    for absent in ({"user_id": "u2"}, {"tags": "ros2"}, {"other": "u1"}, {"tags": "%"}):
+        assert not await threads.list(owner=_MINE, metadata=absent), absent
+    assert not await threads.list(owner=_YOURS, metadata={"user_id": "u1"})
+    assert len(await threads.list(owner=_MINE)) == 2

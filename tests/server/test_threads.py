@@ -150,3 +150,25 @@ def test_without_a_key_a_reply_is_not_replayed_to_another_address(library: Book)
     assert other.json()["session_id"] != told.json()["session_id"]
     assert again.headers["idempotent-replayed"] == "true"
     assert again.json() == told.json()
+
+
+def test_a_conversation_is_found_by_the_metadata_of_its_messages(keyed: TestClient) -> None:
+    session = _talk(keyed, _QUESTION)
+    body = {"message": "Why?", "session_id": session, "metadata": {"user_id": "u:1"}}
+    _talk(keyed, _QUESTION)
+    assert keyed.post("/chat/run", json=body, headers=_headers_of("ann")).status_code == 200
+
+    def listed(*wanted: str, owner: str = "ann") -> list[str]:
+        parameters = {"metadata": list(wanted)}
+        told = keyed.get("/chat/threads", params=parameters, headers=_headers_of(owner)).json()
+        return [thread["thread_id"] for thread in told["threads"]]
+
+    assert len(listed()) == 2
+    assert listed("user_id:u:1") == [session]
+    assert listed("user_id:u:1", "tag:x") == listed("user_id:u:1", owner="bob") == []
+    read = keyed.get(f"/chat/threads/{session}", headers=_headers_of("ann")).json()
+    assert read["metadata"] == {"user_id": "u:1"}
+    for wrong in ("user_id", ":x", 'a"b:c'):
+        parameters = {"metadata": wrong}
+        refused = keyed.get("/chat/threads", params=parameters, headers=_headers_of("ann"))
+        assert refused.status_code == 400

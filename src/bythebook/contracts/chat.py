@@ -64,13 +64,18 @@ _LEAST_AVERAGE = {Level.HIGH: 0.85, Level.MEDIUM: 0.75}  # of a level; without a
 _LONGEST_CHUNK = 500  # chunk_text: "max 500 chars for display"
 
 
-def _check_size(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    if len(json.dumps(metadata, ensure_ascii=False).encode()) > METADATA_BYTES:
-        raise ValueError(f"metadata has more than {METADATA_BYTES} bytes as JSON")
+def _check_metadata(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    try:
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+        size = len(text.encode())
+    except ValueError:  # half of a surrogate pair, or a number that is not finite
+        raise ValueError("metadata is not valid JSON") from None
+    if size > METADATA_BYTES or "\\u0000" in text:
+        raise ValueError(f"metadata is JSON of at most {METADATA_BYTES} bytes, without NUL")
     return metadata
 
 
-ThreadMetadata = Annotated[dict[str, JsonValue], AfterValidator(_check_size)]
+ThreadMetadata = Annotated[dict[str, JsonValue], AfterValidator(_check_metadata)]
 
 
 class ChatRequest(Entity):

@@ -229,23 +229,10 @@ def _fields(reply: Reply) -> dict[str, Any]:
 
 
 def show_ingest(result: CoreIngestResult, *, most_listed: int) -> IngestResult:
-    return IngestResult(
-        files_processed=result.files_processed,
-        chunks_created=result.chunks_created,
-        errors=list(result.errors),
-        warnings=list(result.warnings),
-        exit_code=result.exit_code,
-        embedded=result.embedded,
-        unchanged=result.unchanged,
-        changed=result.changed,
-        removed=result.removed,
-        coverage=None if result.coverage is None else round(result.coverage, 6),
-        seconds=round(result.seconds, 3),
-        not_read=[asdict(file) for file in result.not_read[:most_listed]],
-        not_read_total=result.not_read_total,
-        images=result.images,
-        left_out=[asdict(each) for each in result.left_out],
-    )
+    told = asdict(result) | {"exit_code": result.exit_code, "seconds": round(result.seconds, 3)}
+    told["coverage"] = None if result.coverage is None else round(result.coverage, 6)
+    told["not_read"] = told["not_read"][:most_listed]
+    return IngestResult(**told)
 
 
 def fail(error: BookError, _: Call | None = None) -> tuple[int, PlainError]:

@@ -24,7 +24,7 @@ from bythebook.server.contracts.base import Services, reader_of
 from bythebook.server.requests import Client
 
 _LAST_OFFSET = 2**31 - 1  # the largest integer that every database supports
-_Wanted = Annotated[Text, StringConstraints(pattern="^[^:]+:.", max_length=500)]
+_Wanted = Annotated[Text, StringConstraints(pattern=r"^[\w-]+:.", max_length=500)]
 _THREAD, _HISTORY = "/chat/threads/{thread_id}", "/session/{thread_id}/history"
 NOT_FOUND = examples.error_responses(ChatError, fail, (404,))
 
