@@ -207,13 +207,19 @@ def read_imports(code: str) -> dict[str, str]:
     return {match.group(1): match.group(3) for match in _DEFAULT_IMPORT.finditer(code)}
 
 
+_MOST_UNREAD = 20  # constants that are no literals; after them, a literal of one line is read
+
+
 def read_constants(code: str) -> dict[str, object]:
     """Return the exported constants as name -> value."""
     constants: dict[str, object] = {}
-    offset = 0
+    offset = unread = 0
     while (match := _CONSTANT.search(code, offset)) is not None:
-        value, offset = read_value(code, match.end())
+        value: object = UNKNOWN
+        if unread < _MOST_UNREAD:  # each of these may have been read up to the end of the code
+            value, offset = read_value(code, match.end())
         if value is UNKNOWN:
+            unread += 1
             statement = _STATEMENT.match(code, match.end())
             value = evaluate(statement.group(), constants) if statement else UNKNOWN
             offset = match.end()
