@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import resource
 import subprocess
@@ -86,7 +87,9 @@ def test_patterns_take_linear_time(row: Row) -> None:
         for number, pattern in enumerate(_HOSTILE)
         for turn in range(each)
     ]
+    gc.freeze()  # else each measurement would look through what other tests have left
     steep = [f"{pattern!r} {way}" for pattern, way in tried if not _grows_evenly(pattern, way)]
+    gc.unfreeze()
     row.record(
         f"{len(_HOSTILE)} hostile patterns, each in {each} of {len(READINGS)} readings, "
         f"{_SMALL:,} and {_LARGE:,} signs long",
