@@ -21,7 +21,13 @@ from bythebook.contracts.chat import (
     show_source,
 )
 from bythebook.contracts.errors import Call
-from bythebook.contracts.fields import NearbyTopic, RelatedQuote, nearby_topics, related_quote
+from bythebook.contracts.fields import (
+    NearbyTopic,
+    RelatedQuote,
+    nearby_topics,
+    omitted,
+    related_quote,
+)
 from bythebook.errors import BookError, Stopping
 from bythebook.refusals import Refusal, RefusalType
 from bythebook.server.contracts.base import StreamEvent
@@ -64,7 +70,7 @@ class ChatDoneEvent(ChatResponse):
     next_questions: list[str] = Field(default_factory=list)
     answered_offline: bool = False  # the language model failed, and the fallback writer was used
     # Set if the sentences are a language model's, checked against the book; else quoted from it.
-    written_by_model: bool = Field(False, exclude_if=lambda value: not value)
+    written_by_model: bool = omitted(False)
     query_id: UUID4 | None = None  # id to send feedback about
 
 

@@ -24,6 +24,7 @@ from bythebook.contracts.fields import (
     citation_fields,
     degraded,
     nearby_topics,
+    omitted,
 )
 from bythebook.contracts.fit import citations_of
 from bythebook.errors import BookError, InvalidInput
@@ -71,7 +72,7 @@ class ReplyDetails(Degradable):
     refusal_type: str | None
     nearby: list[NearbyTopic]
     # Why the offline writer wrote the answer or the rest of it; otherwise absent.
-    fallback: str | None = Field(None, exclude_if=lambda reason: reason is None)
+    fallback: str | None = omitted(None)
 
 
 class OpenAIAssistantMessage(BaseModel):
@@ -215,9 +216,9 @@ def created(call: Call) -> int:
 
 
 class OpenAIDelta(BaseModel):
-    role: Literal["assistant"] | None = Field(None, exclude_if=lambda role: role is None)
-    content: str | None = Field(None, exclude_if=lambda content: content is None)
-    annotations: list[OpenAIAnnotation] | None = Field(None, exclude_if=lambda value: value is None)
+    role: Literal["assistant"] | None = omitted(None)
+    content: str | None = omitted(None)
+    annotations: list[OpenAIAnnotation] | None = omitted(None)
 
 
 class OpenAIChunkChoice(BaseModel):
