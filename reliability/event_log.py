@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 
 from bythebook.book import Book
 from bythebook.errors import EmbedderFailed, ServiceError, WriterFailed
+from bythebook.interfaces.conversations import Asker
 from bythebook.providers.http.errors import ErrorCode, ProviderError, ServiceName
 from bythebook.providers.testing import (
     FakeEmbedder,
@@ -18,7 +19,7 @@ from bythebook.providers.testing import (
     MemoryThreads,
 )
 from bythebook.server.app import create_app
-from bythebook.types import Asker, Message, Question, Reply
+from bythebook.types import Message, Question, Reply
 
 CONTRACTS = {
     "/query": "text",

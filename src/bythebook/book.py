@@ -24,10 +24,11 @@ from bythebook.conversations.query_log import LoggedRequest
 from bythebook.conversations.session import open_conversation
 from bythebook.errors import BookError, NotFound, StoreFailed
 from bythebook.generations import Generations, index_differs
+from bythebook.interfaces.conversations import Asker
 from bythebook.offload import offload
 from bythebook.retrieval.search import Findings, search
 from bythebook.text.outline import Contents, list_contents
-from bythebook.types import Asker, Message, Passage, Question, Reply, TextKind, VectorState
+from bythebook.types import Message, Passage, Question, Reply, TextKind, VectorState
 from bythebook.wiring import Providers
 
 if TYPE_CHECKING:

@@ -448,27 +448,3 @@ class Message:
     confidence: float | None = None
     citations: tuple[Citation, ...] = ()  # of an answer, as they were at that time
     request: str | None = None  # id of the question's request, if that may be repeated
-
-
-@dataclass(frozen=True, slots=True)
-class Thread:
-    id: str
-    messages: tuple[Message, ...]
-    created_at: datetime
-    updated_at: datetime
-    topic_summary: str | None = None
-    metadata: Mapping[str, object] = field(default_factory=dict)
-    owner: str | None = None  # API key that created it; None where keys are not required
-    archived_at: datetime | None = None  # archived when idle; the next message restores it
-    earlier: int = 0  # number of stored earlier messages that are not included
-
-
-@dataclass(frozen=True, slots=True)
-class Asker:
-    """Client of a request, reduced to what the pipeline needs."""
-
-    owner: str | None = None
-    session: str | None = None  # of the contract envelope, a UUID: for the query log, not a thread
-    address: str | None = None  # IP address of the client; only a part of it is stored
-    query: str | None = None  # a UUID: id of the question in the query log and in feedback
-    request: str | None = None  # digest that is equal for all repetitions of one request

@@ -11,7 +11,7 @@ import pytest
 
 from bythebook.conversations.query_log import LoggedRequest, LogQueue
 from bythebook.errors import DatabaseFailed, EmbedderFailed
-from bythebook.interfaces.conversations import LoggedQuery
+from bythebook.interfaces.conversations import Asker, LoggedQuery
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.sql.threads import SqlThreads
@@ -20,7 +20,7 @@ from bythebook.providers.testing import (
     MemoryQueryLog,
 )
 from bythebook.testing import fake_book
-from bythebook.types import Answer, Asker, Question
+from bythebook.types import Answer, Question
 
 _QUESTION = Question("At how many degrees does a kettle boil water?")
 

@@ -12,13 +12,14 @@ import pytest
 from bythebook.contracts import chat
 from bythebook.conversations.session import now, open_conversation
 from bythebook.errors import DatabaseFailed, NotFound
+from bythebook.interfaces.conversations import Asker, Thread
 from bythebook.interfaces.store import Generation
 from bythebook.providers.testing import (
     MemoryCatalog,
     MemoryThreads,
 )
 from bythebook.testing import fake_book
-from bythebook.types import Answer, Asker, Message, Question, Role, Thread
+from bythebook.types import Answer, Message, Question, Role
 
 _TEXT = "At how many degrees does a kettle boil water?"
 

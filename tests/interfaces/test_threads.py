@@ -12,9 +12,9 @@ import pytest
 import sqlalchemy as sa
 
 from bythebook.errors import InvalidInput, NotFound
-from bythebook.interfaces.conversations import ANYONE
+from bythebook.interfaces.conversations import ANYONE, Thread
 from bythebook.providers.sql.threads import SqlThreads
-from bythebook.types import Citation, Message, Place, Role, Thread
+from bythebook.types import Citation, Message, Place, Role
 from tests.interfaces.conftest import PATIENT_S
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

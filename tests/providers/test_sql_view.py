@@ -14,10 +14,11 @@ import sqlalchemy as sa
 
 from bythebook.contracts.chat import show_thread
 from bythebook.conversations.query_log import LoggedRequest, LogQueue
+from bythebook.interfaces.conversations import Asker
 from bythebook.providers.sql.engine import open_database
 from bythebook.providers.sql.query_log import SqlQueryLog
 from bythebook.providers.sql.threads import SqlThreads
-from bythebook.types import Asker, Message, Question, Role
+from bythebook.types import Message, Question, Role
 from tests.support.databases import POSTGRES, address
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)

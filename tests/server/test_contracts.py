@@ -20,6 +20,7 @@ from bythebook.contracts import envelope, plain
 from bythebook.contracts import query as query_documents
 from bythebook.contracts.fit import by_place, shortened
 from bythebook.errors import BookError, Forbidden, NotIngested, StoreFailed, WrongHost
+from bythebook.interfaces.conversations import Asker
 from bythebook.providers.testing import (
     FakeEmbedder,
     MemoryCatalog,
@@ -30,7 +31,7 @@ from bythebook.refusals import BOOK_DOES_NOT_SAY, SELECTION_DOES_NOT_SAY
 from bythebook.retrieval.search import Findings
 from bythebook.server import examples
 from bythebook.server.app import create_app
-from bythebook.types import Answer, Asker, Message, Question, Reply, Sentence
+from bythebook.types import Answer, Message, Question, Reply, Sentence
 from tests.server.conftest import FragileEmbedder
 
 _QUESTION = "At how many degrees does a kettle boil water?"

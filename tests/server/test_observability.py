@@ -22,13 +22,14 @@ from bythebook.book import Book
 from bythebook.config.settings import Settings
 from bythebook.conversations.query_log import LoggedRequest, LogQueue
 from bythebook.errors import DatabaseFailed, WriterFailed
+from bythebook.interfaces.conversations import Asker
 from bythebook.interfaces.store import Generation
 from bythebook.providers.testing import (
     MemoryCatalog,
 )
 from bythebook.server.app import create_app
 from bythebook.server.observability import FIELDS, JsonFormatter, configuration, redact
-from bythebook.types import Asker, Question
+from bythebook.types import Question
 from tests.conversations.test_query_log import FragileLog
 from tests.server.conftest import FragileEmbedder, small_library
 

@@ -18,8 +18,8 @@ import typer
 from bythebook.cli import options
 from bythebook.cli.output import shortened
 from bythebook.errors import BookError, InvalidInput
-from bythebook.interfaces.conversations import no_such_thread
-from bythebook.types import Citation, Question, Role, Thread
+from bythebook.interfaces.conversations import Thread, no_such_thread
+from bythebook.types import Citation, Question, Role
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -16,9 +16,8 @@ from bythebook.cli.output import echo, print_json
 
 if TYPE_CHECKING:
     from bythebook.conversations.retention import Archiver
-    from bythebook.interfaces.conversations import ThreadSummary
+    from bythebook.interfaces.conversations import Thread, ThreadSummary
     from bythebook.providers.sql.threads import SqlThreads
-    from bythebook.types import Thread
 
 T = TypeVar("T")
 

@@ -46,8 +46,8 @@ from bythebook.contracts.fields import (
 from bythebook.contracts.fit import citations_of, embedded, found, sources_of
 from bythebook.contracts.plain import LEAST_SCORE as BOOK_THRESHOLD
 from bythebook.errors import BookError
-from bythebook.interfaces.conversations import METADATA_BYTES, no_such_thread
-from bythebook.types import Answer, Citation, Confidence, Level, Question, Reply, Role, Thread
+from bythebook.interfaces.conversations import METADATA_BYTES, Thread, no_such_thread
+from bythebook.types import Answer, Citation, Confidence, Level, Question, Reply, Role
 
 if TYPE_CHECKING:
     from bythebook.book import Book

@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from bythebook.errors import DatabaseFailed
-from bythebook.interfaces.conversations import LoggedQuery
+from bythebook.interfaces.conversations import Asker, LoggedQuery
 from bythebook.language.text import well_formed
 from bythebook.refusals import Refusal
-from bythebook.types import Asker, Hit, Question, Reply
+from bythebook.types import Hit, Question, Reply
 
 if TYPE_CHECKING:
     from bythebook.providers.sql.query_log import SqlQueryLog

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from bythebook.conversations.summary import summarise
 from bythebook.errors import DatabaseFailed, InvalidInput, NotFound
-from bythebook.interfaces.conversations import METADATA_BYTES, before
-from bythebook.types import Answer, Asker, Message, Question, Reply, Role
+from bythebook.interfaces.conversations import METADATA_BYTES, Asker, before
+from bythebook.types import Answer, Message, Question, Reply, Role
 
 if TYPE_CHECKING:
     from bythebook.providers.sql.threads import SqlThreads

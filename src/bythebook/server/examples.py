@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter
 from bythebook import errors
 from bythebook.answering.pipeline import Event, State
 from bythebook.contracts.errors import Call, Fail
-from bythebook.interfaces.conversations import ThreadSummary
+from bythebook.interfaces.conversations import Thread, ThreadSummary
 from bythebook.language.terms import Vocabulary
 from bythebook.refusals import Refusal, RefusalType, Topic
 from bythebook.retrieval.question_analysis import analyze
@@ -31,7 +31,6 @@ from bythebook.types import (
     Passage,
     Question,
     Reply,
-    Thread,
     Timings,
 )
 

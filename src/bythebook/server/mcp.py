@@ -26,10 +26,10 @@ from bythebook import __version__, validation
 from bythebook.book import Book
 from bythebook.contracts.errors import Call, is_ours, sentence_of, status_of
 from bythebook.errors import BookError, Stopping
+from bythebook.interfaces.conversations import Asker
 from bythebook.server.contracts.mcp_tools import TOOLS
 from bythebook.server.middleware import ContractRoute
 from bythebook.server.requests import asker_of
-from bythebook.types import Asker
 
 _log = logging.getLogger(__name__)
 

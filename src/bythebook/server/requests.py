@@ -30,7 +30,7 @@ from bythebook.contracts.errors import (
     status_of,
 )
 from bythebook.errors import BookError, InvalidInput, KeyReused, NotAllowed
-from bythebook.types import Asker
+from bythebook.interfaces.conversations import Asker
 
 _log = logging.getLogger(__name__)
 

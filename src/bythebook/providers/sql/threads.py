@@ -17,12 +17,13 @@ from bythebook.interfaces.conversations import (
     ANYONE,
     Owner,
     Summarise,
+    Thread,
     ThreadSummary,
     no_such_thread,
 )
 from bythebook.providers.sql.engine import SqlStore, insert, on_database_thread
 from bythebook.providers.sql.schema import chores, messages, threads
-from bythebook.types import Citation, Message, Place, Role, Thread
+from bythebook.types import Citation, Message, Place, Role
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Row

@@ -13,9 +13,10 @@ from bythebook.answering.pipeline import Event
 from bythebook.book import Book
 from bythebook.contracts.errors import Fail
 from bythebook.contracts.fields import with_web_address, with_web_addresses, with_web_links
+from bythebook.interfaces.conversations import Asker
 from bythebook.server import examples
 from bythebook.server.sse import Streams
-from bythebook.types import Asker, Citation, Message, Question, Reply, Sentence
+from bythebook.types import Citation, Message, Question, Reply, Sentence
 
 _SHARED_PATH = "/api/query"
 

@@ -15,9 +15,10 @@ from pydantic import BaseModel, Field, StringConstraints
 from bythebook.answering.gate import band
 from bythebook.book import Book
 from bythebook.contracts.fields import Selection, Text
+from bythebook.interfaces.conversations import Asker
 from bythebook.server.contracts.openai.completions import ReplyDetails, details_of
 from bythebook.text.text_kinds import shown_part
-from bythebook.types import Answer, Asker, Level, Passage, Question, Reply, TextKind
+from bythebook.types import Answer, Level, Passage, Question, Reply, TextKind
 
 _Question = Annotated[Text, StringConstraints(max_length=5000)]
 
