@@ -10,6 +10,7 @@ import ast
 import importlib
 import inspect
 import math
+import random
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -142,13 +143,12 @@ class Attack(NamedTuple):
 
 
 def attacks(pattern: re.Pattern[str], most: int) -> list[Attack]:
-    """Return at most this many texts, evenly from all that there are."""
+    """Return at most this many texts, chosen from all that there are."""
     known: dict[str, Attack] = {}
     for head, part in [*_parts(_matching(pattern)), *_pairs(pattern.pattern)]:
         for one in Attack(head, part, "\0"), Attack(head, part, ""), Attack(head, part, "a"):
             known.setdefault(_kind(one), one)
-    every = list(known.values())
-    return every[:: -(-len(every) // most) or 1]
+    return random.Random(14).sample(list(known.values()), min(most, len(known)))
 
 
 def _parts(texts: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -44,7 +44,7 @@ def test_every_pattern_is_linear(row: Row) -> None:
     ],
 )
 def test_a_pattern_above_linear_is_caught(pattern: str, use: str) -> None:
-    assert fault(Expression("here", re.compile(pattern), (use,)), 100)
+    assert fault(Expression("here", re.compile(pattern), (use,)), 400)
 
 
 def _made() -> Made:

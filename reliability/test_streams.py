@@ -197,6 +197,7 @@ class Slow:
 
 
 @pytest.mark.real
+@pytest.mark.alone
 @pytest.mark.row(
     "R14",
     "Read streams at one byte per second",
