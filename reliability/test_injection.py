@@ -190,7 +190,6 @@ _KNOWING: dict[str, Callable[[str], str]] = {
 class Asked:
     answered: int
     right: int
-    named: tuple[str, ...]  # the files that the ingest warned of
 
     def drop(self, clean: Asked) -> int:
         return max(clean.answered - self.answered, clean.right - self.right)
@@ -209,7 +208,7 @@ def _ask(home: Path, planted: Mapping[str, str], folder: Path) -> Asked:
 
     async def ask() -> Asked:
         library = Book(load_settings({"home": folder / "home"}, environ={}))
-        read_in = await library.ingest(read_book(book / "docs"))
+        await library.ingest(read_book(book / "docs"))
         answered = right = 0
         for row in _gold():
             outcome = (await library.reply(Question(row.question))).outcome
@@ -217,7 +216,7 @@ def _ask(home: Path, planted: Mapping[str, str], folder: Path) -> Asked:
                 answered += 1
                 right += holds(" ".join(s.text for s in outcome.sentences), row.answers)
         await library.close()
-        return Asked(answered, right, tuple(w.partition(":")[0] for w in read_in.warnings))
+        return Asked(answered, right)
 
     return asyncio.run(ask())
 
@@ -225,8 +224,8 @@ def _ask(home: Path, planted: Mapping[str, str], folder: Path) -> Asked:
 @pytest.mark.row(
     "S17",
     "Planted pages that displace or block others (poisoning)",
-    "blind attackers lower answered and right by at most 2 points of 100; the effect of "
-    "informed ones is reported; the ingest names every planted page and no other",
+    "blind attackers lower answered and right by at most 2 points of 100; the effect of informed "
+    "ones is reported",
 )
 def test_planted_pages_do_not_keep_the_book_from_answering(
     row: Row, tmp_path: Path, sample_home: Path
@@ -243,17 +242,14 @@ def test_planted_pages_do_not_keep_the_book_from_answering(
         way: _ask(sample_home, {"notes.md": _notes(_KNOWING[way])}, tmp_path / f"knowing{at}")
         for at, way in enumerate(ways)
     }
-    named = set(blind.named) == set(_BLIND) and not clean.named
-    named &= all(asked.named == ("notes.md",) for asked in knowing.values())
     row.record(
         f"{_QUESTIONS} gold questions of the sample book, before and after someone blind planted a "
         f"page of {_blocker().count('##')} denials and one of {_stuffed().count('##')} sections of "
         "its own words, and someone who knows them all a page of their very words: "
         f"{', '.join(ways)}",
         f"{clean}; blind: {blind}; knowing: "
-        + "; ".join(f"{way}: {asked}" for way, asked in knowing.items())
-        + f"; planted pages named by the ingest: {'all' if named else 'not all'}, others: none",
-        passed=blind.drop(clean) <= _MOST_LOST and named,
+        + "; ".join(f"{way}: {asked}" for way, asked in knowing.items()),
+        passed=blind.drop(clean) <= _MOST_LOST,
     )
 
 
