@@ -31,9 +31,9 @@ from bythebook.text.units import NOTE
 from bythebook.types import Mark, MarkKind, UnitKind
 
 _ID_DIGITS = 10
-_UNIT_START = re.compile(f"{UNIT}([0-9]+)\\.")
-_UNIT_SIGNS = re.compile(f"{UNIT}[0-9]*[.!]")
-_BLOCK_START = re.compile(f"{UNIT}([0-9]+)!")
+_UNIT_SIGN = re.compile(f"{UNIT}([0-9]+)\\.")
+_ANY_SIGN = re.compile(f"{UNIT}[0-9]*[.!]")
+_BLOCK_SIGN = re.compile(f"{UNIT}([0-9]+)!")
 _WHOLE = (UnitKind.CODE, UnitKind.MATHS)
 _WITH_DIRECTION = {
     f"{name}_open" for name in ("paragraph", "list_item", "th", "td", "blockquote", "heading")
@@ -106,7 +106,7 @@ def _with_signs(section: Joined) -> tuple[str, _Shown]:
     lines = markdown(text, in_order((*ends, *with_own_links(section.marks), *starts))).split("\n")
     shown = _Shown(section)
     for number, line in enumerate(lines):
-        if (found := _BLOCK_START.search(line)) is not None:
+        if (found := _BLOCK_SIGN.search(line)) is not None:
             shown.blocks[number] = int(found[1])
             lines[number] = line.replace(found[0], "")
     return "\n".join(lines), shown
@@ -126,7 +126,7 @@ def _grammar() -> MarkdownIt:
 def _unit(state: StateInline, silent: bool) -> bool:
     if state.src[state.pos] != UNIT:
         return False
-    found = _UNIT_START.match(state.src, state.pos)
+    found = _UNIT_SIGN.match(state.src, state.pos)
     if not silent:
         token = state.push("unit_open" if found else "unit_close", "span", 1 if found else -1)
         token.meta["unit"] = int(found[1]) if found else -1
@@ -214,7 +214,7 @@ def _arranged(tokens: Sequence[Token], shown: _Shown) -> Iterator[Token]:
                 continue
             case "blockquote_open":
                 title = tokens[at + 2].content.replace("*", "") if len(tokens) > at + 2 else ""
-                note = NOTE.fullmatch(_UNIT_SIGNS.sub("", title))
+                note = NOTE.fullmatch(_ANY_SIGN.sub("", title))
                 notes.append(note is not None)
                 if note is not None:
                     token.tag = "aside"
