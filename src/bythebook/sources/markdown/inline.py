@@ -79,13 +79,25 @@ class InlineText:
         text = normalize(raw)
         if not self._marks:
             return text
-        counts = [0, *accumulate(not char.isspace() for char in raw)]
-        places = [at for at, char in enumerate(text) if not char.isspace()]
-        marks = [
-            mark._replace(start=places[counts[mark.start]], end=places[counts[mark.end] - 1] + 1)
-            for mark in reversed(self._marks)
-            if counts[mark.start] < counts[mark.end]
-        ]
+        if text == raw:  # the most common case
+            bare = [(mark, raw[mark.start : mark.end]) for mark in reversed(self._marks)]
+            marks = [
+                mark._replace(
+                    start=mark.end - len(piece.lstrip()), end=mark.start + len(piece.rstrip())
+                )
+                for mark, piece in bare
+                if piece and not piece.isspace()
+            ]
+        else:
+            counts = [0, *accumulate(not char.isspace() for char in raw)]
+            places = [at for at, char in enumerate(text) if not char.isspace()]
+            marks = [
+                mark._replace(
+                    start=places[counts[mark.start]], end=places[counts[mark.end] - 1] + 1
+                )
+                for mark in reversed(self._marks)
+                if counts[mark.start] < counts[mark.end]
+            ]
         return marked(text, sorted(marks, key=lambda mark: (mark.start, -mark.end)))
 
 
