@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -77,10 +78,18 @@ def need_docusaurus() -> None:
 def build(name: str, sources: Mapping[str, Path | str]) -> Path:
     """Build a site of files (or folders) and texts; the same sources are built once."""
     need_docusaurus()
-    mark = _fingerprint(sources)
     site = HOME / "sites" / name
+    site.parent.mkdir(exist_ok=True)
+    with site.with_suffix(".lock").open("w") as lock:  # several test processes need one site
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _build(site, sources)
+    return site
+
+
+def _build(site: Path, sources: Mapping[str, Path | str]) -> None:
+    mark = _fingerprint(sources)
     if (site / "built").is_file() and (site / "built").read_text() == mark:
-        return site
+        return
     shutil.rmtree(site, ignore_errors=True)
     for place, source in sources.items():
         target = site / place
@@ -91,7 +100,7 @@ def build(name: str, sources: Mapping[str, Path | str]) -> Path:
             shutil.copytree(source, target, dirs_exist_ok=True, ignore=_not_sources)
         else:
             shutil.copyfile(source, target)
-    (site / "package.json").write_text(json.dumps({"name": name, "private": True}))
+    (site / "package.json").write_text(json.dumps({"name": site.name, "private": True}))
     with (
         (site / "log").open("wb") as log,  # no pipe, which a process that it leaves would hold
         subprocess.Popen(
@@ -109,9 +118,8 @@ def build(name: str, sources: Mapping[str, Path | str]) -> Path:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     if code:
-        pytest.fail(f"Docusaurus did not build {name}:\n{(site / 'log').read_text()[-3000:]}")
+        pytest.fail(f"Docusaurus did not build {site.name}:\n{(site / 'log').read_text()[-3000:]}")
     (site / "built").write_text(mark)
-    return site
 
 
 def _not_sources(folder: str, names: list[str]) -> set[str]:
