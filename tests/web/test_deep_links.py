@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from bythebook.answering.citations import deep_link
 from bythebook.ingestion.read_book import read_book
@@ -44,6 +44,15 @@ def _quotes() -> list[tuple[Passage, str]]:
     return found[:: len(found) // _LINKS][:_LINKS]
 
 
+def _shows(page: Page, quote: str) -> bool:
+    """Wait for the words in the window: a browser scrolls again while the page is built."""
+    for _ in range(100):
+        if folded(quote[:60]) in folded(page.evaluate(_SEEN)):
+            return True
+        page.wait_for_timeout(100)
+    return False
+
+
 def test_a_link_opens_the_page_at_the_quoted_words(site: str, browser: Browser) -> None:
     missed, elsewhere = [], []
     page = browser.new_page(viewport={"width": 1000, "height": 400})
@@ -52,8 +61,7 @@ def test_a_link_opens_the_page_at_the_quoted_words(site: str, browser: Browser) 
         # From one address to the same with another fragment a browser only scrolls.
         page.goto("about:blank")
         page.goto(f"{site}{parts.path}#{parts.fragment}")
-        page.wait_for_load_state()
-        if folded(quote[:60]) not in folded(page.evaluate(_SEEN)):
+        if not _shows(page, quote):
             missed.append(quote)
         anchor = passage.place.url.partition("#")[2]
         if anchor and page.locator(f'[id="{anchor}"]').count() == 0:
