@@ -14,6 +14,7 @@ from qdrant_client import AsyncQdrantClient, models
 from bythebook.errors import IndexDamaged, StoreFailed
 from bythebook.interfaces.store import IndexedPassage, PassageStore
 from bythebook.language.terms import Vocabulary
+from bythebook.providers.qdrant.foreign import ForeignCollection
 from bythebook.providers.qdrant.nodes import Server
 from bythebook.providers.qdrant.server import ServerGenerationStore
 from bythebook.providers.testing import FakeEmbedder
@@ -86,13 +87,13 @@ async def test_a_book_is_published_while_a_node_is_dead(tmp_path: Path) -> None:
 async def test_a_collection_has_payload_indexes_and_vectors(
     generations: ServerGenerationStore, raw: AsyncQdrantClient
 ) -> None:
-    """Named vectors, rare words weighed by the server, and an index for whatever is filtered."""
+    """A vector without a name, rare words weighed by the server, an index for what is filtered."""
     await generations.publish(ONE, await _entries())
     made = await raw.get_collection(f"{generations.collection}-{ONE}")
     vectors, sparse = made.config.params.vectors, made.config.params.sparse_vectors
     assert isinstance(vectors, dict)
     assert {name: (one.size, one.distance.value) for name, one in vectors.items()} == {
-        "passage": (64, "Cosine"),
+        "": (64, "Cosine"),
         "units": (64, "Cosine"),
     }
     assert vectors["units"].multivector_config is not None
@@ -105,6 +106,25 @@ async def test_a_collection_has_payload_indexes_and_vectors(
         "week": "integer",
         "hasCode": "bool",
     }
+
+
+async def test_other_programs_query_a_collection_by_its_unnamed_vector(
+    generations: ServerGenerationStore, raw: AsyncQdrantClient, qdrant_server: list[Node]
+) -> None:
+    [entry, *_] = entries = await _entries()
+    await generations.publish(ONE, entries)
+    assert entry.vector is not None
+    name, vector = f"{generations.collection}-{ONE}", entry.vector.tolist()
+    [found] = (await raw.query_points(name, query=vector, limit=1)).points
+    assert found.score == pytest.approx(1)
+    url = qdrant_server[0].url
+    theirs = ForeignCollection(Server((url,)), name, embedder=_EMBEDDER, fields={})
+    store = await theirs.open(name)
+    [candidate, *_] = await store.find(entry.vector, _ASKED, limit=1, filters={})
+    [fetched] = await store.fetch([candidate.passage_id])
+    assert fetched.vector is not None
+    assert fetched.vector.tolist() == pytest.approx(vector)
+    await theirs.close()
 
 
 async def test_an_index_of_another_dimension_is_reported(

@@ -139,7 +139,7 @@ class ForeignCollection:
 
     def _check(self, params: models.CollectionParams) -> None:
         vectors, name = params.vectors, self._vector_name(params)
-        chosen = vectors[name] if isinstance(vectors, dict) and name else vectors
+        chosen = vectors[name or ""] if isinstance(vectors, dict) else vectors
         assert isinstance(chosen, models.VectorParams)
         if chosen.distance is not models.Distance.COSINE:
             raise ConfigurationError(
@@ -157,7 +157,8 @@ class ForeignCollection:
         vectors = params.vectors
         if not isinstance(vectors, dict):
             return None
-        names = [self._vector] if self._vector else list(vectors)
+        unnamed = [""] if "" in vectors else list(vectors)
+        names = [self._vector] if self._vector else unnamed
         if len(names) != 1 or names[0] not in vectors:
             raise ConfigurationError(
                 f"The collection {self._collection} has the vectors {', '.join(vectors)}.",
@@ -196,7 +197,7 @@ class ForeignStore:
 
     async def fetch(self, passage_ids: Sequence[str]) -> list[IndexedPassage]:
         points = [int(one) if one.isdecimal() else one for one in passage_ids]
-        vectors = [self.using] if self.using else True
+        vectors = True if self.using is None else [self.using]
         records = await self.nodes.call(
             lambda client: client.retrieve(self.collection, points, with_vectors=vectors)
         )
@@ -220,7 +221,7 @@ class ForeignStore:
     def _entry(self, record: models.Record) -> IndexedPassage:
         passage = to_passage(record.id, record.payload, self.fields)
         stored: object = record.vector
-        if isinstance(record.vector, dict) and self.using:
+        if isinstance(record.vector, dict) and self.using is not None:
             stored = record.vector[self.using]
         vector = np.asarray(stored, dtype=np.float32)
         # Only whole passages were embedded, so each unit gets the passage's vector.

@@ -46,6 +46,8 @@ _BATCH_NUMBERS = 250_000  # about 5 MB as JSON; the server's default limit is 32
 _GENERATION = re.compile(r"[0-9a-f]{32}")
 _READY = "-ready"
 
+# The vector of the whole passage is the unnamed one, as in the data models.
+_PASSAGE = ""
 _KEYWORD_FIELDS = ("module", "chapter", "section", "url", "language", "difficulty", "kind")
 _INDEXED = {
     **dict.fromkeys(_KEYWORD_FIELDS, models.PayloadSchemaType.KEYWORD),
@@ -134,7 +136,7 @@ class ServerGenerationStore:
 
     def _check_dimension(self, params: models.CollectionParams) -> None:
         vectors = params.vectors
-        size = vectors["passage"].size if isinstance(vectors, dict) else None
+        size = vectors[_PASSAGE].size if isinstance(vectors, dict) and _PASSAGE in vectors else None
         if size != self._dimension:
             raise IndexDamaged(
                 f"The index holds vectors of dimension {size}, the embedder makes "
@@ -285,13 +287,13 @@ class ServerStore:
         self, vector: list[float], terms: list[int], limit: int, condition: models.Filter | None
     ) -> list[models.QueryRequest]:
         prefetch = partial(models.Prefetch, limit=limit, filter=condition)
-        searches = [prefetch(query=vector, using=using) for using in ("passage", "units")]
+        searches = [prefetch(query=vector, using=using) for using in (_PASSAGE, "units")]
         if terms:
             searches.append(prefetch(query=_sparse(terms), using="terms"))
         # Each shard searches separately: no result of any shard may be cut off.
         all_results = limit * len(searches) * self._shards
         scored = partial(models.QueryRequest, prefetch=searches, query=vector, limit=all_results)
-        return [scored(using="passage", **_CANDIDATE), scored(using="units")]
+        return [scored(using=_PASSAGE, **_CANDIDATE), scored(using="units")]
 
 
 def _sparse(terms: list[int]) -> models.SparseVector:
@@ -302,7 +304,7 @@ def _vectors(dimension: int) -> dict[str, models.VectorParams]:
     best_unit = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
     cosine = models.Distance.COSINE
     return {
-        "passage": models.VectorParams(size=dimension, distance=cosine),
+        _PASSAGE: models.VectorParams(size=dimension, distance=cosine),
         "units": models.VectorParams(size=dimension, distance=cosine, multivector_config=best_unit),
     }
 
@@ -380,7 +382,7 @@ def _dense_vectors(entry: IndexedPassage, dimension: int) -> dict[str, Any]:
         return {}
     check_vectors(entry, dimension)
     units = entry.unit_vectors if len(entry.unit_vectors) else entry.vector[None, :]
-    return {"passage": entry.vector.tolist(), "units": units.tolist()}
+    return {_PASSAGE: entry.vector.tolist(), "units": units.tolist()}
 
 
 def _to_candidate(point: Any, cosine: float, unit_cosine: float) -> Candidate:
@@ -397,10 +399,10 @@ def _to_candidate(point: Any, cosine: float, unit_cosine: float) -> Candidate:
 def _to_entry(point: Any) -> IndexedPassage:
     """Build an entry from a point with its payload and all its vectors."""
     vectors = point.vector
-    pending = "passage" not in vectors
+    pending = _PASSAGE not in vectors
     return IndexedPassage(
         from_record(point.payload),
-        None if pending else _floats(vectors["passage"]),
+        None if pending else _floats(vectors[_PASSAGE]),
         _floats([] if pending else vectors["units"]),
         _terms(vectors["terms"]),
     )
