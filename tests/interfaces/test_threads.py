@@ -291,10 +291,11 @@ async def test_metadata_is_merged_and_threads_are_found_by_it(threads: SqlThread
     thread = await threads.read(name, owner=_MINE)
     assert thread is not None
     assert thread.metadata == written.metadata == {**first, "tags": ["é", "b"]}
-    for wanted in ({"user_id": "u1"}, {"tags": "é"}, {"week": "3"}, {"user_id": "u1", "tags": "b"}):
+    user, tag = ("user_id", "u1"), ("tags", "b")
+    for wanted in ([user], [("tags", "é")], [("week", "3")], [user, tag], [("tags", "é"), tag]):
         found = await threads.list(owner=_MINE, metadata=wanted)
         assert [each.id for each in found] == [name], wanted
-    for absent in ({"user_id": "u2"}, {"tags": "ros2"}, {"other": "u1"}, {"tags": "%"}):
-        assert not await threads.list(owner=_MINE, metadata=absent), absent
-    assert not await threads.list(owner=_YOURS, metadata={"user_id": "u1"})
+    for absent in (("user_id", "u2"), ("tags", "ros2"), ("other", "u1"), ("tags", "%")):
+        assert not await threads.list(owner=_MINE, metadata=[absent, tag]), absent
+    assert not await threads.list(owner=_YOURS, metadata=[user])
     assert len(await threads.list(owner=_MINE)) == 2

@@ -154,7 +154,8 @@ def test_without_a_key_a_reply_is_not_replayed_to_another_address(library: Book)
 
 def test_a_conversation_is_found_by_the_metadata_of_its_messages(keyed: TestClient) -> None:
     session = _talk(keyed, _QUESTION)
-    body = {"message": "Why?", "session_id": session, "metadata": {"user_id": "u:1"}}
+    metadata = {"user_id": "u:1", "course.tags": ["a b", "c"]}
+    body = {"message": "Why?", "session_id": session, "metadata": metadata}
     _talk(keyed, _QUESTION)
     assert keyed.post("/chat/run", json=body, headers=_headers_of("ann")).status_code == 200
 
@@ -165,9 +166,11 @@ def test_a_conversation_is_found_by_the_metadata_of_its_messages(keyed: TestClie
 
     assert len(listed()) == 2
     assert listed("user_id:u:1") == [session]
+    assert listed("course.tags:c", "course.tags:a b") == [session]
+    assert listed("course.tags:d", "course.tags:a b") == []
     assert listed("user_id:u:1", "tag:x") == listed("user_id:u:1", owner="bob") == []
     read = keyed.get(f"/chat/threads/{session}", headers=_headers_of("ann")).json()
-    assert read["metadata"] == {"user_id": "u:1"}
+    assert read["metadata"] == metadata
     for wrong in ("user_id", ":x", 'a"b:c'):
         parameters = {"metadata": wrong}
         refused = keyed.get("/chat/threads", params=parameters, headers=_headers_of("ann"))

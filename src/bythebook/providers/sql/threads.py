@@ -107,16 +107,16 @@ class SqlThreads(SqlStore):
         owner: Owner,
         limit: int = 20,
         offset: int = 0,
-        metadata: Mapping[str, str] | None = None,
+        metadata: Sequence[tuple[str, str]] = (),
     ) -> Sequence[ThreadSummary]:
         """Return one page of summaries, most recently updated first.
 
-        With ``metadata``, only of threads with these values, or with lists that contain them.
+        With ``metadata``, only of threads with these keys and values, or lists that contain them.
         """
         of_thread = messages.c.thread_id == threads.c.thread_id
         last = sa.select(sa.func.max(messages.c.seq)).where(of_thread).scalar_subquery()
         query = sa.select(threads, last.label("last")).where(*_owned_by(owner))
-        query = query.where(*_with_metadata(metadata or {}))
+        query = query.where(*_with_metadata(metadata))
         query = query.order_by(threads.c.updated_at.desc(), threads.c.thread_id)
         with self._engine.connect() as connection:
             return [_summary(row) for row in connection.execute(query.limit(limit).offset(offset))]
@@ -263,8 +263,8 @@ def _owned_by(owner: Owner) -> list[sa.ColumnElement[bool]]:
     return [threads.c.owner.is_(None) if owner is None else threads.c.owner == owner]
 
 
-def _with_metadata(wanted: Mapping[str, str]) -> Iterator[sa.ColumnElement[bool]]:
-    for key, value in wanted.items():
+def _with_metadata(wanted: Sequence[tuple[str, str]]) -> Iterator[sa.ColumnElement[bool]]:
+    for key, value in wanted:
         stored = sa.cast(sa.type_coerce(threads.c.metadata, sa.JSON)[key].as_string(), sa.Text)
         listed = {json.dumps(value), json.dumps(value, ensure_ascii=False)}
         within = (stored.contains(text, autoescape=True) for text in sorted(listed))

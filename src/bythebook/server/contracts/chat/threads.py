@@ -24,7 +24,7 @@ from bythebook.server.contracts.base import Services, reader_of
 from bythebook.server.requests import Client
 
 _LAST_OFFSET = 2**31 - 1  # the largest integer that every database supports
-_Wanted = Annotated[Text, StringConstraints(pattern=r"^[\w-]+:.", max_length=500)]
+_Wanted = Annotated[Text, StringConstraints(pattern=r'^[^:"\\]+:.', max_length=500)]
 _THREAD, _HISTORY = "/chat/threads/{thread_id}", "/session/{thread_id}/history"
 NOT_FOUND = examples.error_responses(ChatError, fail, (404,))
 
@@ -97,7 +97,7 @@ def add_thread_routes(router: APIRouter, services: Services) -> None:
         """
         if client.owner is None:
             return ChatThreadList(threads=[], next_offset=None)
-        wanted = dict(each.split(":", 1) for each in metadata)
+        wanted = [(key, value) for key, _, value in (each.partition(":") for each in metadata)]
         listed = await threads.list(
             owner=client.owner, limit=limit + 1, offset=offset, metadata=wanted
         )
