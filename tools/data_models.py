@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from enum import EnumMeta
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args
 
@@ -27,6 +28,9 @@ _LIMITS = {
     "minItems": "at least {} entries",
     "maxItems": "at most {} entries",
 }
+# Models of ours beside the entities of a data model: of errors, and of extensions.
+OURS = {"QueryError", "PlainError", "ChatError", "NumberedCitation", "CitedSentence", "MarkedSpan"}
+_RULES = Path(__file__).parent.parent / "tests" / "contracts" / "rules.json"
 Field = tuple[str, str, str]  # contract, entity, field
 
 
@@ -113,7 +117,9 @@ def page(described: dict[str, Any]) -> str:
 
 def _section(contract: str, entity: type[Entity], described: dict[str, Any]) -> str:
     name = entity.__name__
-    lines = [f"### {contract}.{name}\n", f"{inspect.getdoc(entity)}\n"]
+    lines = [f"### {contract}.{name}\n"]
+    lines += [f"{inspect.cleandoc(entity.__doc__)}\n"] if entity.__doc__ else []
+    lines += ["An extension, not an entity of the data model.\n"] if name in OURS else []
     lines += [
         f"{how}: {', '.join(what)}.\n" for how, what in _users(contract, entity, described) if what
     ]
@@ -135,7 +141,8 @@ def _section(contract: str, entity: type[Entity], described: dict[str, Any]) -> 
         )
         default = "made" if info.default_factory else default
         lines.append(f"| `{field}`{extension} | `{kind}` | {default} | {said} |")
-    own = [text for c, e, text in rules() if (c, e) == (contract, name)]
+    tested = json.loads(_RULES.read_text("utf-8"))
+    own = [text for of, text, *_ in tested if of == f"{contract}.{name}"]
     lines += (
         ["", "Rules:\n", *(f"- {text[0].upper()}{text[1:]}." for text in own), ""] if own else [""]
     )

@@ -172,6 +172,13 @@ def test_every_entity_constant_and_enumeration_has_its_name() -> None:
     for module, names in ENTITIES.items():
         for name in names.split():
             assert issubclass(getattr(module, name), BaseModel)
+    of_seeds = {
+        f"{contract}.{name}"
+        for contract, module in data_models.MODULES.items()
+        for name in ENTITIES[module].split()
+    }
+    found = {f"{contract}.{entity.__name__}" for contract, entity in data_models.entities()}
+    assert {name for name in found if name.split(".")[1] not in data_models.OURS} == of_seeds
     for module, values in CONSTANTS.items():
         assert {name: getattr(module, name) for name in values} == values
     for enum, values in ENUMS.items():
@@ -240,6 +247,28 @@ def test_a_value_within_its_limits_is_accepted(path: str, data: st.DataObject) -
     assert _accepts(name, **{field: value})
     if _entity(name).model_fields[field].annotation is float:
         assert _accepts(name, **{field: data.draw(st.floats(least, greatest or 1e9))})
+
+
+def test_what_a_data_model_generates_by_itself_may_be_left_out() -> None:
+    thread = chat.ConversationThread()
+    assert (thread.thread_id.version, thread.messages, thread.metadata) == (4, [], {})
+    assert thread.created_at <= thread.updated_at
+    moved = chat.ConversationThread.model_validate({"created_at": "2025-12-17T19:20:00+05:00"})
+    assert moved.created_at.isoformat() == "2025-12-17T14:20:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("envelope.QueryEmbedding", "model"),
+        ("envelope.QueryEmbedding", "input_type"),
+        ("plain.IngestResult", "exit_code"),
+    ],
+)
+def test_a_required_field_is_not_made_up(name: str, field: str) -> None:
+    sent = {key: value for key, value in EXAMPLES[name].items() if key != field}
+    with pytest.raises(ValidationError, match=field):
+        _entity(name).model_validate(sent)
 
 
 Changes = dict[str, Any]

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from bythebook.config.settings import load_settings
+from bythebook.contracts import ask
 from bythebook.providers.qdrant.server import payload_indexes, to_payload
 from bythebook.providers.sql.engine import open_database
 from tests.support.databases import POSTGRES, address
@@ -105,6 +106,13 @@ _COLLECTIONS = {
     "chat textbook_chunks": "chapter keyword, section keyword, url keyword, chunk_index integer, "
     "content_hash keyword, text text",
 }
+
+
+def test_the_preset_of_ask_has_the_collection_of_its_data_model(tmp_path: Path) -> None:
+    settings = load_settings({"preset": "ask"}, environ={}, directory=tmp_path)
+    assert settings.collection.name == ask.COLLECTION_NAME
+
+
 _VALUES = {"integer": int, "boolean": bool, "string[]": list}
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import (
     UUID4,
     AfterValidator,
+    ConfigDict,
     Field,
     JsonValue,
     PrivateAttr,
@@ -39,6 +40,7 @@ from bythebook.contracts.fields import (
     cited_quote,
     example,
     model_of,
+    now,
     omitted,
     with_web_address,
     writing_of,
@@ -173,10 +175,12 @@ class Message(Entity):
 class ConversationThread(Entity):
     """A conversation with its last messages."""
 
-    thread_id: UUID4
-    messages: list[Message] = Field(max_length=MAX_MESSAGES)
-    created_at: Moment
-    updated_at: Moment
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+    thread_id: UUID4 = Field(default_factory=uuid.uuid4)
+    messages: list[Message] = Field([], max_length=MAX_MESSAGES)
+    created_at: Moment = Field(default_factory=now)
+    updated_at: Moment = Field(default_factory=now)
     topic_summary: str | None = Field(None, max_length=MAX_SUMMARY_LENGTH)
     metadata: dict[str, Any] = Field({})
 

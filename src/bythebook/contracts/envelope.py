@@ -112,8 +112,8 @@ class QueryEmbedding(Entity):
     """The vector of a question, by which chunks are searched."""
 
     vector: Vector
-    model: str = "embed-multilingual-v3.0"
-    input_type: Literal["search_query"] = "search_query"
+    model: str
+    input_type: Literal["search_query"]
     dimension: Extension[int] = omitted(1024)
 
     @model_validator(mode="after")
@@ -360,7 +360,12 @@ def _selected(text: str) -> RetrievedChunk:
 async def embed(book: Book, text: str) -> QueryEmbedding:
     """Return the vector of a question, as the book's embedding model makes it."""
     vector, embedder = await embedded(book, text)
-    return QueryEmbedding(vector=vector, model=model_of(embedder), dimension=embedder.dimension)
+    return QueryEmbedding(
+        vector=vector,
+        model=model_of(embedder),
+        input_type="search_query",
+        dimension=embedder.dimension,
+    )
 
 
 async def retrieve(book: Book, workflow: PlannedWorkflow) -> list[RetrievedChunk]:

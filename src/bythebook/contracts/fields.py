@@ -97,7 +97,7 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Threshold = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 Milliseconds = Annotated[float, Field(ge=0)]
 _AS_UTC = PlainSerializer(moment, return_type=str, when_used="json")
-Moment = Annotated[AwareDatetime, _AS_UTC]
+Moment = Annotated[AwareDatetime, AfterValidator(lambda when: when.astimezone(UTC)), _AS_UTC]
 # In requests: a time without a time zone is UTC, null is now.
 SentMoment = Annotated[
     datetime,
@@ -122,7 +122,10 @@ PageUrl = Annotated[Text, StringConstraints(max_length=2000), AfterValidator(_to
 
 
 def is_web_address(url: str) -> bool:
-    return url.startswith(("http://", "https://"))
+    try:
+        return url.startswith(("http://", "https://")) and bool(urlsplit(url).hostname)
+    except ValueError:
+        return False
 
 
 def _check_web_address(url: str) -> str:

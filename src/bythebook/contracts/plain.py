@@ -152,7 +152,7 @@ class IngestResult(Entity):
     chunks_created: int = Field(ge=0)
     errors: list[str] = Field([])
     warnings: Extension[list[str]] = Field([])
-    exit_code: int = 0
+    exit_code: int
     embedded: Extension[int] = 0
     unchanged: Extension[int] = 0
     changed: Extension[int] = 0
