@@ -149,8 +149,6 @@ def _read_by(source: Any, name: str) -> Callable[[bytes, int], str]:
     return read_file
 
 
-MISCOUNTED = "has words that the scan of its source takes for text, and the grammar does not:"
-
 # --- Markdown and MDX ----------------------------------------------------------------------------
 
 
@@ -165,10 +163,7 @@ def _mutate_markdown(seed: bytes, dice: random.Random) -> bytes:
 
 
 def _read_markdown(content: bytes, number: int) -> str:
-    try:
-        read(content.decode(), READINGS[number % len(READINGS)])
-    except AssertionError as lost:
-        return f"{MISCOUNTED} {str(lost)[-100:]!r}"
+    read(content.decode(), READINGS[number % len(READINGS)])
     return ""
 
 

@@ -6,13 +6,14 @@ missing words. Where a line could be text or markup, it is not counted.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator, Sequence
 
 from bythebook.language.text import words
 
-_FENCE = re.compile(r"[\s>*+-]*(?:\d+[.)]\s*)?(`{3,}|~{3,}|:{3,})(.*)")
+_FENCE = re.compile(
+    r"(?:\s*(?:>|(?:[*+:-]|\d+[.)])(?=\s)))*+\s*(`{3,}+(?=[^`]*\Z)|~{3,}+|:{3,}+)(.*)"
+)
 # Directives of MyST with text inside.
 _BOX = re.compile(
     r"\{(?:note|warning|tip|important|hint|caution|danger|attention|admonition|exercise|solution"
@@ -20,21 +21,29 @@ _BOX = re.compile(
 )
 # Elements that are whole on a line of an HTML block.
 _ELEMENT = re.compile(
-    r"<(t[dh]|p|li|d[dt]|h[1-6]|(?:fig)?caption)\b[^<>{}]*+>((?:[^<]|<(?!/?\1\b))*+)</\1>", re.I
+    r"(?i)<(t[dh]|p|li|d[dt]|h[1-6]|(?:fig)?caption)\b(?:\"[^\"<]*\"|'[^'<]*'|[^<>{}\"'])*+>"
+    r"((?:[^<]|<(?!/?\1\b))*+)</\1>"
 )
-_CODE_SPAN = re.compile(r"(?<!`)`([^`]*)`(?!`)")
-_ROLE = re.compile(r"\{[\w:.-]+\}`[^`]*`")  # of MyST: shows a title, a number or a formula
-_NUMBER = re.compile(r"\A(?:[\s>*+-]*\d+[.)](?:\s|\Z))+")  # of items
-# Comments, tags, images, targets of links, braces, escapes, marks of footnotes, URLs, formulas.
-_MARKUP = re.compile(
-    r"<!--.*|</?[A-Za-z][^<>]*>?|!\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:\((?:\"[^\"]*\"|\([^()]*\)|[^()])*+\))?|\]\([^()]*(?:\([^()]*\)[^()]*)?\)|\]\[[^\[\]]*\]"
-    r"|\{[^{}]*\}|\\.|\[\^[^\[\]]*\]|&\w+;|https?://\S+|\$[^$]*\$"
+_CODE_SPAN = re.compile(r"(?<!`)(`++)(.*?)(?<!`)\1(?!`)")
+_ROLE = re.compile(r"\{[\w:.+-]+\}(`++).*?(?<!`)\1(?!`)")  # of MyST: shows a title or a number
+_MARK = re.compile(r"\A(?:[\s>*+-]*(?:\d+[.)]|\[[xX]\])(?:\s|\Z))+")  # number of an item, done task
+# What a reader does not see, or sees as something else; what is further in comes first.
+_MARKUP = (
+    r"<!--.*|\{/\*.*?(?:\*/\}|\Z)|\A\+{3}.*|\\(?!\{#).|&#?\w+;|\$[^$]*\$",  # also breaks of MyST
+    r"\{(?:[^{}]|\{[^{}]*\})*+\}",
+    r"!\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:\((?:\"[^\"]*\"|\([^()]*\)|[^()])*+\)|(?!\())",  # images
+    r"(?:\]\[[^\[\]]*|\[\^[^\[\]]*)\](?:\([^()]*\))?|\]\([^()]*(?:\([^()]*\)[^()]*)*\)",
+    r"</?[A-Za-z][^<>]*>|https?://[^\s<]+",
 )
-_SIGNS = ("`", "*", "_", "[", "<", "{", "\\", "$", "&", "://")  # of code, markup and emphasis
-_EMPHASIS = re.compile(r"\*+|(?<!\w)_+|_+(?!\w)")  # also inside of a word: **H**ypertext
+_SIGNS = ("`", "*", "_", "[", "<", "{", "\\", "$", "&", "://", "+++")  # of code and markup
+_OPEN = re.compile(r"(?:[`{]|</?[A-Za-z]|\]\().*")  # what may go on in the next line
+_BLOCK = re.compile(r"\s*(?:(?:[*+-]|#{1,6}+)\s|\Z)")  # what begins here ends a paragraph
+# Stars in a word, with the word, as they may be of a product; other emphasis.
+_EMPHASIS = re.compile(r"(?<![\w*])\**+\w++\*++\w[\w*]*|\*+|(?<!\w)_+|_+(?!\w)")
 # Definitions of links and footnotes, options of directives, modules, Liquid, tags, formulas.
 _NO_TEXT = re.compile(
-    r"\s*+(?:\[[^\[\]]+\]:|:[\w-]|(?:import|export)\b|\$\$|[%<\\{}()\[\]]|[\s:|-]*+$)"
+    r"[\s>*+-]*+(?:\d+[.)]\s+)?(?:\[[^\[\]]+\]:|\([\w-]+\)=|%)"
+    r"|\s*+(?::[\w-]|(?:import|export)\b|\$\$|[<\\{}()\[\]]|[\s:|-]*+$)"
 )
 
 
@@ -45,10 +54,11 @@ def source_words(lines: Sequence[str]) -> tuple[str, ...]:
 
 def _texts(lines: Sequence[str]) -> Iterator[str]:
     fence = end = ""  # what ends the open code or comment
-    is_markup = False  # inside a block that begins with a tag, a module, a formula or a definition
+    is_markup = goes_on = False  # in a block of markup; after a line whose markup is still open
     boxes: list[str] = []  # the fences of open directives with text
     for line in lines:
         mark = _FENCE.match(line)
+        goes_on = not _BLOCK.match(line) and (goes_on or bool(mark and _text_of(mark[2])[1]))
         if end:
             end = "" if end in line else end
         elif fence:
@@ -65,13 +75,14 @@ def _texts(lines: Sequence[str]) -> Iterator[str]:
                 fence, is_markup = mark[1], "{" in mark[2]  # a directive
         elif not line.strip():
             is_markup = False
-        elif is_markup or _NO_TEXT.match(line):
-            is_markup = True
+        elif is_markup or goes_on or _NO_TEXT.match(line):
+            is_markup = not goes_on
             end = _open_comment(line)
-            yield from (_text_of(text) for text in _elements(line))
+            yield from (_text_of(text)[0] for text in _elements(line))
         else:
             end = _open_comment(line)
-            yield _text_of(line)
+            text, goes_on = _text_of(line)
+            yield text
 
 
 def _elements(line: str) -> list[str]:
@@ -80,13 +91,17 @@ def _elements(line: str) -> list[str]:
     return [found[2] for found in _ELEMENT.finditer(line)] if is_plain else []
 
 
-def _text_of(line: str) -> str:
+def _text_of(line: str) -> tuple[str, bool]:
+    """Return the text of a line, and whether markup may go on in the next line."""
     if not any(map(line.__contains__, _SIGNS)):
-        return _NUMBER.sub("", line, count=1)
+        return _MARK.sub("", line, count=1), False
     line = _ROLE.sub(" ", line)
-    code = " ".join(_CODE_SPAN.findall(line))
-    rest = _MARKUP.sub(" ", _NUMBER.sub("", _CODE_SPAN.sub(" ", line), count=1))
-    return f"{_EMPHASIS.sub('', html.unescape(rest))} {code}"
+    rest = _MARK.sub("", _CODE_SPAN.sub(" ", line), count=1)
+    spans = () if "$" in line or "{" in rest else _CODE_SPAN.findall(line)  # sure ones
+    for markup in _MARKUP:
+        rest = re.sub(markup, " ", rest)
+    closed = _OPEN.sub("", rest)
+    return " ".join([_EMPHASIS.sub("", closed), *(code for _, code in spans)]), closed != rest
 
 
 def _open_comment(line: str) -> str:
