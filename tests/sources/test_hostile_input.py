@@ -85,6 +85,7 @@ def decidable(text: str) -> str:
     marks, formulas and comments end in the block in which they begin.
     """
     text = _NESTED_FENCE.sub("\n", clean(_LINE_END.sub("\n", text)))
+    text = re.sub(r"(?<=\w)(?=[<{!\[])", " ", text)  # else two words could be one
     text = _CODE.sub(lambda code: _COLONS.sub(".", code[0]), text)
     return "".join(map(_closed, re.split(r"(\n[^\S\n]*(?=\n)|^(?:```|~~~).*)", text, flags=re.M)))
 
@@ -134,6 +135,7 @@ def _read(text: str, reading: ParseOptions) -> tuple[tuple[Passage, ...], tuple[
 @example("2*3 a[][](b) c[](()()d) ![](e(f)) http://<img g='h'>", MYST)
 @example("- [1]: a\n\n1. (b)=\n\n- %c\n\nd\n: :::e", MYST)
 @example("<h3 a='>b'></h3>\n\n# \\{#c}", COMMONMARK)
+@example("a[\nb](c) <_d/>\n\n+++`e`", MYST)
 @example(":::{\na}\n\n```{``}``{`}`b`}", MDX)
 def test_any_text_is_read_without_losing_words(text: str, reading: ParseOptions) -> None:
     for passage in read(text, reading):

@@ -25,18 +25,18 @@ _ELEMENT = re.compile(
     r"((?:[^<]|<(?!/?\1\b))*+)</\1>"
 )
 _CODE_SPAN = re.compile(r"(?<!`)(`++)(.*?)(?<!`)\1(?!`)")
-_ROLE = re.compile(r"\{[\w:.+-]+\}(`++).*?(?<!`)\1(?!`)")  # of MyST: shows a title or a number
+_ROLE = re.compile(r"\{[\w:.+-]+\}(`++).*?(?<!`)\1(?!`)|\A\+{3}.*")  # of MyST: a title; a break
 _MARK = re.compile(r"\A(?:[\s>*+-]*(?:\d+[.)]|\[[xX]\])(?:\s|\Z))+")  # number of an item, done task
 # What a reader does not see, or sees as something else; what is further in comes first.
 _MARKUP = (
-    r"<!--.*|\{/\*.*?(?:\*/\}|\Z)|\A\+{3}.*|\\(?!\{#).|&#?\w+;|\$[^$]*\$",  # also breaks of MyST
+    r"<!--.*|\{/\*.*?(?:\*/\}|\Z)|\\(?!\{#).|&#?\w+;|\$[^$]*\$",
     r"\{(?:[^{}]|\{[^{}]*\})*+\}",
     r"!\[(?:[^\[\]]|\[[^\[\]]*\])*\](?:\((?:\"[^\"]*\"|\([^()]*\)|[^()])*+\)|(?!\())",  # images
     r"(?:\]\[[^\[\]]*|\[\^[^\[\]]*)\](?:\([^()]*\))?|\]\([^()]*(?:\([^()]*\)[^()]*)*\)",
-    r"</?[A-Za-z][^<>]*>|https?://[^\s<]+",
+    r"</?[A-Za-z_$][^<>]*>|https?://[^\s<]+",
 )
-_SIGNS = ("`", "*", "_", "[", "<", "{", "\\", "$", "&", "://", "+++")  # of code and markup
-_OPEN = re.compile(r"(?:[`{]|</?[A-Za-z]|\]\().*")  # what may go on in the next line
+_SIGNS = ("`", "*", "_", "[", "<", "{", "\\", "$", "&", "://", "+++", "](")  # of code, markup
+_OPEN = re.compile(r"(?:[`{]|</?[A-Za-z_$]|\]\().*")  # what may go on in the next line
 _BLOCK = re.compile(r"\s*(?:(?:[*+-]|#{1,6}+)\s|\Z)")  # what begins here ends a paragraph
 # Stars in a word, with the word, as they may be of a product; other emphasis.
 _EMPHASIS = re.compile(r"(?<![\w*])\**+\w++\*++\w[\w*]*|\*+|(?<!\w)_+|_+(?!\w)")
