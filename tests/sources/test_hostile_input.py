@@ -134,7 +134,7 @@ def _read(text: str, reading: ParseOptions) -> tuple[tuple[Passage, ...], tuple[
 @example("`{n}``` <td> `` `<` ``\n\n`a\nb` <b>", NOTEBOOK)
 @example("2*3 a[][](b) c[](()()d) ![](e(f)) http://<img g='h'>", MYST)
 @example("- [1]: a\n\n1. (b)=\n\n- %c\n\nd\n: :::e", MYST)
-@example("<h3 a='>b'></h3>\n\n# \\{#c}", COMMONMARK)
+@example("<h3 a='>b'></h3>\n\n# \\{#c}\n\n# \\{/*#d*/}", COMMONMARK)
 @example("a[\nb](c) <_d/>\n\n+++`e`", MYST)
 @example(":::{\na}\n\n```{``}``{`}`b`}", MDX)
 def test_any_text_is_read_without_losing_words(text: str, reading: ParseOptions) -> None:
