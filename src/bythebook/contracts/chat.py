@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import (
     UUID4,
-    AfterValidator,
     ConfigDict,
     Field,
-    JsonValue,
     PrivateAttr,
     StringConstraints,
     field_validator,
@@ -33,6 +30,7 @@ from bythebook.contracts.fields import (
     Selection,
     Share,
     Text,
+    ThreadMetadata,
     Threshold,
     Vector,
     Writing,
@@ -48,7 +46,7 @@ from bythebook.contracts.fields import (
 from bythebook.contracts.fit import citations_of, embedded, found, sources_of
 from bythebook.contracts.plain import LEAST_SCORE as BOOK_THRESHOLD
 from bythebook.errors import BookError
-from bythebook.interfaces.conversations import METADATA_BYTES, Thread, no_such_thread
+from bythebook.interfaces.conversations import Thread, no_such_thread
 from bythebook.types import Answer, Citation, Confidence, Level, Question, Reply, Role
 
 if TYPE_CHECKING:
@@ -64,20 +62,6 @@ MAX_MESSAGES = 50
 MAX_SUMMARY_LENGTH = 200
 _LEAST_AVERAGE = {Level.HIGH: 0.85, Level.MEDIUM: 0.75}  # of a level; without a decisive chunk
 _LONGEST_CHUNK = 500  # chunk_text: "max 500 chars for display"
-
-
-def _check_metadata(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    try:
-        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
-        size = len(text.encode())
-    except ValueError:  # half of a surrogate pair, or a number that is not finite
-        raise ValueError("metadata is not valid JSON") from None
-    if size > METADATA_BYTES or "\\u0000" in text:
-        raise ValueError(f"metadata is JSON of at most {METADATA_BYTES} bytes, without NUL")
-    return metadata
-
-
-ThreadMetadata = Annotated[dict[str, JsonValue], AfterValidator(_check_metadata)]
 
 
 class ChatRequest(Entity):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,11 +17,13 @@ from pydantic import (
     ConfigDict,
     Field,
     FiniteFloat,
+    JsonValue,
     PlainSerializer,
     StringConstraints,
 )
 from pydantic_core import PydanticCustomError
 
+from bythebook.interfaces.conversations import METADATA_BYTES
 from bythebook.language.text import well_formed
 from bythebook.refusals import Refusal
 from bythebook.text.selections import SELECTION
@@ -119,6 +122,20 @@ Selection = Annotated[
     AfterValidator(_check_characters),
 ]
 PageUrl = Annotated[Text, StringConstraints(max_length=2000), AfterValidator(_to_the_web)]
+
+
+def _check_metadata(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    try:
+        text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+        size = len(text.encode())
+    except ValueError:  # half of a surrogate pair, or a number that is not finite
+        raise ValueError("metadata is not valid JSON") from None
+    if size > METADATA_BYTES or "\\u0000" in text:
+        raise ValueError(f"metadata is JSON of at most {METADATA_BYTES} bytes, without NUL")
+    return metadata
+
+
+ThreadMetadata = Annotated[dict[str, JsonValue], AfterValidator(_check_metadata)]
 
 
 def is_web_address(url: str) -> bool:
