@@ -115,7 +115,7 @@ def test_stream_examples_have_the_documented_order() -> None:
     described = _DESCRIBED["paths"]["/chat/stream"]["post"]["responses"]["200"]["content"]
     told = described["text/event-stream"]
     order = [each["event"] for each in told["x-events"]]
-    assert order == ["session", "retrieval", "delta", "citation", "done", "error"]
+    assert order == ["session", "state", "retrieval", "delta", "citation", "done", "error"]
     for example in told["examples"].values():
         events = _events(example["value"])
         assert [int(id.partition(".")[2]) for id, _, _ in events] == [*range(1, len(events) + 1)]

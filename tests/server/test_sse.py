@@ -7,10 +7,11 @@ import gc
 import re
 import tempfile
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -19,18 +20,27 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from bythebook.answering.generation import AnswerContext
-from bythebook.answering.pipeline import respond
+from bythebook.answering.pipeline import State, respond
 from bythebook.book import Book
 from bythebook.config.settings import Settings
 from bythebook.contracts.chat import ChatResponse, ConfidenceMetrics
 from bythebook.contracts.errors import Call
-from bythebook.errors import BookError, InvalidInput, NotFound, ServiceError, Stopping, WriterFailed
+from bythebook.errors import (
+    BookError,
+    EmbedderFailed,
+    InvalidInput,
+    NotFound,
+    ServiceError,
+    Stopping,
+    WriterFailed,
+)
 from bythebook.ingestion.read_book import ParsedBook
 from bythebook.interfaces.models import Writer
 from bythebook.providers.testing import ScriptedWriter
 from bythebook.refusals import BOOK_DOES_NOT_SAY, DISCLAIMER
 from bythebook.server.app import create_app
 from bythebook.server.contracts.chat.stream import (
+    STATES,
     ChatDeltaEvent,
     stream_events,
 )
@@ -102,6 +112,37 @@ async def test_events_have_the_order_of_the_contract(book_folder: Path) -> None:
         assert one.finished
         _check_order(one.events)
         assert one.events[-1].name == "done"
+
+
+@pytest.mark.parametrize(
+    ("model", "states"),
+    [
+        ("query", "Received Embedding Searching Retrieved Responding Complete"),
+        ("ask", "RECEIVED VALIDATING RETRIEVING GENERATING COMPLETE"),
+    ],
+)
+async def test_a_stream_tells_states_by_the_names_of_a_data_model(
+    book_folder: Path, model: str, states: str
+) -> None:
+    app = await _app(book_folder)
+    body = {"message": _QUESTION, "states": model}
+    events = (await fetch(app, "/chat/stream", body)).events
+    assert [event.body["state"] for event in events if event.name == "state"] == states.split()
+    others = " ".join(event.name for event in events if event.name != "state")
+    assert re.fullmatch(r"session retrieval( delta)+( citation)+ done", others)
+
+
+async def test_a_stream_that_fails_tells_the_state_before_the_error() -> None:
+    async def journey() -> AsyncGenerator[Any, None]:
+        yield State.RETRIEVING
+        raise EmbedderFailed("Away.", hint="Wait.")
+
+    told: list[Any] = []
+    with pytest.raises(EmbedderFailed):
+        events = stream_events(Question("a"), journey(), Call(), states_of=STATES["query"])
+        async for _, event in events:
+            told.append(event)
+    assert [event.state for event in told[1:]] == ["Embedding", "Searching", "EmbeddingFailed"]
 
 
 async def test_deltas_and_citations_equal_the_response(book_folder: Path) -> None:

@@ -6,14 +6,14 @@ The command line and the Python API return these documents, too.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from bythebook.answering.pipeline import State
+from bythebook.answering.pipeline import Event, State
 from bythebook.contracts.errors import Call, is_ours, sentence_of, status_of
 from bythebook.contracts.fields import (
     Degradable,
@@ -36,7 +36,7 @@ from bythebook.contracts.fields import (
     web_address,
     writing_of,
 )
-from bythebook.contracts.fit import by_place, citations_of, events_of, formatted, number_places
+from bythebook.contracts.fit import by_place, citations_of, formatted, number_places, with_failure
 from bythebook.errors import BookError, WriterFailed
 from bythebook.refusals import Refusal
 from bythebook.types import Answer, Citation, Hit, Level, Question, Reply, VectorState
@@ -344,14 +344,21 @@ async def follow(
     book: Book, query: AgentQuery
 ) -> AsyncGenerator[AgentState | AgentResponse | AgentError, None]:
     """Yield each state of a query as it is reached; the response or the error comes last."""
-    async for event in events_of(book, read(query)):
-        if isinstance(event, AgentState):
-            yield event
-        elif isinstance(event, Reply):
+    async for event in with_failure(book.ask(read(query))):
+        for state in states_of(event):
+            yield state
+        if isinstance(event, Reply):
             yield show(event)
         elif isinstance(event, BookError):
-            yield AgentState.ERROR
             yield fail(event)[1]
+
+
+def states_of(event: Event | BookError) -> Iterator[AgentState]:
+    """Yield the state that an event of an answer shows to be reached, if any."""
+    if isinstance(event, AgentState):
+        yield event
+    elif isinstance(event, BookError):
+        yield AgentState.ERROR
 
 
 async def answer(book: Book, query: AgentQuery) -> AgentResponse | AgentError:

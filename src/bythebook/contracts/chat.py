@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 from itertools import pairwise
 from math import isclose
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     UUID4,
@@ -90,6 +90,10 @@ class ChatRequest(Entity):
         False,
         strict=True,
         description="use the book's own threshold, and also weaker passages, for a fuller answer",
+    )
+    states: Extension[Literal["query", "ask"] | None] = Field(
+        None,
+        description="of a stream: send the states of a question, as this data model names them",
     )
     metadata: Extension[ThreadMetadata | None] = Field(
         None, description="merged into the conversation's metadata; at most 4 KB of JSON"

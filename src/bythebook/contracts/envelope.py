@@ -45,7 +45,7 @@ from bythebook.contracts.fields import (
     nearby_topics,
     omitted,
 )
-from bythebook.contracts.fit import embedded, events_of, found, named, shortened
+from bythebook.contracts.fit import embedded, found, named, shortened, with_failure
 from bythebook.errors import BookError, EmbedderFailed, RateLimited, ServiceError, WriterFailed
 from bythebook.refusals import Refusal, RefusalType
 from bythebook.text.selections import SELECTION
@@ -390,7 +390,7 @@ async def follow(
     """Yield what a request becomes on its way; the envelope comes last."""
     yield plan(request)
     call = Call(session=request.session_id)
-    async for event in events_of(book, read(request)):
+    async for event in with_failure(book.ask(read(request))):
         if isinstance(event, Evidence):
             yield [_chunk(hit) for hit in event.considered]
         elif isinstance(event, Reply | BookError):

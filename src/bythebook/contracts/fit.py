@@ -132,10 +132,12 @@ def _clipped(sentence: Sentence, chars: int | None, sources: int | None) -> Sent
 # --- an open book -------------------------------------------------------------------------------
 
 
-async def events_of(book: Book, question: Question) -> AsyncGenerator[Event | BookError, None]:
+async def with_failure(
+    events: AsyncGenerator[Event, None],
+) -> AsyncGenerator[Event | BookError, None]:
     """Yield the events of an answer; a failure is the last event, not an exception."""
     try:
-        async with aclosing(book.ask(question)) as events:
+        async with aclosing(events):
             async for event in events:
                 yield event
     except BookError as error:

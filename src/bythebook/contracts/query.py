@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Self
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from bythebook import errors
-from bythebook.answering.pipeline import State
+from bythebook.answering.pipeline import Event, State
 from bythebook.contracts.errors import Call, by_class, may_pass, sentence_of, status_of
 from bythebook.contracts.fields import (
     Degradable,
@@ -29,10 +29,10 @@ from bythebook.contracts.fit import (
     by_place,
     citations_of,
     embedded,
-    events_of,
     formatted,
     found,
     shortened,
+    with_failure,
 )
 from bythebook.errors import BookError
 from bythebook.language.tokens import estimate_tokens
@@ -257,33 +257,41 @@ async def retrieve(book: Book, query: Query) -> Context:
 async def follow(
     book: Book, query: Query
 ) -> AsyncGenerator[ProcessingState | Response | QueryError, None]:
-    """Yield each state of a query as it is reached, and the response or the error.
+    """Yield each state of a query as it is reached; the response or the error comes last."""
+    async for event in with_failure(book.ask(read(query))):
+        for state in states_of(event):
+            yield state
+        if isinstance(event, Reply):
+            yield show(event)
+        elif isinstance(event, BookError):
+            yield fail(event)[1]
+
+
+def states_of(event: Event | BookError) -> Iterator[ProcessingState]:
+    """Yield the states that an event of an answer shows to be reached.
 
     The search embeds the query by itself: Embedding and Searching are reported together.
     """
-    async for event in events_of(book, read(query)):
-        match event:
-            case State.RECEIVED:
-                yield ProcessingState.RECEIVED
-            case State.RETRIEVING:
-                yield ProcessingState.EMBEDDING
-                yield ProcessingState.SEARCHING
-            case Evidence():
-                yield ProcessingState.RETRIEVED if event.hits else ProcessingState.NO_RESULTS
-                if _is_cut(event):
-                    yield ProcessingState.CONTEXT_TOO_LARGE
-            case State.GENERATING:
-                yield ProcessingState.RESPONDING
-            case Reply():
-                if not event.answered:
-                    yield ProcessingState.REFUSAL
-                yield show(event)
-                yield ProcessingState.COMPLETE
-            case BookError():
-                _, error = fail(event)
-                if error.error_type in _FAILED:
-                    yield _FAILED[error.error_type]
-                yield error
+    match event:
+        case State.RECEIVED:
+            yield ProcessingState.RECEIVED
+        case State.RETRIEVING:
+            yield ProcessingState.EMBEDDING
+            yield ProcessingState.SEARCHING
+        case Evidence():
+            yield ProcessingState.RETRIEVED if event.hits else ProcessingState.NO_RESULTS
+            if _is_cut(event):
+                yield ProcessingState.CONTEXT_TOO_LARGE
+        case State.GENERATING:
+            yield ProcessingState.RESPONDING
+        case Reply():
+            if not event.answered:
+                yield ProcessingState.REFUSAL
+            yield ProcessingState.COMPLETE
+        case BookError():
+            _, error = fail(event)
+            if error.error_type in _FAILED:
+                yield _FAILED[error.error_type]
 
 
 def _is_cut(evidence: Evidence) -> bool:

@@ -17,7 +17,7 @@ from fastapi.responses import StreamingResponse
 from bythebook.contracts.chat import ChatError, ChatRequest, ChatResponse, fail, read, show
 from bythebook.server import examples
 from bythebook.server.contracts.base import Contract, Services
-from bythebook.server.contracts.chat.stream import EVENTS, stream_events, stream_failure
+from bythebook.server.contracts.chat.stream import EVENTS, STATES, stream_events, stream_failure
 from bythebook.server.contracts.chat.threads import (
     NOT_FOUND,
     add_feedback_route,
@@ -60,7 +60,8 @@ def add_routes(router: APIRouter, services: Services) -> None:
         """Ask in a conversation; the answer is streamed as server-sent events.
 
         The events come in this order: `session`, `retrieval`, any number of `delta`, any number of
-        `citation`, and last `done` or `error`. The data of each is JSON in one line. The
+        `citation`, and last `done` or `error`; `state` events, if `states` asks for them, come as
+        the states are reached. The data of each is JSON in one line. The
         concatenated `text` of the deltas is the `response` of `done`, and `retrieval` agrees with
         `done`. A stream that ends without `done` or `error` was interrupted: send the same request
         again with `Last-Event-ID` to get the events after that id. Ids are `<stream>.<number>`,
@@ -74,7 +75,11 @@ def add_routes(router: APIRouter, services: Services) -> None:
         call = replace(call_of(request), query=asker.query)
         return services.streams.begin(
             stream_events(
-                question, services.ask(question, asker, request), call, next_questions.after
+                question,
+                services.ask(question, asker, request),
+                call,
+                next_questions.after,
+                STATES[body.states] if body.states else None,
             ),
             fail=partial(stream_failure, call=call),
             owner=client.owner,

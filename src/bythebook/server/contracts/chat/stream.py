@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
+from enum import StrEnum
 
 from pydantic import UUID4, BaseModel, Field
 
 from bythebook.answering.extractive import ExtractiveWriter
 from bythebook.answering.pipeline import Event
+from bythebook.contracts import ask, query
 from bythebook.contracts.chat import (
     ChatError,
     ChatResponse,
@@ -28,6 +30,7 @@ from bythebook.contracts.fields import (
     omitted,
     related_quote,
 )
+from bythebook.contracts.fit import with_failure
 from bythebook.errors import BookError, Stopping
 from bythebook.refusals import Refusal, RefusalType
 from bythebook.server.contracts.base import StreamEvent
@@ -39,6 +42,10 @@ from bythebook.types import Answer, Citation, Confidence, Evidence, Question, Re
 class ChatSessionEvent(BaseModel):
     session_id: str
     request_id: str
+
+
+class ChatStateEvent(BaseModel):
+    state: str  # of the data model query or ask, as the request chooses
 
 
 class ChatCitationEvent(Source):
@@ -76,6 +83,7 @@ class ChatDoneEvent(ChatResponse):
 
 EVENTS = (
     StreamEvent("session", "once, first", ChatSessionEvent),
+    StreamEvent("state", "any number, if the request asks for `states`", ChatStateEvent),
     StreamEvent("retrieval", "once, before the first delta", ConfidenceMetrics),
     StreamEvent("delta", "any number", ChatDeltaEvent),
     StreamEvent("citation", "any number, after the last delta", ChatCitationEvent),
@@ -83,6 +91,8 @@ EVENTS = (
     StreamEvent("error", "once, last, instead of done", ChatError),
 )
 
+StatesOf = Callable[[Event | BookError], Iterator[StrEnum]]
+STATES: dict[str, StatesOf] = {"query": query.states_of, "ask": ask.states_of}
 SuggestNext = Callable[[Reply], Awaitable[list[str]]]
 
 
@@ -95,6 +105,7 @@ async def stream_events(
     events: AsyncGenerator[Event, None],
     call: Call,
     suggest_next: SuggestNext = suggest_nothing,
+    states_of: StatesOf | None = None,
 ) -> Events:
     """Yield a question's events in the format and order of the contract.
 
@@ -105,8 +116,12 @@ async def stream_events(
     deltas, sent_citations = _Deltas(), 0
     confidence: Confidence | None = None  # not sent yet
     yield "session", ChatSessionEvent(session_id=question.thread or "", request_id=call.request_id)
-    async with aclosing(events):
-        async for event in events:
+    async with aclosing(with_failure(events)) as told:
+        async for event in told:
+            for state in states_of(event) if states_of else ():
+                yield "state", ChatStateEvent(state=state)
+            if isinstance(event, BookError):
+                raise event
             if isinstance(event, Evidence):
                 confidence = event.confidence
             elif isinstance(event, Sentence):
