@@ -86,7 +86,7 @@ def measured_files() -> list[Measure]:
     fullest = max(folders, key=lambda folder: folders[folder])
     twice = [name for name, times in Counter(_public_classes(source)).items() if times > 1]
     return [
-        Measure("lines in src/", sum(map(_length, source)), 38_700, 30_000),
+        Measure("lines in src/", sum(map(_length, source)), 38_720, 30_000),
         Measure("modules in src/", len(source), 240, 215),
         Measure("lines in packages/", sum(map(_length, formats)), 6_260, 5_500),
         Measure("lines of tests and reliability", sum(map(_length, tests)), 42_300, 34_000),
