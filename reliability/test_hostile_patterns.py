@@ -13,7 +13,7 @@ from bythebook.evaluation import questions
 from bythebook.grounding import stream_splitter, verbatim
 from bythebook.language.english import overview_questions, question_types
 from bythebook.sources import files
-from bythebook.sources.markdown import mdx
+from bythebook.sources.markdown import mdx, source_words
 from bythebook.text import text_kinds
 from reliability.patterns import Expression, Made, expressions, fault
 from reliability.rows import Row
@@ -74,7 +74,10 @@ def _made() -> Made:
         },
     }
     found: dict[str, list[tuple[str, re.Pattern[str]]]] = {
-        f"{mdx.__name__}._UNWRAPPED": [("match", each) for each in mdx._UNWRAPPED.values()]
+        f"{mdx.__name__}._UNWRAPPED": [("match", each) for each in mdx._UNWRAPPED.values()],
+        f"{source_words.__name__}._text_of.rest": [
+            ("sub", re.compile(each)) for each in source_words._MARKUP
+        ],
     }
     for (function, use), patterns in made.items():
         place = f"{function.__module__}.{function.__name__}"
