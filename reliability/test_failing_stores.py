@@ -135,7 +135,7 @@ async def _go_through(
         await asyncio.to_thread(fault.__exit__, None, None, None)
     count.back = max(count.back, await _until_ready(client))
     thread = await library.threads.read(before.session, owner=None)
-    # What was said to be lost does not come up later.
+    # An exchange whose reply said that it was not stored is not stored later, either.
     count.differing += thread is None or len(thread.messages) != 2
     count.asked += before.asked + reader.asked
     count.failed += before.failed + before.wrong + reader.failed + reader.wrong

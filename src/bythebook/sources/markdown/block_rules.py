@@ -1,6 +1,6 @@
 """Rules for directives, and helpers of all rules for blocks.
 
-Directives are ``:::note[Title]`` of Docusaurus, and fences like ```` ```{note} ```` of MyST.
+A directive is written ``:::note[Title]`` in Docusaurus and as a fence ```` ```{note} ```` in MyST.
 Tokens of a box: ``directive_open`` (with its kind in ``info``), an ``inline`` title, the content,
 ``directive_close``. Directives of MyST are written by functions: a plugin of the grammar adds
 more with ``add_directives``. The first token has the directive's name (``:name:``) in its meta.

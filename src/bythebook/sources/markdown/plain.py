@@ -1,4 +1,4 @@
-"""Plain Markdown for a site that is not known: Jekyll, Hugo, GitBook, R Markdown or MyST."""
+"""Marks of Jekyll, Hugo, GitBook, R Markdown and MyST in a folder of Markdown."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def _as_items(tokens: Sequence[Token]) -> Iterator[Token]:
 # --- marks of site generators that a reader does not see ------------------------------------------
 #
 # Liquid tags and Hugo shortcodes disappear, and the text between a pair of them stays; hints and
-# tabs become boxes. kramdown's attribute lists, comments and ends of blocks disappear; ids of
-# headings stay. MathML becomes TeX.
+# tabs become boxes. Attribute lists, comments and end-of-block marks of kramdown disappear; the ids
+# that they give to headings are kept. MathML becomes TeX.
 
 _SIGNS = ("{%", "{{", "{:", "{.", "{#", "<table", "<math", "\n^", "\n*[", "size 1")
 _TAG = r"\{(?:%|\{[<%])[^{}]{1,2000}?[>%]\}\}?"

@@ -28,7 +28,7 @@ _DAMAGE = (
     zlib.error,
     lzma.LZMAError,
     EOFError,
-    NotImplementedError,
+    NotImplementedError,  # by zipfile: a compression that it does not know
     OSError,
     ValueError,
 )
