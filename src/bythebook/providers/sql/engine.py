@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import sqlite3
+import time
 import uuid
 import weakref
 from collections.abc import Callable, Coroutine, Iterator
@@ -57,6 +58,7 @@ _ENGINE: dict[str, dict[str, Any]] = {
 }
 _MIGRATION_LOCK = 0xB00D  # PostgreSQL's advisory locks are numbers
 _SWEEP_S = 60
+_SWITCH_PAUSE_S = 0.01  # the switch to the write-ahead log takes a few milliseconds
 _LEAST_ROOM = 1 << 20  # bytes; the shared memory file of SQLite takes 32 KiB, the log grows
 _DAMAGE = ("not a database", "malformed", "no such table", "no such column")
 
@@ -219,10 +221,29 @@ def _prepare_sqlite(engine: sa.Engine, *pragmas: str) -> None:
 
     def prepare(connection: Any, record: object) -> None:
         del record
-        for pragma in ("journal_mode=WAL", *pragmas):
+        for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}").close()
+        _use_write_ahead_log(connection)
 
     sa.event.listen(engine, "connect", prepare)
+
+
+def _use_write_ahead_log(connection: Any) -> None:
+    """Switch to the write-ahead log, waiting for others that open a new database.
+
+    SQLite's own timeout does not cover this switch: a second connection is refused at once.
+    """
+    (timeout_ms,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    until = time.monotonic() + timeout_ms / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").close()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+            time.sleep(_SWITCH_PAUSE_S)
+        else:
+            return
 
 
 def _revision(engine: sa.Engine) -> str | None:
