@@ -36,7 +36,7 @@ from bythebook.contracts.fields import (
     web_address,
     writing_of,
 )
-from bythebook.contracts.fit import by_place, citations_of, formatted, number_places, with_failure
+from bythebook.contracts.fit import by_place, formatted, number_places, with_failure
 from bythebook.errors import BookError, WriterFailed
 from bythebook.refusals import Refusal
 from bythebook.types import Answer, Citation, Hit, Level, Question, Reply, VectorState
@@ -214,13 +214,13 @@ def show(reply: Reply) -> AgentResponse:
     answer = outcome if isinstance(outcome, Answer) else None
     return AgentResponse(
         answer=listed.outcome.text,
-        sources=[_source(citation) for citation in citations_of(listed)],
+        sources=[_source(citation) for citation in listed.citations],
         has_relevant_context=answer is not None,
         retrieval_time_ms=reply.timings.retrieval_ms,
         generation_time_ms=reply.timings.generation_ms,
         total_time_ms=reply.timings.total_ms,
         refusal_type=outcome.type.value if isinstance(outcome, Refusal) else None,
-        citations=[_citation(citation) for citation in citations_of(reply)],
+        citations=[_citation(citation) for citation in reply.citations],
         sentences=[
             CitedSentence(text=s.text, citations=list(s.citations), lead=s.lead)
             for s in (answer.sentences if answer else ())

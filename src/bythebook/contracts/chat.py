@@ -43,7 +43,7 @@ from bythebook.contracts.fields import (
     with_web_address,
     writing_of,
 )
-from bythebook.contracts.fit import citations_of, embedded, found, sources_of
+from bythebook.contracts.fit import embedded, found, sources_of
 from bythebook.contracts.plain import LEAST_SCORE as BOOK_THRESHOLD
 from bythebook.errors import BookError
 from bythebook.interfaces.conversations import Thread, no_such_thread
@@ -310,7 +310,7 @@ def show(reply: Reply, call: Call | None = None) -> ChatResponse:
         confidence_level=confidence.level,
         should_answer=confidence.should_answer,
         persisted=reply.persisted,
-        citations=[cited_quote(citation) for citation in citations_of(reply)],
+        citations=[cited_quote(citation) for citation in reply.citations],
         withheld=reply.withheld,
         **dict(writing_of(reply)),
     )

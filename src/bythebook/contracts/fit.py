@@ -22,14 +22,10 @@ _CUT = " …"
 # --- replies that fit, so that every marker keeps its source ------------------------------------
 
 
-def citations_of(reply: Reply) -> tuple[Citation, ...]:
-    return reply.outcome.citations if isinstance(reply.outcome, Answer) else ()
-
-
 def sources_of(reply: Reply) -> tuple[Citation, ...]:
     """List each retrieved passage that supports the answer once; markers by source number them."""
     sources: dict[int, Citation] = {}
-    for citation in citations_of(_as_listed(reply)):
+    for citation in _as_listed(reply).citations:
         sources.setdefault(citation.source, citation)
     return tuple(sources.values())
 
@@ -72,7 +68,7 @@ def by_place(reply: Reply) -> Reply:
     if not isinstance(reply.outcome, Answer):
         return reply
     sources: dict[int, Citation] = {}
-    for citation in citations_of(_as_listed(reply)):
+    for citation in _as_listed(reply).citations:
         known = sources.setdefault(citation.source, replace(citation, number=citation.source))
         sources[citation.source] = replace(known, score=max(known.score, citation.score))
     answer = replace(reply.outcome.by_source, citations=tuple(sources.values()))

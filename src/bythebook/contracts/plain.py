@@ -29,7 +29,7 @@ from bythebook.contracts.fields import (
     now,
     omitted,
 )
-from bythebook.contracts.fit import by_place, citations_of, found, named, shortened
+from bythebook.contracts.fit import by_place, found, named, shortened
 from bythebook.errors import BookError, StoreFailed
 from bythebook.refusals import Refusal, RefusalType
 from bythebook.types import Hit, Question, Reply
@@ -222,7 +222,7 @@ def _fields(reply: Reply) -> dict[str, Any]:
                 filename=named(citation.place.file, citation.place.page_url),
                 score=citation.score,
             )
-            for citation in citations_of(reply)
+            for citation in reply.citations
         ],
         "degraded": degraded(reply.vectors),
     }

@@ -27,7 +27,6 @@ from bythebook.contracts.fields import (
 )
 from bythebook.contracts.fit import (
     by_place,
-    citations_of,
     embedded,
     formatted,
     found,
@@ -203,7 +202,7 @@ def show(reply: Reply) -> Response:
                 section=citation.place.heading,
                 module=citation.place.module,
             )
-            for citation in citations_of(reply)
+            for citation in reply.citations
         ],
         is_refusal=refusal is not None,
         refusal_reason=refusal.type.value if refusal else None,

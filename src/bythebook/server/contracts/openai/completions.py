@@ -26,7 +26,6 @@ from bythebook.contracts.fields import (
     nearby_topics,
     omitted,
 )
-from bythebook.contracts.fit import citations_of
 from bythebook.errors import BookError, InvalidInput
 from bythebook.language.tokens import estimate_tokens
 from bythebook.refusals import Refusal
@@ -150,7 +149,7 @@ def details_of(reply: Reply) -> ReplyDetails:
     return ReplyDetails(
         sources=[
             OpenAISource(**citation_fields(citation), confidence=band(citation.score))
-            for citation in citations_of(reply)
+            for citation in reply.citations
         ],
         refusal_type=outcome.type.value if isinstance(outcome, Refusal) else None,
         nearby=nearby_topics(outcome),
