@@ -15,7 +15,7 @@ from bythebook.types import Mark, MarkKind, Metadata, Passage, Place, TextKind, 
 
 T = TypeVar("T")
 
-LAYOUT = 5  # version of the index content: raise it when terms or store write something else
+LAYOUT = 6  # version of the index content: raise it when terms or store write something else
 
 
 @dataclass(frozen=True, slots=True)
