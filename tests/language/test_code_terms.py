@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -31,7 +32,7 @@ from tests.support.samples import passage
     ],
 )
 def test_a_question_names_signs(question: str, expected: list[str]) -> None:
-    assert prose_code_terms(question, asks=True) == expected
+    assert prose_code_terms(question, "en", asks=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -44,14 +45,14 @@ def test_a_question_names_signs(question: str, expected: list[str]) -> None:
     ],
 )
 def test_code_consists_of_signs(code: str, expected: list[str]) -> None:
-    assert code_terms(code) == expected
+    assert code_terms(code, "en") == expected
 
 
 @given(st.text(alphabet="ab .`'\"!?=:-/<>&|@#(){}\n", max_size=80))
 def test_signs_of_any_text_have_no_blank(text: str) -> None:
-    for term in (*code_terms(text), *prose_code_terms(text), *prose_code_terms(text, asks=True)):
+    for term in chain(*(find(text, "en") for find in (code_terms, prose_code_terms))):
         assert term
-        assert not set(term) & set(" \n`")
+        assert not set(term[1:]) & set(" \n`")
 
 
 _PROSE = [passage(f"You read this for the {name}.") for name in ("kite", "wind", "lamp", "sail")]

@@ -1,52 +1,66 @@
 """Find the operators, flags and keywords of code: ``:=``, ``!.``, ``--verbose``, ``-v``, ``in``.
 
-In prose, most signs are punctuation and keywords are stop words. There, a sign is a term only where
-it stands alone or within a name, and a stop word only in quotes, after a dot or before a word such
-as "operator".
+In prose, a sign is a term only where it stands alone or within a name, and a stop word only in
+quotes, after a dot or before a word such as "operator".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 
-from bythebook.language.english.lexicon import CODE_NOUNS, DETERMINERS
-from bythebook.language.stopwords import FUNCTION_WORDS
+from bythebook.language.english.lexicon import DETERMINERS, either
+from bythebook.language.stopwords import is_stop_word
+from bythebook.language.text import words
 
 _LONGEST = 4  # signs of an operator, such as ">>>="; longer runs are lines and borders
 _FEW = 5  # words of inline code, as in "for (const a of b)"; longer code may be a sentence
 _SIGNS = re.compile(r"[!#$%&*+\-./:<=>?@^|~]+")
 _OPENING, _CLOSING = frozenset(" \t\n\"'“‘`([{,;"), frozenset(" \t\n\"'”’`)]},;")
 _NAME = re.compile(r"[A-Za-z]\w*(?:-\w+)*")
-# Parts of names, addresses and tags: "a.b", "../a", "https://a", "</b>".
-_JOINING = re.compile(r"[-./:<>]|[<:.]*/+>?")
-# Also punctuation: "yes!", "and/or", "well ... no".
-_PUNCTUATION = re.compile(r"[^=]|([-./*!?])\1+")
+_JOINING = re.compile(r"[-./:<>]|[<:.]*/+>?")  # "a.b", "../a", "https://a", "</b>"
+_PUNCTUATION = re.compile(r"[^=]|([-./*!?])\1+")  # in prose: "yes!", "and/or", "well ... no"
 _WITH_MEMBER = re.compile(r"(.*[^.:])[.:]")  # "!." before the name of a member, "?:" before a type
 _BACKTICKS = re.compile(r"(?<!`)`+([^`\n]+)`+")
-_WORD = re.compile(r"\w+")
-_NEAR = 40  # characters before a sign, in which the word before it is looked for
 _MARKED = re.compile(r"""(?<![^\s(])["'“‘](\w+)["'”’]|(?<=[.@#:%])([a-z]+)\b""")
-_BEFORE_NOUN = re.compile(
-    rf"(\b(?:the|an?) )?\b(\w+) (?=(?:{'|'.join(sorted(CODE_NOUNS))})\b)", re.IGNORECASE
-)
+_OF_NOUN = re.compile(rf" (?:{either('code_nouns')})\b", re.IGNORECASE)
+_BEFORE_NOUN = re.compile(rf"(\b(?:the|an?) )?\b(\w+)(?={_OF_NOUN.pattern})", re.IGNORECASE)
 
 
-def code_terms(text: str, *, is_code: bool = True, asks: bool = False) -> list[str]:
-    """Return the operators and flags of a piece of code, or that a text in prose names.
+def code_terms(code: str, language: str) -> list[str]:
+    """Return the operators, flags and, of inline code, keywords."""
+    inline = words(code)
+    return _signs(code) + keywords(inline if len(inline) <= _FEW else (), language)
+
+
+def prose_code_terms(prose: str, language: str, *, asks: bool = False) -> list[str]:
+    """Return the operators, flags and keywords that a text names.
 
     In a question (``asks``), signs that are also punctuation count only if it is about them.
     """
+    terms = [term for span in _BACKTICKS.findall(prose) for term in code_terms(span, language)]
+    named = [quoted or member for quoted, member in _MARKED.findall(prose)]
+    for article, word in _BEFORE_NOUN.findall(prose):
+        named += [word] if article or word.lower() not in DETERMINERS else []
+    signs = _signs(_BACKTICKS.sub(" ` ", prose).rstrip(" \n.!?"), is_code=False, asks=asks)
+    return terms + signs + keywords(named, language)
+
+
+def keywords(named: Iterable[str], language: str) -> list[str]:
+    """Return the terms of stop words in code, unlike those in prose; others are terms anyway."""
+    return [f"`{word.lower()}" for word in named if is_stop_word(word, language)]
+
+
+def _signs(text: str, *, is_code: bool = True, asks: bool = False) -> list[str]:
     terms: list[str] = []
-    text = text if is_code else text.rstrip(" \n.!?")
     for run in _SIGNS.finditer(text):
         before, after = text[run.start() - 1 : run.start()], text[run.end() : run.end() + 1]
         opens, closes = not before or before in _OPENING, not after or after in _CLOSING
-        is_clear = is_code or not _PUNCTUATION.fullmatch(run[0])
+        counts = is_code or not _PUNCTUATION.fullmatch(run[0])
         if opens and closes:
-            counts = is_clear or not asks or _is_subject(text, run)
+            counts = counts or not asks or _is_subject(text, run)
         else:
-            counts = is_clear and (is_code or not opens) and not _JOINING.fullmatch(run[0])
+            counts = counts and (is_code or not opens) and not _JOINING.fullmatch(run[0])
         if opens and (name := _NAME.match(text, run.end())):
             terms.append((run[0] + name[0]).lower())
         if counts and len(run[0]) <= _LONGEST:
@@ -55,36 +69,10 @@ def code_terms(text: str, *, is_code: bool = True, asks: bool = False) -> list[s
     return terms
 
 
-def prose_code_terms(prose: str, *, asks: bool = False) -> list[str]:
-    """Return the operators and flags of a text in prose, also those in backticks."""
-    quoted = [term for span in _BACKTICKS.finditer(prose) for term in code_terms(span[1])]
-    return quoted + code_terms(_BACKTICKS.sub(" ` ", prose), is_code=False, asks=asks)
-
-
-def inline_words(code: str) -> list[str]:
-    """Return the words of inline code, of which the stop words are keywords."""
-    words = _WORD.findall(code)
-    return words if len(words) <= _FEW else []
-
-
-def marked_words(prose: str) -> Iterator[str]:
-    """Yield the words that are keywords of code by the way they are written, if stop words."""
-    for span in _BACKTICKS.finditer(prose):
-        yield from inline_words(span[1])
-    for marked in _MARKED.finditer(prose):
-        yield marked[1] or marked[2]
-    for article, word in _BEFORE_NOUN.findall(prose):
-        if article or word.lower() not in DETERMINERS:
-            yield word
-
-
 def _is_subject(text: str, run: re.Match[str]) -> bool:
     """Return whether a question is about the signs: after "does", before "operator", in quotes."""
-    if text[run.start() - 1 : run.start()] not in ("", " "):
+    if text[run.start() - 1 : run.start()] not in ("", " ") or _OF_NOUN.match(text, run.end()):
         return True
-    following = _WORD.search(text, run.end())
-    if following and following[0].lower() in CODE_NOUNS:
-        return True
-    before = _WORD.findall(text[max(0, run.start() - _NEAR) : run.start()])
-    is_named = not before or before[-1].lower() in FUNCTION_WORDS["en"]
-    return is_named and run[0][0] not in "-/"  # these also stand between two function words
+    before = words(text[: run.start()])
+    names_it = not before or is_stop_word(before[-1], "en")
+    return names_it and run[0][0] not in "-/"  # these also stand between two function words

@@ -21,15 +21,10 @@ from typing import Any
 
 from Stemmer import Stemmer
 
-from bythebook.language.code_terms import (
-    code_terms,
-    inline_words,
-    marked_words,
-    prose_code_terms,
-)
+from bythebook.language.code_terms import code_terms, keywords, prose_code_terms
 from bythebook.language.detection import likeliest
 from bythebook.language.english.lexicon import ASKING_WORDS
-from bythebook.language.stopwords import FUNCTION_WORDS
+from bythebook.language.stopwords import FOLDED, is_stop_word
 from bythebook.language.text import word_set, words
 from bythebook.types import MarkKind, Passage, UnitKind
 
@@ -45,20 +40,16 @@ _MARKS = (
 )
 _WORD = re.compile(rf"[\w{_MARKS}]+(?:[+#]+(?![\w]))?")
 _APOSTROPHE = re.compile(r"(?<=[a-zA-Z])['’](?=(?:s|t|re|ve|ll|m)(?![\w'’]))")
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+")
+_UNSPACED = re.compile("([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+)")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 # Languages with a Snowball stemmer.
 _STEMMED = word_set("ar da de el en es fi fr hi hu id it nl no pt ro ru sv ta tr")
 _ENGLISH = "en"
 _LONGEST_KEPT = 64  # characters: the terms of longer words are not cached, to save memory
-# Share of passages: a question is not about a word that more have. The name of its language is in
-# 0.45 to 0.8 of the passages of a book on programming.
+# A question is not about a word in more passages: 45 to 79 % have the book's programming language.
 _USUAL = 1 / 3
 _OFTEN = 0.05  # of the passages: rarer languages are not considered for questions
-
-# Arabic letters for which Urdu and Persian keyboards have other code points.
-_FOLDED = str.maketrans({"ي": "ی", "ك": "ک", "ة": "ہ", "ه": "ہ", "أ": "ا", "إ": "ا", "ٱ": "ا"})
 
 
 def terms_of(text: str, language: str = _ENGLISH) -> list[str]:
@@ -72,34 +63,7 @@ def terms_of(text: str, language: str = _ENGLISH) -> list[str]:
 
 def term_ids(text: str, language: str = _ENGLISH) -> list[int]:
     """Return the terms as ids, for comparisons: those of words, then those of code."""
-    return [*_word_ids(text, language), *_code_ids(text, language)]
-
-
-def _word_ids(text: str, language: str) -> list[int]:
-    numbers: list[int] = []
-    for word in _WORD.findall(_normalise(text)):
-        if len(word) <= _LONGEST_KEPT:
-            numbers += _numbers_of_word(word, language)
-        else:
-            numbers += map(term_id, _terms_of_word.__wrapped__(word, language))
-    return numbers
-
-
-@lru_cache(maxsize=65536)
-def _numbers_of_word(word: str, language: str) -> tuple[int, ...]:
-    return tuple(map(term_id, _terms_of_word(word, language)))
-
-
-def _code_ids(text: str, language: str, *, asks: bool = False) -> list[int]:
-    return [
-        *map(term_id, prose_code_terms(text, asks=asks)),
-        *_keywords(marked_words(text), language),
-    ]
-
-
-def _keywords(words: Iterable[str], language: str) -> list[int]:
-    """Return the terms of stop words in code; other words are terms anyway."""
-    return [term_id(f"`{word.lower()}") for word in words if _is_common(word, language)]
+    return list(map(term_id, (*terms_of(text, language), *prose_code_terms(text, language))))
 
 
 def _normalise(text: str) -> str:
@@ -115,36 +79,27 @@ def _terms_of_word(word: str, language: str) -> tuple[str, ...]:
 def _parts_of_word(word: str, language: str) -> tuple[str, ...]:
     if _UNSPACED.search(word):
         return _pairs(word, language)
-    if _is_common(word, language):
+    if is_stop_word(word, language):
         return ()
     parts = _CAMEL.findall(word) if word.isascii() else []
-    whole = _stem(word.strip("_") or word, language)
+    whole = stem(word.strip("_") or word, language)
     if len(parts) < 2:
         return (whole,)
-    return (whole, *(_stem(part, language) for part in parts if not _is_common(part, language)))
+    return (whole, *(stem(part, language) for part in parts if not is_stop_word(part, language)))
 
 
 def _pairs(word: str, language: str) -> tuple[str, ...]:
     terms: list[str] = []
-    position = 0
-    for run in _UNSPACED.finditer(word):
-        if run.start() > position:
-            terms.extend(_terms_of_word(word[position : run.start()], language))
-        text = run[0]
-        terms.extend(text[i : i + 2] for i in range(max(1, len(text) - 1)))
-        position = run.end()
-    if position < len(word):
-        terms.extend(_terms_of_word(word[position:], language))
+    for n, run in enumerate(_UNSPACED.split(word)):
+        if n % 2:
+            terms.extend(run[i : i + 2] for i in range(max(1, len(run) - 1)))
+        elif run:
+            terms.extend(_terms_of_word(run, language))
     return tuple(terms)
 
 
-def _is_common(word: str, language: str) -> bool:
-    lower = word.lower().translate(_FOLDED)
-    own = FUNCTION_WORDS.get(language, FUNCTION_WORDS[_ENGLISH])
-    return lower in own or lower in FUNCTION_WORDS["ur"]
-
-
-def _stem(word: str, language: str) -> str:
+def stem(word: str, language: str = _ENGLISH) -> str:
+    """Return the stem of a word, in lower case and without accents."""
     lower = word.lower()
     if language in _STEMMED and language != _ENGLISH:
         # Before accents are removed: the stemming rules of most languages use them.
@@ -154,7 +109,7 @@ def _stem(word: str, language: str) -> str:
 
 
 def _fold(word: str) -> str:
-    letters = unicodedata.normalize("NFD", word.translate(_FOLDED))
+    letters = unicodedata.normalize("NFD", word.translate(FOLDED))
     return "".join(char for char in letters if not _is_accent(char))
 
 
@@ -213,17 +168,15 @@ class Vocabulary:
         return {term: n * (_K1 + 1) / (n + norm) for term, n in counts.items()}
 
     def ask(self, question: str) -> dict[int, float]:
-        """Return the question's terms with their IDF, stemmed like passages in its language.
-
-        Of the terms of code, only those that the book has: signs may also be punctuation.
-        """
+        """Return the IDF of the question's words, and of its code terms that the book has."""
         language = likeliest(words(question), self.languages)
-        terms = set(_word_ids(question, language))
-        code = _code_ids(question, language, asks=True)
+        terms = set(map(term_id, terms_of(question, language)))
+        code = prose_code_terms(question, language, asks=True)
         if all(self.frequencies.get(term, 0) > _USUAL * self.passages for term in terms):
-            subject = (word for word in words(question) if word.lower() not in ASKING_WORDS)
-            code += _keywords(subject, language)
-        terms.update(term for term in code if term in self.frequencies)
+            code += keywords(
+                (w for w in words(question) if w.lower() not in ASKING_WORDS), language
+            )
+        terms.update(filter(self.frequencies.__contains__, map(term_id, code)))
         return {term: self.idf(term) for term in sorted(terms)}
 
     def to_bytes(self) -> bytes:
@@ -255,31 +208,21 @@ def _often(languages: Counter[str]) -> tuple[str, ...]:
 def _counts(passage: Passage) -> tuple[Counter[int], int]:
     """Return the counts of the passage's terms, and its length, to which code terms do not add.
 
-    All blocks of code count a term once: they use an operator, prose explains it.
+    A block of code counts a term once: it uses an operator, prose explains it.
     """
-    language, headings = language_of_passage(passage), passage.place.path
-    counts = Counter(_word_ids(passage.text, language))
-    counts.update(_HEADING_WEIGHT * list(set(_word_ids(headings, language))))
+    language, text, heading = language_of_passage(passage), passage.text, passage.place.path
+    counts = Counter(terms_of(text, language))
+    counts.update(_HEADING_WEIGHT * list(set(terms_of(heading, language))))
     length = counts.total()
-    inline, blocks, prose = _split_code(passage)
-    counts.update(_HEADING_WEIGHT * list(set(_code_ids(headings, language))))
-    counts.update(_code_ids(prose, language))
-    for code in inline:
-        counts.update((*map(term_id, code_terms(code)), *_keywords(inline_words(code), language)))
-    counts.update({term_id(term) for code in blocks for term in code_terms(code)})
-    return counts, length
-
-
-def _split_code(passage: Passage) -> tuple[list[str], list[str], str]:
-    """Return the inline code of a passage, its blocks of code, and the rest."""
-    inline = [mark[:2] for mark in passage.marks or () if mark.kind is MarkKind.CODE]
-    blocks = [(unit.start, unit.end) for unit in passage.units if unit.kind is UnitKind.CODE]
-    text, rest, end = passage.text, list[str](), 0
+    counts.update(_HEADING_WEIGHT * list(set(prose_code_terms(heading, language))))
+    inline = (mark[:2] for mark in passage.marks or () if mark.kind is MarkKind.CODE)
+    blocks = ((unit.start, unit.end) for unit in passage.units if unit.kind is UnitKind.CODE)
+    prose, end = "", 0
     for start, stop in sorted((*inline, *blocks)):
-        rest.append(text[end:start])
-        end = max(end, stop)
-    prose = " ".join((*rest, text[end:]))
-    return [text[a:b] for a, b in inline], [text[a:b] for a, b in blocks], prose
+        counts.update(set(code_terms(text[start:stop], language)))
+        prose, end = f"{prose}{text[end:start]} ", max(end, stop)
+    counts.update(prose_code_terms(prose + text[end:], language))
+    return Counter({term_id(term): count for term, count in counts.items()}), length
 
 
 MOST_WEIGHT = _K1 + 1  # upper limit of one term's BM25 weight

@@ -28,7 +28,6 @@ SAYING: str = _TABLES["saying"]
 CONNECTIVES = tuple(line for line in _TABLES["connectives"].splitlines() if line)
 FRAMING = word_set(_TABLES["framing"])
 WEIGHTY = word_set(_TABLES["weighty"])
-CODE_NOUNS = word_set(_TABLES["code_nouns"])
 DETERMINERS = word_set(_TABLES["determiners"])
 FOLLOW_UP_WORDS = {name: word_set(words) for name, words in _TABLES["follow_ups"].items()}
 ASKING_WORDS = FOLLOW_UP_WORDS["interrogatives"] | FOLLOW_UP_WORDS["auxiliaries"]
