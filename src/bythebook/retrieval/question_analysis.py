@@ -40,7 +40,7 @@ class AnalyzedQuestion:
 
 def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
     own = shortened(question.text, QUESTION_TOKENS)
-    own = correct_spelling(own, vocabulary.frequencies, also=_GENERIC)
+    own = correct_spelling(own, vocabulary.frequencies, also=_GENERIC).text
     text = f"{question.context} {own}" if question.context else own
     names = (name.lower().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(text))
     terms = vocabulary.ask(text)
