@@ -113,7 +113,7 @@ def test_code_of_up_to_800_tokens_is_never_cut() -> None:
     for before in ("Text.", SENTENCE.format(1) * 30, ":::note[Boxed]\n\n" + SENTENCE.format(2)):
         passages = split(f"{before}\n\n```py\n{code}\n```\n\nMore.")
         (whole,) = [passage for passage in passages if passage.metadata.has_code]
-        assert whole.text == f"```py\n{code}\n```"
+        assert f"```py\n{code}\n```" in whole.text
         assert whole.continues is None
 
 
@@ -162,6 +162,44 @@ def test_title_starts_the_passage_of_its_content() -> None:
 def test_text_without_sentences_is_split() -> None:
     for text in ("word " * 3000, "字" * 3000, "x" * 9000):
         assert all(p.tokens <= MAX_TOKENS for p in split(text))
+
+
+# --- what belongs together ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "announced",
+    [
+        "```py\n" + _code(6) + "\n```",
+        "".join(f"- item {n} of a list that goes on\n" for n in range(12)),
+        "| head | value |\n|---|---|\n" + "".join(f"| name {n} | value |\n" for n in range(15)),
+        "1. first\n\n   ```py\n   "
+        + _code(5).replace("\n", "\n   ")
+        + "\n   ```\n\n2. second\n3. third\n",
+    ],
+)
+def test_a_lead_in_is_in_the_passage_of_what_it_announces(announced: str) -> None:
+    for sentences in (36, 44):  # the passage would be full within or before what is announced
+        paragraph = SENTENCE.format(1) * sentences
+        for lead_in in ("Do this:", "It looks as follows."):
+            before, after = split(f"{paragraph}\n\n{lead_in}\n\n{announced}\n\nMore.")
+            assert before.text == paragraph.strip()
+            assert after.text.startswith(lead_in)
+            assert after.tokens <= MAX_TOKENS
+
+
+def test_a_list_is_longer_than_a_passage_rather_than_cut() -> None:
+    items = "".join(f"- item {n} of a list that goes on for longer\n" for n in range(60))
+    (whole,) = split(f"These are the items:\n\n{items}")
+    assert MAX_TOKENS < whole.tokens <= 800
+
+
+def test_the_last_item_of_a_list_never_stands_alone() -> None:
+    for count in range(75, 100):
+        items = "".join(f"- item {n} of a list that goes on for longer\n" for n in range(count))
+        *_, last = split(f"Items:\n\n{items}")
+        assert last.text.count("- item") > 1
+        assert last.tokens <= 800
 
 
 # --- identity -------------------------------------------------------------------------------------

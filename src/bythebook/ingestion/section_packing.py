@@ -1,14 +1,16 @@
 """Pack the text pieces of one section into chunks of limited size.
 
-Prose fills chunks up to the limit. A code block, maths block or table row may be longer, up to
-``longest(limit)``; anything longer is split, so no passage has more tokens than that. See
-decision 9.
+Prose fills chunks up to the limit. What belongs together, such as a lead-in and its list, and a
+code block, maths block or table row may be longer, up to ``longest(limit)``; anything longer is
+split, so no passage has more tokens than that. See decision 9.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 from bythebook.ingestion.render import PieceKind, TextPiece
 from bythebook.interfaces.blocks import Span
@@ -17,6 +19,9 @@ from bythebook.language.tokens import estimate_tokens
 from bythebook.text.markdown import marks_within, moved
 from bythebook.types import Mark, TextKind
 
+_LEAD_IN = re.compile(r"[:：]\W*\Z")
+_BLOCKS = (PieceKind.CODE, PieceKind.MATHS)
+_SMALL = 0.5  # a chunk that is too small to stand alone is worse than a longer one
 _CHARS = 12  # code and maths: at least one token per 12 characters, for blocks of white space
 
 
@@ -34,41 +39,81 @@ class TextChunk:
 Sized = tuple[TextPiece, int]  # a piece and its token count
 
 
+class Bond(IntEnum):
+    """How closely a piece belongs to the one before it."""
+
+    NONE = 0
+    LOOSE = 1  # a further item, row or block of code
+    CLOSE = 2  # the last item, the inside of an item, code or a list after the words about it
+    LEAD_IN = 3  # what a title or a colon announces
+
+
 def longest(limit: int) -> int:
-    """Return the token limit of a single-block passage: 800 for a limit of 500."""
+    """Return the token limit of what should not be cut: 800 for a limit of 500."""
     return limit * 8 // 5
 
 
 def pack(pieces: Sequence[TextPiece], limit: int) -> list[TextChunk]:
-    """Fill chunks with whole pieces; split a piece only if it is too long by itself."""
+    """Fill chunks with whole pieces that belong together; split a piece only if it is too long."""
+    sized = list(_cut_all(pieces, limit))
     chunks: list[TextChunk] = []
-    pending: list[Sized] = []
-    size = 0
-    for piece, tokens in _cut_all(pieces, limit):
-        apart = piece.is_part or (pending and pending[-1][0].is_part)
-        if pending and (apart or size + tokens > limit):
-            kept, pending = _split_off_titles(pending)
-            chunks.append(_chunk(kept))
-            if piece.header is not None and not pending:
-                header = replace(piece.header, gap="\n\n"), estimate_tokens(piece.header.text)
-                pending = [header] if header[1] + tokens <= longest(limit) else []
-            size = sum(size_of for _, size_of in pending)
-            if pending and size + tokens > longest(limit):
-                chunks.append(_chunk(pending))
-                pending, size = [], 0
-        pending.append((piece, tokens))
-        size += tokens
-    if pending:
-        chunks.append(_chunk(pending))
+    start = 0
+    while start < len(sized):
+        header = _header(*sized[start], limit)
+        end = _end(sized, start, limit, sum(tokens for _, tokens in header))
+        chunks.append(_chunk([*header, *sized[start:end]]))
+        start = end
     return [chunk for chunk in chunks if chunk.text]
 
 
-def _split_off_titles(pieces: list[Sized]) -> tuple[list[Sized], list[Sized]]:
-    """Split off trailing titles, so that they start the chunk of the content they introduce."""
-    end = len(pieces)
-    while end and pieces[end - 1][0].kind is PieceKind.TITLE:
-        end -= 1
-    return (pieces[:end], pieces[end:]) if end else (pieces, [])
+def _header(row: TextPiece, tokens: int, limit: int) -> list[Sized]:
+    """Return the header that a chunk repeats if it begins with a further row of a table."""
+    if row.header is None:
+        return []
+    size = estimate_tokens(row.header.text)
+    return [(row.header, size)] if size + tokens <= longest(limit) else []
+
+
+def _end(sized: Sequence[Sized], start: int, limit: int, size: int) -> int:
+    """Return where a chunk ends: where the least bond is cut, within the limit if possible."""
+    ranked: list[tuple[float, bool, int, int]] = []
+    for end in range(start + 1, len(sized) + 1):
+        size += sized[end - 1][1]
+        if ranked and size > longest(limit):
+            break
+        is_last = end == len(sized) or _are_apart(sized[end - 1][0], sized[end][0])
+        if is_last and size <= limit:
+            return end
+        bond = Bond.NONE if is_last else _bond(sized, end)
+        is_over = size > limit
+        rank = bond or (_SMALL if size < limit // 4 else 0)
+        ranked.append((rank, is_over, end if is_over else -end, end))
+        if is_last or (is_over and not bond):
+            break
+    return min(ranked)[-1]
+
+
+def _are_apart(before: TextPiece, piece: TextPiece) -> bool:
+    """Return whether two pieces are never in one chunk: a part of a block is beside others."""
+    parts = [each for each in (before, piece) if each.is_part]
+    return len(parts) == 2 or any(part.kind is not PieceKind.PROSE for part in parts)
+
+
+def _bond(sized: Sequence[Sized], at: int) -> int:
+    """Return how closely a piece belongs to the one before it."""
+    (before, _), (piece, _) = sized[at - 1 : at + 1]
+    if before.kind is PieceKind.TITLE or _LEAD_IN.search(before.text):
+        return Bond.LEAD_IN
+    is_listed = piece.header is not None or piece.nesting == 1
+    if is_listed and (before.nesting or before.kind is not PieceKind.PROSE):
+        followers = (sized[place][0] for place in range(at + 1, len(sized)))
+        after = next((each for each in followers if each.nesting != 2), None)
+        goes_on = after is not None and (after.nesting == 1 or after.header is not None)
+        return Bond.LOOSE if goes_on else Bond.CLOSE
+    if piece.kind in _BLOCKS or piece.text.startswith("|"):
+        return Bond.LOOSE if before.kind in _BLOCKS and not piece.nesting else Bond.CLOSE
+    goes_on = before.kind in _BLOCKS and piece.text[:1].islower()
+    return Bond.CLOSE if goes_on or is_listed or piece.nesting else Bond.NONE
 
 
 def _chunk(sized: Sequence[Sized]) -> TextChunk:
@@ -117,7 +162,7 @@ def _cut_prose(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
             end += 1
         first, last = sentences[start][0], sentences[end - 1][1]
         marks = tuple(marks_within(piece.marks, first, last))
-        yield replace(piece, text=piece.text[first:last], gap=gap, marks=marks)
+        yield replace(piece, text=piece.text[first:last], gap=gap, marks=marks, is_part=True)
         if end >= len(sentences):
             return
         overlap = end - 1 > start and sentences[end - 1][2] + sentences[end][2] <= limit
