@@ -15,7 +15,7 @@ from bythebook.interfaces.blocks import Document, Paragraph, Remark, Span
 from bythebook.language.text import clean
 from bythebook.sources.documents import document_of, headings_of
 from bythebook.sources.js_literals import ScanBudget
-from bythebook.sources.markdown.block_builder import Builder, Surroundings, build
+from bythebook.sources.markdown.block_builder import Builder, OpenText, Surroundings, build
 from bythebook.sources.markdown.grammar import Plugin, grammar
 from bythebook.sources.markdown.jsx import (
     Expression,
@@ -38,9 +38,6 @@ _UNWRAPPED = {size: re.compile(rf" *`{{{size}}} *mdx-code-block\Z") for size in 
 
 # (imported path, properties, span) -> the file's block tree, or None if it is not Markdown
 OpenPartial = Callable[[str, Mapping[str, object], Span], Document | None]
-
-
-OpenText = Callable[[str], str | None]  # imported path -> the file's raw text
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +90,7 @@ class ParseOptions:
     env: Mapping[str, object] = field(default_factory=dict)  # for the rules of the plugins
     open_partial: OpenPartial = lambda path, properties, span: None
     open_text: OpenText = lambda path: None
+    include: OpenText = lambda path: None  # also of a path from a folder above the page
     values: Mapping[str, object] = field(default_factory=dict)
     used_at: Span | None = None  # for a partial: span of its use in the page
 
@@ -134,6 +132,7 @@ def _parse(source: MdxSource, reading: ParseOptions) -> Document:
         tuple(headings_of(blocks)),
         source_words(source.lines),
         tuple(builder.remarks),
+        tuple(builder.left_out),
     )
 
 
@@ -164,6 +163,7 @@ def _surroundings(
         partial=partial,
         values=values,
         maths=reading.maths != "off",
+        include=reading.include,
         mdx=reading.mdx,
         notes_heading=reading.notes_heading,
     )

@@ -37,7 +37,7 @@ def read_draft(files: SourceFiles, root: Path, file: PurePosixPath, name: str) -
     text = files.read(root, file)
     front: dict[str, object] = {}
     lines = 0
-    if text.startswith(("---", "\ufeff---", "+++")):
+    if text.startswith(("---", "\ufeff---", "+++", "%{")):
         front, lines = read_front_matter(text)
     return PageDraft(file, name, text, front, lines)
 
@@ -63,6 +63,7 @@ class Imports:
             reading,
             open_partial=partial(self._open, folder, reading),
             open_text=partial(self._open_text, folder),
+            include=partial(self._include, folder),
         )
         return parse(MdxSource.of(draft.text, skip_lines=draft.front_lines), reading)
 
@@ -97,6 +98,11 @@ class Imports:
             except UnreadableFile:
                 continue
         return None
+
+    def _include(self, folder: PurePosixPath, path: str) -> str | None:
+        """Return a file for a path from the page's folder, or from one above it."""
+        texts = (self._open_text(base, f"./{path}") for base in (folder, *folder.parents))
+        return next((text for text in texts if text is not None), None)
 
     def _resolve(self, folder: PurePosixPath, path: str) -> PurePosixPath | None:
         if path.startswith("@site/"):
