@@ -202,6 +202,20 @@ def test_the_last_item_of_a_list_never_stands_alone() -> None:
         assert last.tokens <= 800
 
 
+@pytest.mark.parametrize(
+    ("source", "units"),
+    [
+        ("It has `x`. `setup` is run, e.g. `y`.", ["It has x.", "setup is run, e.g. y."]),
+        ("Run `test -bench=. -v` or `T ? X : Y` now.", ["Run test -bench=. -v or T ? X : Y now."]),
+        ("One.\n\n🪁\n\nTwo 🪁", ["One.", "Two 🪁"]),
+        ("1. one\n2. two. `b` too", ["one", "two. b too"]),
+    ],
+)
+def test_units_respect_code_and_are_no_lone_emoji(source: str, units: list[str]) -> None:
+    (passage,) = split(source)
+    assert [passage.unit_text(unit) for unit in passage.units] == units
+
+
 # --- identity -------------------------------------------------------------------------------------
 
 

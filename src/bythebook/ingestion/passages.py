@@ -85,7 +85,7 @@ def _with_neighbours(passages: Sequence[Passage]) -> list[Passage]:
 def _passage(
     chunk: TextChunk, place: Place, metadata: Metadata, position: int, copy: int
 ) -> Passage:
-    units = split_units(chunk.text)
+    units = split_units(chunk.text, chunk.marks)
     passage = Passage(
         id=passage_id(place.file, place.section, chunk.text, copy),
         text=chunk.text,

@@ -17,6 +17,7 @@ from bythebook.interfaces.blocks import Span
 from bythebook.language.sentences import split_sentences
 from bythebook.language.tokens import estimate_tokens
 from bythebook.text.markdown import marks_within, moved
+from bythebook.text.units import code_ranges
 from bythebook.types import Mark, TextKind
 
 _LEAD_IN = re.compile(r"[:：]\W*\Z")
@@ -152,7 +153,7 @@ def _cut_all(pieces: Sequence[TextPiece], limit: int) -> Iterator[Sized]:
 
 def _cut_prose(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
     """Yield groups of whole sentences; each starts with the last sentence of the previous one."""
-    sentences = list(_short_sentences(piece.text, limit))
+    sentences = list(_short_sentences(piece, limit))
     start = 0
     gap = piece.gap
     while start < len(sentences):
@@ -170,9 +171,10 @@ def _cut_prose(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
         gap = "\n\n"
 
 
-def _short_sentences(text: str, limit: int) -> Iterator[tuple[int, int, int]]:
+def _short_sentences(piece: TextPiece, limit: int) -> Iterator[tuple[int, int, int]]:
     """Yield (start, end, tokens) of each sentence; together they cover every word of the text."""
-    spans = split_sentences(text) or [(0, len(text))]
+    text = piece.text
+    spans = split_sentences(text, code_ranges(piece.marks)) or [(0, len(text))]
     spans[0] = (0, spans[0][1])
     for index, (start, _) in enumerate(spans):
         end = spans[index + 1][0] if index + 1 < len(spans) else len(text)

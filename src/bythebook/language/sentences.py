@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Container, Sequence
 
 from bythebook.language.stopwords import FUNCTION_WORDS
 from bythebook.language.text import word_set
@@ -20,11 +22,15 @@ _FORMULA = re.compile(
 )
 _WORD_BEFORE = re.compile(r"(?<![\w.])[\w.]*+\Z")
 _WORD_AFTER = re.compile(r"\w+")
+_CLOSERS = "\"'”’»)]}›」』$"
+_BEFORE_REST = " ,\"'“‘([{<=/"  # an ellipsis after it stands for words
+_NEAR = 200  # characters: a sentence has a word in them
+_NOWHERE = sys.maxsize, sys.maxsize
 _OPENERS = "\"'“‘«([{‹「『*_¿¡"
 _NEVER_LAST = word_set(
     "e.g i.e cf vs viz approx ca dr mr mrs ms prof fig figs eq eqs sec secs ch chap vol pp "
     "ed eds resp incl excl gen col lt sgt rev hon pres gov sen rep ph.d no nos art ref refs tab "
-    "dept est p"
+    "dept est p a.k.a"
 )
 _NEEDS_NUMBER = word_set("no nos p pp fig figs eq eqs sec secs ch chap vol art ref refs tab")
 # Abbreviations that may end a sentence, next to those known by their form ("U.S.", "hrs.").
@@ -39,25 +45,32 @@ _STARTERS = FUNCTION_WORDS["en"] | word_set(
     "every several such one two three another other under over between among during before after "
     "until despite without within given figure table section chapter see assume use using due"
 )
-_HAS_WORD = re.compile(r"\w|[^\s\w!-/:-@\[-`{-~—–…·•]")
+_HAS_WORD = re.compile(  # or a symbol that is no emoji
+    r"\w|[^\s\w!-/:-@\[-`{-~—–…·•\u2600-\u27bf\u2b00-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]"
+)
 
 
-def split_sentences(text: str) -> list[tuple[int, int]]:
-    """Return (start, end) of each sentence. A line end always ends a sentence."""
+def split_sentences(text: str, codes: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+    """Return (start, end) of each sentence. A line end always ends a sentence.
+
+    ``codes`` are ranges of inline code, in order: no sentence ends in one, but before one.
+    """
+    starts = {start for start, _ in codes}
     spans: list[tuple[int, int]] = []
     offset = 0
     for line in text.splitlines(keepends=True):
         end = offset + len(line)
         begin = offset
         has_signs = "$" in line or "`" in line or "\\" in line
-        formulas = _FORMULA.finditer(text, offset, end) if has_signs else iter(())
-        formula = next(formulas, None)
+        found = _FORMULA.finditer(text, offset, end) if has_signs else ()
+        formulas = iter(sorted([*codes, *(formula.span() for formula in found)]))
+        first, last = next(formulas, _NOWHERE)
         for stop in _STOP.finditer(text, offset, end):
-            while formula and formula.end() < stop.end():
-                formula = next(formulas, None)
-            if formula and formula.start() < stop.start() and stop.end() < formula.end():
+            while last <= stop.start():
+                first, last = next(formulas, _NOWHERE)
+            if first <= stop.start() and (first in starts or stop.end() < last):
                 continue
-            if _ends_sentence(text, begin, stop, end):
+            if _ends_sentence(text, begin, stop, end, starts):
                 _add_trimmed(spans, text, begin, stop.end())
                 begin = stop.end()
         _add_trimmed(spans, text, begin, end)
@@ -73,16 +86,22 @@ def _add_trimmed(spans: list[tuple[int, int]], text: str, start: int, end: int) 
         spans.append((first, first + len(bare.rstrip())))
 
 
-def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool:
-    after = text[stop.end() : min(end, stop.end() + 40)].lstrip().lstrip(_OPENERS)
+def _ends_sentence(
+    text: str, begin: int, stop: re.Match[str], end: int, codes: Container[int]
+) -> bool:
+    if not _HAS_WORD.search(text, max(begin, stop.start() - _NEAR), stop.start()):
+        return False  # "[...] is a list"
+    rest = text[stop.end() : min(end, stop.end() + 40)]
+    after = rest.lstrip().lstrip(_OPENERS)
     following = after[:1]
     mark = stop.group()
     if not following or mark[0] in "。！？｡":
         return True
-    if following.islower() or following in ".,;:":
+    begins_code = stop.end() + len(rest) - len(rest.lstrip()) in codes
+    if not begins_code and (following.islower() or following in ".,;:"):
         return False  # "approx. five", "(why?) because", "node.js is", ". . ."
-    if mark in ("…", "...") and text[stop.start() - 1 : stop.start()] in (" ", ","):
-        return False  # "1, 2, ... N"
+    if mark.rstrip(_CLOSERS) in ("…", "...") and text[stop.start() - 1] in _BEFORE_REST:
+        return False  # "1, 2, ... N" and "[first, ...]"
     if mark[0] != "." or mark.startswith(".."):
         return True
     return not _is_abbreviation(text[max(begin, stop.start() - 40) : stop.start()], after)

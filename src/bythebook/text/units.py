@@ -7,11 +7,12 @@ between dollars, and lines that are the title of the block after them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Sequence
 
 from bythebook.language.sentences import split_sentences
 from bythebook.language.text import word_set
-from bythebook.types import Unit, UnitKind
+from bythebook.types import Mark, MarkKind, Unit, UnitKind
 
 ADMONITIONS = word_set("note tip info warning danger caution important success secondary")
 
@@ -56,8 +57,13 @@ def inside_fence(text: str) -> str | None:
     return text.partition("\n")[2].rpartition("\n")[0] if FENCE.match(text) else None
 
 
-def split_units(text: str) -> tuple[Unit, ...]:
+def code_ranges(marks: Iterable[Mark]) -> list[tuple[int, int]]:
+    return sorted((mark.start, mark.end) for mark in marks if mark.kind is MarkKind.CODE)
+
+
+def split_units(text: str, marks: Sequence[Mark] = ()) -> tuple[Unit, ...]:
     """Return the smallest pieces of a passage that can be shown separately, in order."""
+    codes = code_ranges(marks)
     units: list[Unit] = []
     lines = text.split("\n")
     index = start = 0
@@ -66,7 +72,7 @@ def split_units(text: str) -> tuple[Unit, ...]:
         indent = len(line) - len(line.lstrip())
         last = _block_end(lines, index) if line[indent : indent + 1] in _BLOCK_SIGNS else None
         if last is None:
-            units.extend(_line_units(line, start))
+            units.extend(_line_units(line, start, codes))
             last = index
         else:
             size = sum(map(len, lines[index : last + 1])) + last - index
@@ -89,7 +95,7 @@ def _block_end(lines: list[str], index: int) -> int | None:
     return len(lines) - 1 if fence else None
 
 
-def _line_units(line: str, start: int) -> Iterator[Unit]:
+def _line_units(line: str, start: int, codes: Sequence[tuple[int, int]]) -> Iterator[Unit]:
     """Yield the units of a line whose offset is ``start``."""
     if is_row(line):
         row = line.strip(" \t|")
@@ -99,8 +105,9 @@ def _line_units(line: str, start: int) -> Iterator[Unit]:
         return
     marker = ITEM.match(line)
     inside = marker.end() if marker else 0
-    spans = split_sentences(line[inside:])
     start += inside
+    own = codes[bisect(codes, (start, 0)) : bisect(codes, (start + len(line), 0))]
+    spans = split_sentences(line[inside:], [(at - start, end - start) for at, end in own])
     if marker is None:
         kind = UnitKind.SENTENCE
     else:
