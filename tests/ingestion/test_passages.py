@@ -207,6 +207,7 @@ def test_the_last_item_of_a_list_never_stands_alone() -> None:
     [
         ("It has `x`. `setup` is run, e.g. `y`.", ["It has x.", "setup is run, e.g. y."]),
         ("Run `test -bench=. -v` or `T ? X : Y` now.", ["Run test -bench=. -v or T ? X : Y now."]),
+        ("Ask `up?`. If not, use `.`. Go on.", ["Ask up?.", "If not, use ..", "Go on."]),
         ("One.\n\n🪁\n\nTwo 🪁", ["One.", "Two 🪁"]),
         ("1. one\n2. two. `b` too", ["one", "two. b too"]),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect
 from collections.abc import Container, Sequence
 
 from bythebook.language.stopwords import FUNCTION_WORDS
@@ -22,6 +23,7 @@ _FORMULA = re.compile(
 )
 _WORD_BEFORE = re.compile(r"(?<![\w.])[\w.]*+\Z")
 _WORD_AFTER = re.compile(r"\w+")
+_ENDS = frozenset(".!?…")
 _CLOSERS = "\"'”’»)]}›」』$"
 _BEFORE_REST = " ,\"'“‘([{<=/"  # an ellipsis after it stands for words
 _NEAR = 200  # characters: a sentence has a word in them
@@ -63,12 +65,16 @@ def split_sentences(text: str, codes: Sequence[tuple[int, int]] = ()) -> list[tu
         begin = offset
         has_signs = "$" in line or "`" in line or "\\" in line
         found = _FORMULA.finditer(text, offset, end) if has_signs else ()
-        formulas = iter(sorted([*codes, *(formula.span() for formula in found)]))
+        own = codes[bisect(codes, (offset, 0)) : bisect(codes, (end, 0))]
+        formulas = iter(sorted([*own, *(formula.span() for formula in found)]))
         first, last = next(formulas, _NOWHERE)
         for stop in _STOP.finditer(text, offset, end):
             while last <= stop.start():
                 first, last = next(formulas, _NOWHERE)
-            if first <= stop.start() and (first in starts or stop.end() < last):
+            ends_beyond = stop.end() >= last
+            if first in starts:
+                ends_beyond = not _ENDS.isdisjoint(text[last : stop.end()])
+            if first <= stop.start() and not ends_beyond:
                 continue
             if _ends_sentence(text, begin, stop, end, starts):
                 _add_trimmed(spans, text, begin, stop.end())
