@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bythebook.language.text import word_set, words
-from bythebook.types import Passage, Place, Question, TextKind, Unit, UnitKind
+from bythebook.types import MarkKind, Passage, Place, Question, TextKind, Unit, UnitKind
 
 _WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 HIDDEN = frozenset(map(TextKind, _WORDS["hidden"].split()))
@@ -65,7 +65,7 @@ _INSIDE_SIGNS = (
     "? (a",
     "true or",
 )
-_UNIT_STRUCTURES = ("title_block", "credit", "exercise")
+_UNIT_STRUCTURES = ("title_block", "credit", "exercise", "notice", "file_name")
 _LEAD_WORDS = 5  # at most, before a colon or as a sentence: "Check your understanding: …"
 _NUMBER = re.compile(r"\d+|[ivx]+|[a-z]")
 _SENTENCE = re.compile(r"[.!?。！？؟۔।][\"'”’)\]*_]*\Z")
@@ -133,8 +133,16 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
     kind = kind_of_place(passage.place)[0]
     if kind in _CONFIRMED and not _has_entries(passage.text, texts, kind):
         kind = TextKind.TEXT
-    forms = [_forms(text) for text in texts]
+    of_code = [*(unit.kind is UnitKind.CODE for unit in units[1:]), False]
+    forms = [
+        _forms(text) - ({"file_name"} if not is_title else set())
+        for text, is_title in zip(texts, of_code, strict=False)
+    ]
     kind = _of_structure(forms) or kind
+    linked = _linked_items(passage)
+    others = [at for at, text in enumerate(texts) if at not in linked and text[-1] != ":"]
+    if kind is TextKind.TEXT and len(linked) > 2 * len(others):
+        kind = TextKind.LINKS
     kinds = [next((k for k in _UNIT_STRUCTURES if k in form), kind) for form in forms]
     for start, end, boxed in boxes:
         kinds = [boxed if start <= u.start < end else k for u, k in zip(units, kinds, strict=True)]
@@ -159,6 +167,18 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
         for unit, kind in zip(units, kinds, strict=True)
     )
     return replace(passage, text_kind=kind, units=tuple(marked))
+
+
+def _linked_items(passage: Passage) -> Sequence[int]:
+    """Return the list items that are links with few words around them."""
+    links = [mark for mark in passage.marks or () if mark.kind is MarkKind.LINK]
+    linked: list[int] = []
+    for at, unit in enumerate(passage.units) if links else ():
+        sizes = (min(link.end, unit.end) - max(link.start, unit.start) for link in links)
+        size = sum(size for size in sizes if size > 0)
+        if unit.kind is UnitKind.ITEM and 3 * size > 2 * (unit.end - unit.start):
+            linked.append(at)
+    return linked
 
 
 def _label_of(text: str) -> str | None:
