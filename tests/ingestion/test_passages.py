@@ -50,9 +50,12 @@ def test_a_heading_followed_by_a_deeper_one_has_no_passage_and_a_lone_one_has() 
     ]
 
 
-def test_sections_are_of_the_first_four_levels_that_the_page_uses() -> None:
+def test_headings_of_all_levels_are_of_the_path() -> None:
     levels = "## A\n\n### B\n\n#### C\n\n##### D\n\ntext\n\n###### E\n\nmore"
-    assert where(levels) == [(("A", "B", "C", "D"), "/docs/a/b#d", "text\n\nE\n\nmore")]
+    assert where(levels) == [
+        (("A", "B", "C", "D"), "/docs/a/b#d", "text"),
+        (("A", "B", "C", "D", "E"), "/docs/a/b#e", "more"),
+    ]
     gap = "## A\n\n#### B\n\ntext\n\n##### C\n\nmore"
     assert where(gap) == [
         (("A", "B"), "/docs/a/b#b", "text"),
@@ -192,6 +195,13 @@ def test_a_list_is_longer_than_a_passage_rather_than_cut() -> None:
     items = "".join(f"- item {n} of a list that goes on for longer\n" for n in range(60))
     (whole,) = split(f"These are the items:\n\n{items}")
     assert MAX_TOKENS < whole.tokens <= 800
+
+
+def test_a_list_is_cut_between_outer_items() -> None:
+    inner = "".join(f"  - part {n} of the item goes on\n" for n in range(12))
+    *_, last = passages = split("".join(f"- item {n}:\n{inner}" for n in range(12)))
+    assert all(passage.text.startswith("- item") for passage in passages)
+    assert last.text.count("- item") > 1
 
 
 def test_the_last_item_of_a_list_never_stands_alone() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from bythebook.ingestion.render import render
 from bythebook.ingestion.section_packing import TextChunk, pack
 from bythebook.interfaces.blocks import Anchor, Block, Box, Document, Heading, Paragraph
-from bythebook.sources.documents import headings_of, plain_text
+from bythebook.sources.documents import plain_text
 from bythebook.text.markdown import cut_at_units
 from bythebook.text.selections import content_hash
 from bythebook.text.text_fragments import with_fragments
@@ -22,7 +22,6 @@ from bythebook.text.units import split_units
 from bythebook.types import Metadata, Passage, Place
 
 MAX_TOKENS = 500
-_SECTION_LEVELS = 4  # of those that a page uses; deeper headings are lines of text in their section
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +111,7 @@ def passage_id(file: str, section: Sequence[str], text: str, copy: int) -> str:
 
 def sections_of(blocks: Sequence[Block], title: str) -> list[PageSection]:
     """Split a page at its headings. A leading H1 is the page title and starts no section."""
-    levels = sorted({heading.level for heading in headings_of(blocks)})[:_SECTION_LEVELS]
-    collector = _Collector(deepest=max(levels, default=0))
+    collector = _Collector()
     title_at = _title_place(blocks)
     for index, block in enumerate(blocks):
         if index == title_at and isinstance(block, Heading):
@@ -132,8 +130,7 @@ def _title_place(blocks: Sequence[Block]) -> int | None:
 
 
 class _Collector:
-    def __init__(self, deepest: int) -> None:
-        self._deepest = deepest  # level of headings that start a section
+    def __init__(self) -> None:
         self._path: tuple[Heading, ...] = ()
         self._position: str | None = None
         self._sections: list[tuple[tuple[Heading, ...], str | None, list[Block]]] = [((), None, [])]
@@ -147,13 +144,13 @@ class _Collector:
     def visit(self, block: Block) -> None:
         if isinstance(block, Heading) and not block.text:
             return
-        if isinstance(block, Heading) and block.level <= self._deepest:
+        if isinstance(block, Heading):
             above = tuple(heading for heading in self._path if heading.level < block.level)
             self._path, self._position = (*above, block), None
             self._sections.append((self._path, None, []))
         elif isinstance(block, Anchor):
             self._position = block.name
-        elif isinstance(block, Box) and _has_heading(block, self._deepest):
+        elif isinstance(block, Box) and _has_heading(block):
             outside = self._path, self._position
             self.add(Paragraph(block.title, block.span))
             for inner in block.blocks:
@@ -167,10 +164,9 @@ class _Collector:
         return [PageSection(path, tuple(blocks), at) for path, at, blocks in self._sections]
 
 
-def _has_heading(box: Box, deepest: int) -> bool:
+def _has_heading(box: Box) -> bool:
     return any(
-        (isinstance(block, Heading) and block.level <= deepest)
-        or (isinstance(block, Box) and _has_heading(block, deepest))
+        isinstance(block, Heading) or (isinstance(block, Box) and _has_heading(block))
         for block in box.blocks
     )
 
