@@ -29,7 +29,7 @@ class PageSection:
     """Heading path and the blocks directly below its last heading."""
 
     path: tuple[Heading, ...]
-    blocks: tuple[Block, ...]
+    blocks: list[Block]
     position: str | None = None  # anchor after the last heading
 
     @property
@@ -53,7 +53,7 @@ def passages_of(
     sections = list(_with_words(sections_of(document.blocks, place.title)))
     if not sections and document.headings:
         heading = document.headings[0]  # a page with only a title still gets one passage
-        sections = [PageSection((), (Paragraph(heading.text, heading.span),))]
+        sections = [PageSection((), [Paragraph(heading.text, heading.span)])]
     for section in sections:
         path = tuple(str(heading.text) for heading in section.path)
         url = f"{place.url}#{section.anchor}" if section.anchor else place.url
@@ -112,34 +112,27 @@ def passage_id(file: str, section: Sequence[str], text: str, copy: int) -> str:
 def sections_of(blocks: Sequence[Block], title: str) -> list[PageSection]:
     """Split a page at its headings. A leading H1 is the page title and starts no section."""
     collector = _Collector()
-    title_at = _title_place(blocks)
-    for index, block in enumerate(blocks):
-        if index == title_at and isinstance(block, Heading):
-            if " ".join(block.text.split()) != " ".join(title.split()):
-                collector.add(Paragraph(block.text, block.span))
+    first = next((block for block in blocks if isinstance(block, Heading)), None)
+    for block in blocks:
+        if block is first and first.level == 1:
+            if " ".join(first.text.split()) != " ".join(title.split()):
+                collector.add(Paragraph(first.text, first.span))
         else:
             collector.visit(block)
-    return collector.sections()
-
-
-def _title_place(blocks: Sequence[Block]) -> int | None:
-    for index, block in enumerate(blocks):
-        if isinstance(block, Heading):
-            return index if block.level == 1 else None
-    return None
+    return collector.sections
 
 
 class _Collector:
     def __init__(self) -> None:
         self._path: tuple[Heading, ...] = ()
         self._position: str | None = None
-        self._sections: list[tuple[tuple[Heading, ...], str | None, list[Block]]] = [((), None, [])]
+        self.sections = [PageSection((), [])]
 
     def add(self, block: Block) -> None:
-        path, position, _ = self._sections[-1]
-        if path is not self._path or position != self._position:
-            self._sections.append((self._path, self._position, []))
-        self._sections[-1][2].append(block)
+        last = self.sections[-1]
+        if last.path is not self._path or last.position != self._position:
+            self.sections.append(PageSection(self._path, [], self._position))
+        self.sections[-1].blocks.append(block)
 
     def visit(self, block: Block) -> None:
         if isinstance(block, Heading) and not block.text:
@@ -147,7 +140,7 @@ class _Collector:
         if isinstance(block, Heading):
             above = tuple(heading for heading in self._path if heading.level < block.level)
             self._path, self._position = (*above, block), None
-            self._sections.append((self._path, None, []))
+            self.sections.append(PageSection(self._path, []))
         elif isinstance(block, Anchor):
             self._position = block.name
         elif isinstance(block, Box) and _has_heading(block):
@@ -159,9 +152,6 @@ class _Collector:
             self._path, self._position = outside
         else:
             self.add(block)
-
-    def sections(self) -> list[PageSection]:
-        return [PageSection(path, tuple(blocks), at) for path, at, blocks in self._sections]
 
 
 def _has_heading(box: Box) -> bool:
@@ -182,4 +172,4 @@ def _with_words(sections: Sequence[PageSection]) -> Iterator[PageSection]:
         continues = len(following) >= depth and following[:depth] == section.path
         if section.path and not continues:
             heading = section.path[-1]
-            yield replace(section, blocks=(Paragraph(heading.text, heading.span),))
+            yield replace(section, blocks=[Paragraph(heading.text, heading.span)])

@@ -10,18 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 
 from bythebook.ingestion.render import PieceKind, TextPiece
 from bythebook.interfaces.blocks import Span
 from bythebook.language.sentences import split_sentences
 from bythebook.language.tokens import estimate_tokens
 from bythebook.text.markdown import marks_within, moved
-from bythebook.text.units import code_ranges
+from bythebook.text.units import without_code
 from bythebook.types import Mark, TextKind
 
 _LEAD_IN = re.compile(r"[:：]\W*\Z")
 _BLOCKS = (PieceKind.CODE, PieceKind.MATHS)
+# How closely a piece belongs to the one before it: a further item, row or block of code; the last
+# item or the inside of one, code or a list after words about it; what a title or a colon announces.
+_LOOSE, _CLOSE, _ANNOUNCED = 1, 2, 3
 _SMALL = 0.5  # a chunk that is too small to stand alone is worse than a longer one
 _CHARS = 12  # code and maths: at least one token per 12 characters, for blocks of white space
 
@@ -40,15 +42,6 @@ class TextChunk:
 Sized = tuple[TextPiece, int]  # a piece and its token count
 
 
-class Bond(IntEnum):
-    """How closely a piece belongs to the one before it."""
-
-    NONE = 0
-    LOOSE = 1  # a further item, row or block of code
-    CLOSE = 2  # the last item, the inside of an item, code or a list after the words about it
-    LEAD_IN = 3  # what a title or a colon announces
-
-
 def longest(limit: int) -> int:
     """Return the token limit of what should not be cut: 800 for a limit of 500."""
     return limit * 8 // 5
@@ -60,19 +53,14 @@ def pack(pieces: Sequence[TextPiece], limit: int) -> list[TextChunk]:
     chunks: list[TextChunk] = []
     start = 0
     while start < len(sized):
-        header = _header(*sized[start], limit)
+        row, tokens = sized[start]
+        header = [(row.header, estimate_tokens(row.header.text))] if row.header else []
+        if header and header[0][1] + tokens > longest(limit):
+            header = []
         end = _end(sized, start, limit, sum(tokens for _, tokens in header))
         chunks.append(_chunk([*header, *sized[start:end]]))
         start = end
     return [chunk for chunk in chunks if chunk.text]
-
-
-def _header(row: TextPiece, tokens: int, limit: int) -> list[Sized]:
-    """Return the header that a chunk repeats if it begins with a further row of a table."""
-    if row.header is None:
-        return []
-    size = estimate_tokens(row.header.text)
-    return [(row.header, size)] if size + tokens <= longest(limit) else []
 
 
 def _end(sized: Sequence[Sized], start: int, limit: int, size: int) -> int:
@@ -85,7 +73,7 @@ def _end(sized: Sequence[Sized], start: int, limit: int, size: int) -> int:
         is_last = end == len(sized) or _are_apart(sized[end - 1][0], sized[end][0])
         if is_last and size <= limit:
             return end
-        bond = Bond.NONE if is_last else _bond(sized, end)
+        bond = 0 if is_last else _bond(sized, end)
         is_over = size > limit
         rank = bond or (_SMALL if size < limit // 4 else 0)
         ranked.append((rank, is_over, end if is_over else -end, end))
@@ -104,17 +92,16 @@ def _bond(sized: Sequence[Sized], at: int) -> int:
     """Return how closely a piece belongs to the one before it."""
     (before, _), (piece, _) = sized[at - 1 : at + 1]
     if before.kind is PieceKind.TITLE or _LEAD_IN.search(before.text):
-        return Bond.LEAD_IN
+        return _ANNOUNCED
     is_listed = piece.header is not None or piece.nesting == 1
     if is_listed and (before.nesting or before.kind is not PieceKind.PROSE):
         followers = (sized[place][0] for place in range(at + 1, len(sized)))
         after = next((each for each in followers if each.nesting != 2), None)
-        goes_on = after is not None and (after.nesting == 1 or after.header is not None)
-        return Bond.LOOSE if goes_on else Bond.CLOSE
+        return _LOOSE if after and (after.nesting or after.header) else _CLOSE
     if piece.kind in _BLOCKS or piece.text.startswith("|"):
-        return Bond.LOOSE if before.kind in _BLOCKS and not piece.nesting else Bond.CLOSE
+        return _LOOSE if before.kind in _BLOCKS and not piece.nesting else _CLOSE
     goes_on = before.kind in _BLOCKS and piece.text[:1].islower()
-    return Bond.CLOSE if goes_on or is_listed or piece.nesting else Bond.NONE
+    return _CLOSE if goes_on or is_listed or piece.nesting else 0
 
 
 def _chunk(sized: Sequence[Sized]) -> TextChunk:
@@ -174,7 +161,7 @@ def _cut_prose(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
 def _short_sentences(piece: TextPiece, limit: int) -> Iterator[tuple[int, int, int]]:
     """Yield (start, end, tokens) of each sentence; together they cover every word of the text."""
     text = piece.text
-    spans = split_sentences(text, code_ranges(piece.marks)) or [(0, len(text))]
+    spans = split_sentences(without_code(text, piece.marks)) or [(0, len(text))]
     spans[0] = (0, spans[0][1])
     for index, (start, _) in enumerate(spans):
         end = spans[index + 1][0] if index + 1 < len(spans) else len(text)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
-from bisect import bisect
-from collections.abc import Container, Sequence
 
 from bythebook.language.stopwords import FUNCTION_WORDS
 from bythebook.language.text import word_set
@@ -23,11 +20,6 @@ _FORMULA = re.compile(
 )
 _WORD_BEFORE = re.compile(r"(?<![\w.])[\w.]*+\Z")
 _WORD_AFTER = re.compile(r"\w+")
-_ENDS = frozenset(".!?…")
-_CLOSERS = "\"'”’»)]}›」』$"
-_BEFORE_REST = " ,\"'“‘([{<=/"  # an ellipsis after it stands for words
-_NEAR = 200  # characters: a sentence has a word in them
-_NOWHERE = sys.maxsize, sys.maxsize
 _OPENERS = "\"'“‘«([{‹「『*_¿¡"
 _NEVER_LAST = word_set(
     "e.g i.e cf vs viz approx ca dr mr mrs ms prof fig figs eq eqs sec secs ch chap vol pp "
@@ -50,33 +42,25 @@ _STARTERS = FUNCTION_WORDS["en"] | word_set(
 _HAS_WORD = re.compile(  # or a symbol that is no emoji
     r"\w|[^\s\w!-/:-@\[-`{-~—–…·•\u2600-\u27bf\u2b00-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]"
 )
+_NEAR = 200  # characters: a sentence has a word in them
 
 
-def split_sentences(text: str, codes: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
-    """Return (start, end) of each sentence. A line end always ends a sentence.
-
-    ``codes`` are ranges of inline code, in order: no sentence ends in one, but before one.
-    """
-    starts = {start for start, _ in codes}
+def split_sentences(text: str) -> list[tuple[int, int]]:
+    """Return (start, end) of each sentence. A line end always ends a sentence."""
     spans: list[tuple[int, int]] = []
     offset = 0
     for line in text.splitlines(keepends=True):
         end = offset + len(line)
         begin = offset
         has_signs = "$" in line or "`" in line or "\\" in line
-        found = _FORMULA.finditer(text, offset, end) if has_signs else ()
-        own = codes[bisect(codes, (offset, 0)) : bisect(codes, (end, 0))]
-        formulas = iter(sorted([*own, *(formula.span() for formula in found)]))
-        first, last = next(formulas, _NOWHERE)
+        formulas = _FORMULA.finditer(text, offset, end) if has_signs else iter(())
+        formula = next(formulas, None)
         for stop in _STOP.finditer(text, offset, end):
-            while last <= stop.start():
-                first, last = next(formulas, _NOWHERE)
-            ends_beyond = stop.end() >= last
-            if first in starts:
-                ends_beyond = not _ENDS.isdisjoint(text[last : stop.end()])
-            if first <= stop.start() and not ends_beyond:
+            while formula and formula.end() < stop.end():
+                formula = next(formulas, None)
+            if formula and formula.start() < stop.start() and stop.end() < formula.end():
                 continue
-            if _ends_sentence(text, begin, stop, end, starts):
+            if _ends_sentence(text, begin, stop, end):
                 _add_trimmed(spans, text, begin, stop.end())
                 begin = stop.end()
         _add_trimmed(spans, text, begin, end)
@@ -92,22 +76,18 @@ def _add_trimmed(spans: list[tuple[int, int]], text: str, start: int, end: int) 
         spans.append((first, first + len(bare.rstrip())))
 
 
-def _ends_sentence(
-    text: str, begin: int, stop: re.Match[str], end: int, codes: Container[int]
-) -> bool:
+def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool:
     if not _HAS_WORD.search(text, max(begin, stop.start() - _NEAR), stop.start()):
         return False  # "[...] is a list"
-    rest = text[stop.end() : min(end, stop.end() + 40)]
-    after = rest.lstrip().lstrip(_OPENERS)
+    after = text[stop.end() : min(end, stop.end() + 40)].lstrip().lstrip(_OPENERS)
     following = after[:1]
     mark = stop.group()
     if not following or mark[0] in "。！？｡":
         return True
-    begins_code = stop.end() + len(rest) - len(rest.lstrip()) in codes
-    if not begins_code and (following.islower() or following in ".,;:"):
+    if following.islower() or following in ".,;:":
         return False  # "approx. five", "(why?) because", "node.js is", ". . ."
-    if mark.rstrip(_CLOSERS) in ("…", "...") and text[stop.start() - 1] in _BEFORE_REST:
-        return False  # "1, 2, ... N" and "[first, ...]"
+    if mark in ("…", "...") and text[stop.start() - 1 : stop.start()] in (" ", ","):
+        return False  # "1, 2, ... N"
     if mark[0] != "." or mark.startswith(".."):
         return True
     return not _is_abbreviation(text[max(begin, stop.start() - 40) : stop.start()], after)

@@ -7,7 +7,6 @@ between dollars, and lines that are the title of the block after them.
 from __future__ import annotations
 
 import re
-from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 
 from bythebook.language.sentences import split_sentences
@@ -23,6 +22,7 @@ ITEM = re.compile(r"([ \t]*)([-*•]|[0-9]{1,9}[.)])[ \t]+")
 _RULE_ROW = re.compile(r"\|(?:\s*:?-+:?\s*\|)+")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 
+_CHARACTER = re.compile(r".")
 _LONG_ITEM = 240  # characters: a longer list item is split into sentences
 _BLOCK_SIGNS = frozenset("`~$")
 
@@ -57,22 +57,26 @@ def inside_fence(text: str) -> str | None:
     return text.partition("\n")[2].rpartition("\n")[0] if FENCE.match(text) else None
 
 
-def code_ranges(marks: Iterable[Mark]) -> list[tuple[int, int]]:
-    return sorted((mark.start, mark.end) for mark in marks if mark.kind is MarkKind.CODE)
+def without_code(text: str, marks: Iterable[Mark]) -> str:
+    """Return a text of the same length in which no sentence ends in inline code, but before it."""
+    chars = list(text)
+    for mark in marks:
+        if mark.kind is MarkKind.CODE:
+            chars[mark.start : mark.end] = _CHARACTER.sub("字", text[mark.start : mark.end])
+    return "".join(chars)
 
 
-def split_units(text: str, marks: Sequence[Mark] = ()) -> tuple[Unit, ...]:
+def split_units(text: str, marks: Iterable[Mark] = ()) -> tuple[Unit, ...]:
     """Return the smallest pieces of a passage that can be shown separately, in order."""
-    codes = code_ranges(marks)
     units: list[Unit] = []
-    lines = text.split("\n")
+    lines = without_code(text, marks).split("\n")
     index = start = 0
     while index < len(lines):
         line = lines[index]
         indent = len(line) - len(line.lstrip())
         last = _block_end(lines, index) if line[indent : indent + 1] in _BLOCK_SIGNS else None
         if last is None:
-            units.extend(_line_units(line, start, codes))
+            units.extend(_line_units(line, start))
             last = index
         else:
             size = sum(map(len, lines[index : last + 1])) + last - index
@@ -95,7 +99,7 @@ def _block_end(lines: list[str], index: int) -> int | None:
     return len(lines) - 1 if fence else None
 
 
-def _line_units(line: str, start: int, codes: Sequence[tuple[int, int]]) -> Iterator[Unit]:
+def _line_units(line: str, start: int) -> Iterator[Unit]:
     """Yield the units of a line whose offset is ``start``."""
     if is_row(line):
         row = line.strip(" \t|")
@@ -105,9 +109,8 @@ def _line_units(line: str, start: int, codes: Sequence[tuple[int, int]]) -> Iter
         return
     marker = ITEM.match(line)
     inside = marker.end() if marker else 0
+    spans = split_sentences(line[inside:])
     start += inside
-    own = codes[bisect(codes, (start, 0)) : bisect(codes, (start + len(line), 0))]
-    spans = split_sentences(line[inside:], [(at - start, end - start) for at, end in own])
     if marker is None:
         kind = UnitKind.SENTENCE
     else:

@@ -14,7 +14,6 @@ from bythebook.interfaces.blocks import (
     Code,
     Document,
     Heading,
-    LeftOut,
     Listing,
     Maths,
     Paragraph,
@@ -58,7 +57,6 @@ _CHUNK = re.compile(r"\{\s*\.?([A-Za-z][\w+-]*+)[^{}]*+\}\Z")
 _MAX_FRAMES = 40  # of elements nested deeper, only the text is kept
 
 Partial = Callable[[Tag, Span], Document | None]  # the file that a tag includes, if any
-OpenText = Callable[[str], str | None]  # path -> the file's raw text
 
 
 @dataclass(slots=True)
@@ -70,7 +68,6 @@ class Surroundings:
     partial: Partial
     values: Values
     maths: bool
-    include: OpenText
     mdx: bool = True
     notes_heading: bool = True
 
@@ -81,7 +78,6 @@ class Builder:
     frames: list[Frame] = field(default_factory=lambda: [Frame("page", 0)])
     anchors: set[str] = field(default_factory=set)
     remarks: list[Remark] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
     inlined: dict[int, Document] = field(default_factory=dict)  # id of a tag -> its file
     notes: dict[str, Frame] = field(default_factory=dict)
     note_order: dict[str, None] = field(default_factory=dict)
@@ -338,8 +334,6 @@ def _visit(builder: Builder, token: Token, before: Token) -> None:
                 _add_code(builder, token)
             case "maths_block":
                 builder.top.blocks.append(Maths(token.content.strip("\n"), builder.span))
-            case "include":
-                _add_include(builder, token)
             case "flow":
                 _add_flow(builder, token)
             case "tr_open":
@@ -385,16 +379,6 @@ def _add_code(builder: Builder, token: Token) -> None:
         builder.top.blocks.append(Maths(text, builder.span))
     else:
         builder.top.blocks.append(Code(language, title, text, builder.span))
-
-
-def _add_include(builder: Builder, token: Token) -> None:
-    text = builder.around.include(token.content)
-    if text is None:
-        builder.left_out.append(LeftOut("included from outside the book's folder", token.content))
-    else:
-        text = "\n".join(text.splitlines()[token.meta["first"] - 1 : token.meta["last"]])
-        language = token.content.rpartition(".")[2]
-        builder.top.blocks.append(Code(language, "", text, builder.span))
 
 
 def read_info(info: str) -> tuple[str, str]:

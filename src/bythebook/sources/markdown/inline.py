@@ -102,11 +102,7 @@ class InlineText:
 
 
 def visible(children: Sequence[Token], values: Values = _NO_VALUES) -> str:
-    """Return the visible text with its marks: links as their text, images as their alt text.
-
-    An image does not run into a word, nor does a link into the code before it: "`a`[b]" is often
-    meant as "[`a`][b]".
-    """
+    """Return the visible text with its marks: links as their text, images as their alt text."""
     if len(children) == 1 and children[0].type == "text":  # fast path: the most common case
         return tidy(children[0].content)
     made = InlineText()
@@ -114,6 +110,7 @@ def visible(children: Sequence[Token], values: Values = _NO_VALUES) -> str:
     for before, child in pairwise((Token("", "", 0), *children)):
         name, _, edge = child.type.rpartition("_")
         if edge == "open":
+            # "`a`[b]" is often meant as "[`a`][b]"
             is_apart |= name == "link" and before.type == "code_inline"
             made.open(name, str(child.attrGet("href") or ""))
         elif edge == "close":

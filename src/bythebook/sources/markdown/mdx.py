@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from markdown_it.token import Token
 
-from bythebook.interfaces.blocks import Document, Paragraph, Remark, Span
+from bythebook.interfaces.blocks import Document, LeftOut, Paragraph, Remark, Span
 from bythebook.language.text import clean
 from bythebook.sources.documents import document_of, headings_of
 from bythebook.sources.js_literals import ScanBudget
-from bythebook.sources.markdown.block_builder import Builder, OpenText, Surroundings, build
+from bythebook.sources.markdown.block_builder import Builder, Surroundings, build
 from bythebook.sources.markdown.grammar import Plugin, grammar
 from bythebook.sources.markdown.jsx import (
     Expression,
@@ -38,6 +38,9 @@ _UNWRAPPED = {size: re.compile(rf" *`{{{size}}} *mdx-code-block\Z") for size in 
 
 # (imported path, properties, span) -> the file's block tree, or None if it is not Markdown
 OpenPartial = Callable[[str, Mapping[str, object], Span], Document | None]
+
+
+OpenText = Callable[[str], str | None]  # imported path -> the file's raw text
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,6 @@ class ParseOptions:
     env: Mapping[str, object] = field(default_factory=dict)  # for the rules of the plugins
     open_partial: OpenPartial = lambda path, properties, span: None
     open_text: OpenText = lambda path: None
-    include: OpenText = lambda path: None  # also of a path from a folder above the page
     values: Mapping[str, object] = field(default_factory=dict)
     used_at: Span | None = None  # for a partial: span of its use in the page
 
@@ -115,7 +117,9 @@ def _parse(source: MdxSource, reading: ParseOptions) -> Document:
         flavour, maths=reading.maths, comment_ids=reading.comment_ids, plugins=reading.plugins
     )
     text = "\n".join(source.lines).replace("\0", "\ufffd")
-    tokens = parser.parse(text, {"budget": ScanBudget(len(text)), **reading.env})
+    left_out: list[LeftOut] = []
+    env = {"open_text": reading.open_text, "left_out": left_out, **reading.env}
+    tokens = parser.parse(text, {"budget": ScanBudget(len(text)), **env})
     pair_tags(list(_tags(tokens)))
     code = [token.content for token in tokens if token.type == "module_code"]
     imports = _merge(map(read_imports, code))
@@ -132,7 +136,7 @@ def _parse(source: MdxSource, reading: ParseOptions) -> Document:
         tuple(headings_of(blocks)),
         source_words(source.lines),
         tuple(builder.remarks),
-        tuple(builder.left_out),
+        tuple(left_out),
     )
 
 
@@ -163,7 +167,6 @@ def _surroundings(
         partial=partial,
         values=values,
         maths=reading.maths != "off",
-        include=reading.include,
         mdx=reading.mdx,
         notes_heading=reading.notes_heading,
     )

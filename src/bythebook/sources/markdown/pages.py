@@ -63,7 +63,6 @@ class Imports:
             reading,
             open_partial=partial(self._open, folder, reading),
             open_text=partial(self._open_text, folder),
-            include=partial(self._include, folder),
         )
         return parse(MdxSource.of(draft.text, skip_lines=draft.front_lines), reading)
 
@@ -90,19 +89,16 @@ class Imports:
         return document
 
     def _open_text(self, folder: PurePosixPath, path: str) -> str | None:
-        file = self._resolve(folder, path)
-        for ending in ("", ".js", ".jsx", ".ts", ".tsx"):
-            try:
-                if file is not None:
-                    return clean(self.files.read(self.root, file.with_name(file.name + ending)))
-            except UnreadableFile:
+        """Return a file for a path from the page's folder, or else from one above it."""
+        for base in (folder, *folder.parents):
+            if (file := self._resolve(base, path)) is None:
                 continue
+            for ending in ("", ".js", ".jsx", ".ts", ".tsx"):
+                try:
+                    return clean(self.files.read(self.root, file.with_name(file.name + ending)))
+                except UnreadableFile:
+                    continue
         return None
-
-    def _include(self, folder: PurePosixPath, path: str) -> str | None:
-        """Return a file for a path from the page's folder, or from one above it."""
-        texts = (self._open_text(base, f"./{path}") for base in (folder, *folder.parents))
-        return next((text for text in texts if text is not None), None)
 
     def _resolve(self, folder: PurePosixPath, path: str) -> PurePosixPath | None:
         if path.startswith("@site/"):

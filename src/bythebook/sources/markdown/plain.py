@@ -14,6 +14,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from mdit_py_plugins.deflist import deflist_plugin
 
+from bythebook.interfaces.blocks import LeftOut
 from bythebook.sources.markdown.block_rules import INTERRUPTS, limit_depth, line_text
 from bythebook.sources.markdown.maths import add_latex_maths
 from bythebook.sources.markdown.mdx import GONE, ParseOptions
@@ -51,21 +52,16 @@ def plain_options(
     is_myst = _MYST_SIGNS.search(text) is not None
     return replace(
         parsing,
-        plugins=(
-            _add_captions,
-            _add_includes,
-            add_latex_maths,
-            *([add_myst] if is_myst else []),
-            add_definitions,
-        ),
+        plugins=(_add_plain, add_latex_maths, *([add_myst] if is_myst else []), add_definitions),
         notes_heading=False,
         rewrite=partial(without_templates, values=values),
         env={**parsing.env, "kramdown": values is not None or "{:" in text},
     )
 
 
-def _add_captions(parser: MarkdownIt) -> None:
+def _add_plain(parser: MarkdownIt) -> None:
     parser.core.ruler.after("inline", "captions", _captions)
+    parser.block.ruler.before("fence", "include", _include, {"alt": INTERRUPTS})
 
 
 def _captions(state: StateCore) -> None:
@@ -77,20 +73,21 @@ def _captions(state: StateCore) -> None:
                 child.children = [Token("text", "", 0, content=title)]
 
 
-def _add_includes(parser: MarkdownIt) -> None:
-    parser.block.ruler.before("fence", "include", _include, {"alt": INTERRUPTS})
-
-
 def _include(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Parse ``{* path ln[3:9] *}``, which shows a file of code, or some of its lines."""
     found = _INCLUDE.match(line_text(state, start))
     if found is None or state.is_code_block(start):
         return False
-    if not silent:
-        token = state.push("include", "", 0)
-        token.content, token.map = found["path"], [start, start + 1]
-        token.meta = {"first": int(found["first"] or 1), "last": int(found["last"] or 10**9)}
-        state.line = start + 1
+    if silent:
+        return True
+    path, first, last = found.groups()
+    text, state.line = state.env["open_text"](f"./{path}"), start + 1
+    if text is None:
+        state.env["left_out"].append(LeftOut("included from outside the book's folder", path))
+    else:
+        token = state.push("fence", "code", 0)
+        token.info, token.map = path.rpartition(".")[2], [start, start + 1]
+        token.content = "\n".join(text.splitlines()[int(first or 1) - 1 : int(last or 10**9)])
     return True
 
 
@@ -137,19 +134,16 @@ def _as_items(tokens: Sequence[Token]) -> Iterator[Token]:
 # a site shows neither the directives nor what is above a cut.
 
 _SIGNS = (
-    *("{%", "{{", "{:", "{.", "{#", "{ #", "<table", "<math", "\n^", "\n*[", "size 1"),
-    *("/// ", "twoslash"),
+    *["{%", "{{", "{:", "{.", "{#", "<table", "<math", "///"],
+    *("{ #", "\n^", "\n*[", "size 1", "twoslash"),
 )
-_INCLUDE = re.compile(
-    r"\{\*[ \t]+(?P<path>\S+)"
-    r"(?:[ \t]+(?:ln\[(?P<first>\d{1,9}):(?P<last>\d{1,9})\]|\S+))*[ \t]+\*\}\s*\Z"
-)
+_INCLUDE = re.compile(r"\{\*[ \t]+(\S+)(?:[ \t]+(?:ln\[(\d{1,9}):(\d{1,9})\]|\S+))*[ \t]+\*\}\s*\Z")
 _TWOSLASH = re.compile(
     r"\A.*^[ \t]*// ---cut(?:-before)?---[^\n]*\n"
     r"|^[ \t]*//[ \t]*(?:@(?!ts-|filename\b)\w+(?::[^\n]*)?|\^[?|][^\n]*|---cut-\w+---)[ \t]*\n",
     re.M | re.S | re.I,
 )
-_SLASHES = re.compile(r"([ \t]*)(/{3,})[ \t]*([\w-]*)[ \t|]*([^\n]*)")
+_SLASHES = re.compile(r"([ \t]*)(/{3,})[ \t]*([\w-]*)[ \t|]*([^\n]*?)[ \t]*$", re.M)
 _TAG = r"\{(?:%|\{[<%])[^{}]{1,2000}?[>%]\}\}?"
 _LIST = r"\{:(?:[^{}\"'\n]|\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'){0,400}+\}"
 _BRACES = r"\{[^{}\n]*+\}"
@@ -221,7 +215,6 @@ def _slashes(mark: re.Match[str]) -> str:
     indent, fence, name, title = (_SLASHES.match(mark.group()) or mark).groups()
     if not name and f"{fence} " not in mark.string:
         return mark.group()
-    title = title.strip()
     return indent + ":" * len(fence) + name.lower() + f"[{title}]" * bool(title)
 
 
