@@ -120,12 +120,11 @@ def test_code_of_up_to_800_tokens_is_never_cut() -> None:
         assert whole.continues is None
 
 
-def test_longer_code_is_cut_between_functions_into_passages_of_its_own() -> None:
+def test_longer_code_is_cut_between_functions_into_passages_with_its_lead_in() -> None:
     code = _code(150)
-    before, *parts, after = split(f'Text.\n\n```py title="a.py"\n{code}\n```\n\nMore.')
-    assert (before.text, after.text) == ("Text.", "More.")
-    assert len(parts) == 5
-    assert parts[0].text.startswith("a.py\n```py\ndef ")
+    *parts, after = split(f'Text.\n\n```py title="a.py"\n{code}\n```\n\nMore.')
+    assert (len(parts), after.text) == (5, "More.")
+    assert parts[0].text.startswith("Text.\n\na.py\n```py\ndef ")
     assert all(part.text.startswith("```py\ndef ") for part in parts[1:])
     assert [part.continues for part in parts] == [None, "\n", "\n", "\n", "\n"]
     assert all(MAX_TOKENS / 2 < part.tokens <= 800 for part in parts[:-1])

@@ -83,9 +83,9 @@ def _end(sized: Sequence[Sized], start: int, limit: int, size: int) -> int:
 
 
 def _are_apart(before: TextPiece, piece: TextPiece) -> bool:
-    """Return whether two pieces are never in one chunk: a part of a block is beside others."""
-    parts = [each for each in (before, piece) if each.is_part]
-    return len(parts) == 2 or any(part.kind is not PieceKind.PROSE for part in parts)
+    """Return whether two pieces are never in one chunk: what is next to a part of a block."""
+    is_block = before.kind is not PieceKind.PROSE or piece.continues is not None
+    return before.is_part and (piece.is_part or is_block)
 
 
 def _bond(sized: Sequence[Sized], at: int) -> int:
@@ -124,11 +124,13 @@ def _chunk(sized: Sequence[Sized]) -> TextChunk:
 
 def _cut_all(pieces: Sequence[TextPiece], limit: int) -> Iterator[Sized]:
     """Yield each piece with its token count; split pieces that are too long."""
+    tokens = 0
     for piece in pieces:
+        lead = tokens if tokens < limit // 4 else 0
         tokens = estimate_tokens(piece.text)
         if piece.kind in (PieceKind.CODE, PieceKind.MATHS):
             too_long = max(tokens, len(piece.text) // _CHARS) > longest(limit)
-            parts = _cut_block(piece, limit) if too_long else None
+            parts = _cut_block(piece, limit, lead) if too_long else None
         else:
             too_long = tokens > (limit if piece.kind is PieceKind.PROSE else longest(limit))
             parts = _cut_prose(replace(piece, kind=PieceKind.PROSE), limit) if too_long else None
@@ -193,8 +195,11 @@ def _word_border(text: str, least: int, most: int) -> int:
     return index if index > least else most
 
 
-def _cut_block(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
-    """Split a code or maths block between lines; each part repeats the opening and closing."""
+def _cut_block(piece: TextPiece, limit: int, lead: int) -> Iterator[TextPiece]:
+    """Split a code or maths block between lines; each part repeats the opening and closing.
+
+    The first one leaves room for the tokens of the piece before.
+    """
     title, opening, lines, closing = _block_lines(piece.text)
     head = "\n".join([*title, opening])
     if estimate_tokens(head) > limit // 2:  # too little room for code: emit as prose
@@ -207,7 +212,7 @@ def _cut_block(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
     sizes = [max(estimate_tokens(text), len(text) // _CHARS + 1) for text, _ in atoms]
     gap, start = piece.gap, 0
     while start < len(atoms):
-        end = _block_border(atoms, sizes, start, room)
+        end = _block_border(atoms, sizes, start, room - (0 if start else lead))
         joint = atoms[start][1]
         body = "".join(between + text for text, between in atoms[start:end])
         yield replace(
