@@ -183,10 +183,10 @@ def test_text_without_sentences_is_split() -> None:
 def test_a_lead_in_is_in_the_passage_of_what_it_announces(announced: str) -> None:
     for sentences in (36, 44):  # the passage would be full within or before what is announced
         paragraph = SENTENCE.format(1) * sentences
-        for lead_in in ("Do this:", "It looks as follows."):
+        for lead_in in ("Do this:", "It looks as follows.", "**A term**\n\nIs this."):
             before, after = split(f"{paragraph}\n\n{lead_in}\n\n{announced}\n\nMore.")
             assert before.text == paragraph.strip()
-            assert after.text.startswith(lead_in)
+            assert after.text.startswith(lead_in.replace("**", ""))
             assert after.tokens <= MAX_TOKENS
 
 

@@ -17,12 +17,12 @@ from bythebook.language.sentences import split_sentences
 from bythebook.language.tokens import estimate_tokens
 from bythebook.text.markdown import marks_within, moved
 from bythebook.text.units import without_code
-from bythebook.types import Mark, TextKind
+from bythebook.types import Mark, MarkKind, TextKind
 
 _LEAD_IN = re.compile(r"[:：]\W*\Z")
 _BLOCKS = (PieceKind.CODE, PieceKind.MATHS)
 # How closely a piece belongs to the one before it: a further item, row or block of code; the last
-# item or the inside of one, code or a list after words about it; what a title or a colon announces.
+# item or the inside of one, code or a list after words about it; what a title, term or colon names.
 _LOOSE, _CLOSE, _ANNOUNCED = 1, 2, 3
 _SMALL = 0.5  # a chunk that is too small to stand alone is worse than a longer one
 _CHARS = 12  # code and maths: at least one token per 12 characters, for blocks of white space
@@ -91,7 +91,10 @@ def _are_apart(before: TextPiece, piece: TextPiece) -> bool:
 def _bond(sized: Sequence[Sized], at: int) -> int:
     """Return how closely a piece belongs to the one before it."""
     (before, _), (piece, _) = sized[at - 1 : at + 1]
-    if before.kind is PieceKind.TITLE or _LEAD_IN.search(before.text):
+    is_term = (MarkKind.STRONG, len(before.text)) in (
+        (m.kind, m.end - m.start) for m in before.marks
+    )
+    if before.kind is PieceKind.TITLE or is_term or _LEAD_IN.search(before.text):
         return _ANNOUNCED
     is_listed = piece.header is not None or piece.nesting == 1
     if is_listed and (before.nesting or before.kind is not PieceKind.PROSE):
