@@ -50,9 +50,12 @@ def test_a_heading_followed_by_a_deeper_one_has_no_passage_and_a_lone_one_has() 
     ]
 
 
-def test_sections_are_of_the_first_four_levels_that_the_page_uses() -> None:
+def test_headings_of_all_levels_are_of_the_path() -> None:
     levels = "## A\n\n### B\n\n#### C\n\n##### D\n\ntext\n\n###### E\n\nmore"
-    assert where(levels) == [(("A", "B", "C", "D"), "/docs/a/b#d", "text\n\nE\n\nmore")]
+    assert where(levels) == [
+        (("A", "B", "C", "D"), "/docs/a/b#d", "text"),
+        (("A", "B", "C", "D", "E"), "/docs/a/b#e", "more"),
+    ]
     gap = "## A\n\n#### B\n\ntext\n\n##### C\n\nmore"
     assert where(gap) == [
         (("A", "B"), "/docs/a/b#b", "text"),
@@ -113,16 +116,15 @@ def test_code_of_up_to_800_tokens_is_never_cut() -> None:
     for before in ("Text.", SENTENCE.format(1) * 30, ":::note[Boxed]\n\n" + SENTENCE.format(2)):
         passages = split(f"{before}\n\n```py\n{code}\n```\n\nMore.")
         (whole,) = [passage for passage in passages if passage.metadata.has_code]
-        assert whole.text == f"```py\n{code}\n```"
+        assert f"```py\n{code}\n```" in whole.text
         assert whole.continues is None
 
 
-def test_longer_code_is_cut_between_functions_into_passages_of_its_own() -> None:
+def test_longer_code_is_cut_between_functions_into_passages_with_its_lead_in() -> None:
     code = _code(150)
-    before, *parts, after = split(f'Text.\n\n```py title="a.py"\n{code}\n```\n\nMore.')
-    assert (before.text, after.text) == ("Text.", "More.")
-    assert len(parts) == 5
-    assert parts[0].text.startswith("a.py\n```py\ndef ")
+    *parts, after = split(f'Text.\n\n```py title="a.py"\n{code}\n```\n\nMore.')
+    assert (len(parts), after.text) == (5, "More.")
+    assert parts[0].text.startswith("Text.\n\na.py\n```py\ndef ")
     assert all(part.text.startswith("```py\ndef ") for part in parts[1:])
     assert [part.continues for part in parts] == [None, "\n", "\n", "\n", "\n"]
     assert all(MAX_TOKENS / 2 < part.tokens <= 800 for part in parts[:-1])
@@ -162,6 +164,66 @@ def test_title_starts_the_passage_of_its_content() -> None:
 def test_text_without_sentences_is_split() -> None:
     for text in ("word " * 3000, "字" * 3000, "x" * 9000):
         assert all(p.tokens <= MAX_TOKENS for p in split(text))
+
+
+# --- what belongs together ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "announced",
+    [
+        "```py\n" + _code(6) + "\n```",
+        "".join(f"- item {n} of a list that goes on\n" for n in range(12)),
+        "| head | value |\n|---|---|\n" + "".join(f"| name {n} | value |\n" for n in range(15)),
+        "1. first\n\n   ```py\n   "
+        + _code(5).replace("\n", "\n   ")
+        + "\n   ```\n\n2. second\n3. third\n",
+    ],
+)
+def test_a_lead_in_is_in_the_passage_of_what_it_announces(announced: str) -> None:
+    for sentences in (36, 44):  # the passage would be full within or before what is announced
+        paragraph = SENTENCE.format(1) * sentences
+        for lead_in in ("Do this:", "It looks as follows.", "**A term**\n\nIs this."):
+            before, after = split(f"{paragraph}\n\n{lead_in}\n\n{announced}\n\nMore.")
+            assert before.text == paragraph.strip()
+            assert after.text.startswith(lead_in.replace("**", ""))
+            assert after.tokens <= MAX_TOKENS
+
+
+def test_a_list_is_longer_than_a_passage_rather_than_cut() -> None:
+    items = "".join(f"- item {n} of a list that goes on for longer\n" for n in range(60))
+    (whole,) = split(f"These are the items:\n\n{items}")
+    assert MAX_TOKENS < whole.tokens <= 800
+
+
+def test_a_list_is_cut_between_outer_items() -> None:
+    inner = "".join(f"  - part {n} of the item goes on\n" for n in range(12))
+    *_, last = passages = split("".join(f"- item {n}:\n{inner}" for n in range(12)))
+    assert all(passage.text.startswith("- item") for passage in passages)
+    assert last.text.count("- item") > 1
+
+
+def test_the_last_item_of_a_list_never_stands_alone() -> None:
+    for count in range(75, 100):
+        items = "".join(f"- item {n} of a list that goes on for longer\n" for n in range(count))
+        *_, last = split(f"Items:\n\n{items}")
+        assert last.text.count("- item") > 1
+        assert last.tokens <= 800
+
+
+@pytest.mark.parametrize(
+    ("source", "units"),
+    [
+        ("It has `x`. `setup` is run, e.g. `y`.", ["It has x.", "setup is run, e.g. y."]),
+        ("Run `test -bench=. -v` or `T ? X : Y` now.", ["Run test -bench=. -v or T ? X : Y now."]),
+        ("Ask `up?`. If not, use `.`. Go on.", ["Ask up?.", "If not, use ..", "Go on."]),
+        ("One.\n\n🪁\n\nTwo 🪁", ["One.", "Two 🪁"]),
+        ("1. one\n2. two. `b` too", ["one", "two. b too"]),
+    ],
+)
+def test_units_respect_code_and_are_no_lone_emoji(source: str, units: list[str]) -> None:
+    (passage,) = split(source)
+    assert [passage.unit_text(unit) for unit in passage.units] == units
 
 
 # --- identity -------------------------------------------------------------------------------------

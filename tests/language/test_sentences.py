@@ -43,6 +43,8 @@ def sentences(text: str) -> list[str]:
         "It was long . . . and then longer.",
         "Gen. Lee met Alan Turing and K. Gödel on Mt. Everest.",
         "Gen. Lee met St. John in Washington D.C. Tuesday.",
+        "The kite, a.k.a. The Box, flies.",
+        "[...] Is a list and {...} is a map.",
     ],
 )
 def test_inner_punctuation_does_not_end_a_sentence(whole: str) -> None:

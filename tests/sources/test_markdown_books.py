@@ -54,6 +54,14 @@ def urls(found: ParsedBook) -> list[str]:
         ("See ```{: .x}``` and `{% raw %}`.", "See {: .x} and {% raw %}."),
         ("```\n{: .x}\n{% if a %}\n^\n```", "```\n{: .x}\n{% if a %}\n^\n```"),
         ("Costs {5} and {x}.", "Costs {5} and {x}."),
+        ("/// note | The *wind*\nIt turns.\n///", "Note — The wind\nIt turns."),
+        ("//// tab | Py 3.8+\n\nA.\n\n/// tip\n\nB.\n\n///\n\n////", "Py 3.8+\nA.\n\nTip\nB."),
+        ("/// details | More\n    open: True\n\nA.\n\n///", "More\nA."),
+        ("A line of\n///\nslashes.", "A line of /// slashes."),
+        ("```py\n/// note\n///\n```", "```py\n/// note\n///\n```"),
+        ("```ts twoslash\nlet a;\n// ---cut---\n// @errors: 1 2\na;\n//^?\n```", "```ts\na;\n```"),
+        ("```ts\n// @errors: 1\n// ---cut---\n```", "```ts\n// @errors: 1\n// ---cut---\n```"),
+        ("A `kite`[kite] flies.\n\n[kite]: a.md", "A kite kite flies."),
     ],
 )  # fmt: skip
 def test_kramdown_is_read_as_its_readers_see_it(tmp_path: Path, source: str, shown: str) -> None:
@@ -72,10 +80,11 @@ def test_table_with_blank_lines_inside_is_a_table(tmp_path: Path) -> None:
 def test_ids_of_attribute_lists_are_anchors_of_headings(tmp_path: Path) -> None:
     page = (
         "# T\n\n## Kites {: .x #k}\n\nOne.\n\n## Bags\n{: #b .y}\n\nTwo.\n\n## Tea {#t .z}\n\n3.\n"
+        "\n## A `{cup}` { #c }\n\n4.\n"
     )
     found = book(tmp_path, {"a.md": page})
-    assert [p.place.url for p in found.passages] == ["/a#k", "/a#b", "/a#t"]
-    assert [p.place.section[-1] for p in found.passages] == ["Kites", "Bags", "Tea"]
+    assert [p.place.url for p in found.passages] == ["/a#k", "/a#b", "/a#t", "/a#c"]
+    assert [p.place.section[-1] for p in found.passages] == ["Kites", "Bags", "Tea", "A {cup}"]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +105,7 @@ def test_ids_of_attribute_lists_are_anchors_of_headings(tmp_path: Path) -> None:
         ('{{< figure src="a.png" caption="A kite." >}}', "A kite."),
         ("{{% notice note %}}\nHot.\n{{% /notice %}}", "Note\nHot."),
         ("Go {{< ref \"a.md\" >}}now {{< param\n  x >}}here.", "Go now here."),
+        ('A {{< term text="kite" term_id="k" >}}, {{< term term_id="a-b" >}}.', "A kite, a b."),
     ],
 )  # fmt: skip
 def test_tags_of_templates_are_not_text(tmp_path: Path, source: str, shown: str) -> None:
@@ -105,6 +115,24 @@ def test_tags_of_templates_are_not_text(tmp_path: Path, source: str, shown: str)
 
 def test_template_values_stay_where_no_generator_fills_them(tmp_path: Path) -> None:
     assert text_of(tmp_path, "Write {{ name }} there.") == "Write {{ name }} there."
+
+
+def test_an_included_file_is_code_if_it_is_in_the_book_s_folder(tmp_path: Path) -> None:
+    lines = (
+        '{* ../src/kite.py ln[2:3] hl[1] *}\n\n{{% sample file="bag.yml" %}}\n\n{* ../../no.py *}'
+    )
+    files = {"src/kite.py": "a = 1\nb = 2\nc = 3\nd = 4\n", "docs/a/bag.yml": "# Bag\nb: 1\n"}
+    found = book(tmp_path, {"docs/a/page.md": lines, **files})
+    assert [passage.text for passage in found.passages] == [
+        "```py\nb = 2\nc = 3\n```\n\n```yml\n# Bag\nb: 1\n```"
+    ]
+    assert [each.example for each in found.left_out] == ["../../no.py"]
+
+
+def test_a_page_can_begin_with_an_elixir_map(tmp_path: Path) -> None:
+    front = '%{\n  version: "1.0",\n  title: "Kites",\n  excerpt: """\n  All.\n  """\n}\n---\n'
+    (page,) = book(tmp_path, {"a.md": f"{front}\nText.\n"}).pages
+    assert (page.title, [passage.text for passage in page.passages]) == ("Kites", ["Text."])
 
 
 LABELLED = """# Growth
@@ -263,6 +291,7 @@ def test_pages_of_an_unknown_site_have_the_paths_of_their_files(tmp_path: Path) 
 @pytest.mark.parametrize(
     "piece",
     (
+        "/// a\n", "///\n", "{* ", "{* a\n", "# { ", "```ts twoslash\n// ---cut---\n",
         "{% raw %}", "{% comment %}", "<math>", "<table>", "{::comment}", "{:", "{{", "{%", "```\n",
         "`", "size 1{", "$$\n", "{: '\"", "# {:",
     ),

@@ -16,6 +16,7 @@ import pytest
 
 from bythebook.ingestion.read_book import ParsedBook, ParsedPage, read_book
 from bythebook.language.text import words
+from bythebook.types import UnitKind
 from tests.support.samples import FEATURES, SAMPLE_BOOK, WORKSHOP
 
 BOOKS = {
@@ -59,8 +60,8 @@ def test_passages_contain_no_markup(whole: ParsedBook) -> None:
 def test_passages_are_within_the_size_limit_and_ids_are_unique(whole: ParsedBook) -> None:
     assert len({passage.id for passage in whole.passages}) == len(whole.passages)
     for passage in whole.passages:
-        only_code = CODE.sub("", passage.text).strip().count("\n") == 0
-        assert passage.tokens <= 500 or (passage.metadata.has_code and only_code), passage.place
+        is_prose = all(unit.kind is UnitKind.SENTENCE for unit in passage.units)
+        assert passage.tokens <= (500 if is_prose else 800), passage.place
 
 
 def test_units_lie_in_their_passage_and_do_not_overlap(whole: ParsedBook) -> None:

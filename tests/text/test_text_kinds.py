@@ -140,6 +140,20 @@ def test_structure_decides_without_a_heading() -> None:
     assert passage(terms).text_kind is TextKind.INDEX
 
 
+def test_lists_of_links_notices_and_names_of_files_have_kinds(tmp_path: Path) -> None:
+    page = (
+        "## More\n\nGo on here:\n\n- [Kites](a.md)\n- [All of the tea](b.md) (pot)\n\n## Text\n\n"
+        "- A [kite](a.md) flies in the wind.\n\n## Old\n\n:::note\n\nThis page is deprecated.\n\n"
+        ":::\n\n## Code\n\n`src/kite.py`\n\n```py\nfly()\n```\n\n- `tea.py`\n\n## None\n\n🪁\n"
+    )
+    more, text, old, code, none = _page(tmp_path, page)
+    assert none.units == ()
+    assert (more.text_kind, text.text_kind, code.text_kind) == ("links", "text", "text")
+    assert [unit.text_kind for unit in more.units] == ["links"] * 3
+    assert _kinds(old)[1] == ("This page is deprecated.", "notice")
+    assert [kind for _, kind in _kinds(code)] == ["file_name", "text", "text"]
+
+
 def test_a_question_for_exercises_shows_them() -> None:
     assert hidden_kinds(Question("Why do kites fly?")) == HIDDEN
     shown = HIDDEN - hidden_kinds(Question("Give me the exercises of chapter 2"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from bythebook.ingestion.render import render
 from bythebook.ingestion.section_packing import TextChunk, pack
 from bythebook.interfaces.blocks import Anchor, Block, Box, Document, Heading, Paragraph
-from bythebook.sources.documents import headings_of, plain_text
+from bythebook.sources.documents import plain_text
 from bythebook.text.markdown import cut_at_units
 from bythebook.text.selections import content_hash
 from bythebook.text.text_fragments import with_fragments
@@ -22,7 +22,6 @@ from bythebook.text.units import split_units
 from bythebook.types import Metadata, Passage, Place
 
 MAX_TOKENS = 500
-_SECTION_LEVELS = 4  # of those that a page uses; deeper headings are lines of text in their section
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class PageSection:
     """Heading path and the blocks directly below its last heading."""
 
     path: tuple[Heading, ...]
-    blocks: tuple[Block, ...]
+    blocks: list[Block]
     position: str | None = None  # anchor after the last heading
 
     @property
@@ -54,7 +53,7 @@ def passages_of(
     sections = list(_with_words(sections_of(document.blocks, place.title)))
     if not sections and document.headings:
         heading = document.headings[0]  # a page with only a title still gets one passage
-        sections = [PageSection((), (Paragraph(heading.text, heading.span),))]
+        sections = [PageSection((), [Paragraph(heading.text, heading.span)])]
     for section in sections:
         path = tuple(str(heading.text) for heading in section.path)
         url = f"{place.url}#{section.anchor}" if section.anchor else place.url
@@ -85,7 +84,7 @@ def _with_neighbours(passages: Sequence[Passage]) -> list[Passage]:
 def _passage(
     chunk: TextChunk, place: Place, metadata: Metadata, position: int, copy: int
 ) -> Passage:
-    units = split_units(chunk.text)
+    units = split_units(chunk.text, chunk.marks)
     passage = Passage(
         id=passage_id(place.file, place.section, chunk.text, copy),
         text=chunk.text,
@@ -112,48 +111,39 @@ def passage_id(file: str, section: Sequence[str], text: str, copy: int) -> str:
 
 def sections_of(blocks: Sequence[Block], title: str) -> list[PageSection]:
     """Split a page at its headings. A leading H1 is the page title and starts no section."""
-    levels = sorted({heading.level for heading in headings_of(blocks)})[:_SECTION_LEVELS]
-    collector = _Collector(deepest=max(levels, default=0))
-    title_at = _title_place(blocks)
-    for index, block in enumerate(blocks):
-        if index == title_at and isinstance(block, Heading):
-            if " ".join(block.text.split()) != " ".join(title.split()):
-                collector.add(Paragraph(block.text, block.span))
+    collector = _Collector()
+    first = next((block for block in blocks if isinstance(block, Heading)), None)
+    for block in blocks:
+        if block is first and first.level == 1:
+            if " ".join(first.text.split()) != " ".join(title.split()):
+                collector.add(Paragraph(first.text, first.span))
         else:
             collector.visit(block)
-    return collector.sections()
-
-
-def _title_place(blocks: Sequence[Block]) -> int | None:
-    for index, block in enumerate(blocks):
-        if isinstance(block, Heading):
-            return index if block.level == 1 else None
-    return None
+    return collector.sections
 
 
 class _Collector:
-    def __init__(self, deepest: int) -> None:
-        self._deepest = deepest  # level of headings that start a section
+    def __init__(self) -> None:
         self._path: tuple[Heading, ...] = ()
         self._position: str | None = None
-        self._sections: list[tuple[tuple[Heading, ...], str | None, list[Block]]] = [((), None, [])]
+        self.sections = [PageSection((), [])]
 
     def add(self, block: Block) -> None:
-        path, position, _ = self._sections[-1]
-        if path is not self._path or position != self._position:
-            self._sections.append((self._path, self._position, []))
-        self._sections[-1][2].append(block)
+        last = self.sections[-1]
+        if last.path is not self._path or last.position != self._position:
+            self.sections.append(PageSection(self._path, [], self._position))
+        self.sections[-1].blocks.append(block)
 
     def visit(self, block: Block) -> None:
         if isinstance(block, Heading) and not block.text:
             return
-        if isinstance(block, Heading) and block.level <= self._deepest:
+        if isinstance(block, Heading):
             above = tuple(heading for heading in self._path if heading.level < block.level)
             self._path, self._position = (*above, block), None
-            self._sections.append((self._path, None, []))
+            self.sections.append(PageSection(self._path, []))
         elif isinstance(block, Anchor):
             self._position = block.name
-        elif isinstance(block, Box) and _has_heading(block, self._deepest):
+        elif isinstance(block, Box) and _has_heading(block):
             outside = self._path, self._position
             self.add(Paragraph(block.title, block.span))
             for inner in block.blocks:
@@ -163,14 +153,10 @@ class _Collector:
         else:
             self.add(block)
 
-    def sections(self) -> list[PageSection]:
-        return [PageSection(path, tuple(blocks), at) for path, at, blocks in self._sections]
 
-
-def _has_heading(box: Box, deepest: int) -> bool:
+def _has_heading(box: Box) -> bool:
     return any(
-        (isinstance(block, Heading) and block.level <= deepest)
-        or (isinstance(block, Box) and _has_heading(block, deepest))
+        isinstance(block, Heading) or (isinstance(block, Box) and _has_heading(block))
         for block in box.blocks
     )
 
@@ -186,4 +172,4 @@ def _with_words(sections: Sequence[PageSection]) -> Iterator[PageSection]:
         continues = len(following) >= depth and following[:depth] == section.path
         if section.path and not continues:
             heading = section.path[-1]
-            yield replace(section, blocks=(Paragraph(heading.text, heading.span),))
+            yield replace(section, blocks=[Paragraph(heading.text, heading.span)])

@@ -49,6 +49,7 @@ class TextPiece:
     kind: PieceKind = PieceKind.PROSE
     gap: str = "\n\n"  # separator from the previous piece
     header: TextPiece | None = None  # of its table: repeated where the table is split
+    nesting: int = 0  # 1: begins an item of a list that is in no other; 2: further inside
     is_part: bool = False  # part of a block that is too long for one passage
     continues: str | None = None  # for a part: its separator from the previous part
     text_kind: TextKind = TextKind.TEXT  # of the innermost box around it whose title names one
@@ -136,7 +137,8 @@ def _prose(
         first = at.indent + marker if marker else indent
         text = first + text.replace("\n", f"\n{indent}")
     layout = _line_marks(text, at.quote, at)
-    return TextPiece(str(text), span, kind, at.gap, marks=(*layout, *marks))
+    nesting = 1 if marker and not at.indent else 2 * bool(indent)
+    return TextPiece(str(text), span, kind, at.gap, nesting=nesting, marks=(*layout, *marks))
 
 
 def _verbatim(
@@ -144,7 +146,8 @@ def _verbatim(
 ) -> TextPiece:
     """Return a block whose lines are not indented in the text, but in Markdown."""
     layout = _line_marks(text, at.quote + at.indent, at)
-    return TextPiece(text, span, kind, at.gap, marks=(*layout, *marks))
+    nesting = 2 * bool(at.indent)
+    return TextPiece(text, span, kind, at.gap, nesting=nesting, marks=(*layout, *marks))
 
 
 def _line_marks(text: str, prefix: str, at: _Layout) -> Iterator[Mark]:

@@ -1,12 +1,13 @@
 """Pack the text pieces of one section into chunks of limited size.
 
-Prose fills chunks up to the limit. A code block, maths block or table row may be longer, up to
-``longest(limit)``; anything longer is split, so no passage has more tokens than that. See
-decision 9.
+Prose fills chunks up to the limit. What belongs together, such as a lead-in and its list, and a
+code block, maths block or table row may be longer, up to ``longest(limit)``; anything longer is
+split, so no passage has more tokens than that. See decision 9.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,8 +16,15 @@ from bythebook.interfaces.blocks import Span
 from bythebook.language.sentences import split_sentences
 from bythebook.language.tokens import estimate_tokens
 from bythebook.text.markdown import marks_within, moved
-from bythebook.types import Mark, TextKind
+from bythebook.text.units import without_code
+from bythebook.types import Mark, MarkKind, TextKind
 
+_LEAD_IN = re.compile(r"[:：]\W*\Z")
+_BLOCKS = (PieceKind.CODE, PieceKind.MATHS)
+# How closely a piece belongs to the one before it: a further item, row or block of code; the last
+# item or the inside of one, code or a list after words about it; what a title, term or colon names.
+_LOOSE, _CLOSE, _ANNOUNCED = 1, 2, 3
+_SMALL = 0.5  # a chunk that is too small to stand alone is worse than a longer one
 _CHARS = 12  # code and maths: at least one token per 12 characters, for blocks of white space
 
 
@@ -35,40 +43,68 @@ Sized = tuple[TextPiece, int]  # a piece and its token count
 
 
 def longest(limit: int) -> int:
-    """Return the token limit of a single-block passage: 800 for a limit of 500."""
+    """Return the token limit of what should not be cut: 800 for a limit of 500."""
     return limit * 8 // 5
 
 
 def pack(pieces: Sequence[TextPiece], limit: int) -> list[TextChunk]:
-    """Fill chunks with whole pieces; split a piece only if it is too long by itself."""
+    """Fill chunks with whole pieces that belong together; split a piece only if it is too long."""
+    sized = list(_cut_all(pieces, limit))
     chunks: list[TextChunk] = []
-    pending: list[Sized] = []
-    size = 0
-    for piece, tokens in _cut_all(pieces, limit):
-        apart = piece.is_part or (pending and pending[-1][0].is_part)
-        if pending and (apart or size + tokens > limit):
-            kept, pending = _split_off_titles(pending)
-            chunks.append(_chunk(kept))
-            if piece.header is not None and not pending:
-                header = replace(piece.header, gap="\n\n"), estimate_tokens(piece.header.text)
-                pending = [header] if header[1] + tokens <= longest(limit) else []
-            size = sum(size_of for _, size_of in pending)
-            if pending and size + tokens > longest(limit):
-                chunks.append(_chunk(pending))
-                pending, size = [], 0
-        pending.append((piece, tokens))
-        size += tokens
-    if pending:
-        chunks.append(_chunk(pending))
+    start = 0
+    while start < len(sized):
+        row, tokens = sized[start]
+        header = [(row.header, estimate_tokens(row.header.text))] if row.header else []
+        if header and header[0][1] + tokens > longest(limit):
+            header = []
+        end = _end(sized, start, limit, sum(tokens for _, tokens in header))
+        chunks.append(_chunk([*header, *sized[start:end]]))
+        start = end
     return [chunk for chunk in chunks if chunk.text]
 
 
-def _split_off_titles(pieces: list[Sized]) -> tuple[list[Sized], list[Sized]]:
-    """Split off trailing titles, so that they start the chunk of the content they introduce."""
-    end = len(pieces)
-    while end and pieces[end - 1][0].kind is PieceKind.TITLE:
-        end -= 1
-    return (pieces[:end], pieces[end:]) if end else (pieces, [])
+def _end(sized: Sequence[Sized], start: int, limit: int, size: int) -> int:
+    """Return where a chunk ends: where the least bond is cut, within the limit if possible."""
+    ranked: list[tuple[float, bool, int, int]] = []
+    for end in range(start + 1, len(sized) + 1):
+        size += sized[end - 1][1]
+        if ranked and size > longest(limit):
+            break
+        is_last = end == len(sized) or _are_apart(sized[end - 1][0], sized[end][0])
+        if is_last and size <= limit:
+            return end
+        bond = 0 if is_last else _bond(sized, end)
+        is_over = size > limit
+        rank = bond or (_SMALL if size < limit // 4 else 0)
+        ranked.append((rank, is_over, end if is_over else -end, end))
+        if is_last or (is_over and not bond):
+            break
+    return min(ranked)[-1]
+
+
+def _are_apart(before: TextPiece, piece: TextPiece) -> bool:
+    """Return whether two pieces are never in one chunk: what is next to a part of a block."""
+    is_block = before.kind is not PieceKind.PROSE or piece.continues is not None
+    return before.is_part and (piece.is_part or is_block)
+
+
+def _bond(sized: Sequence[Sized], at: int) -> int:
+    """Return how closely a piece belongs to the one before it."""
+    (before, _), (piece, _) = sized[at - 1 : at + 1]
+    is_term = (MarkKind.STRONG, len(before.text)) in (
+        (m.kind, m.end - m.start) for m in before.marks
+    )
+    if before.kind is PieceKind.TITLE or is_term or _LEAD_IN.search(before.text):
+        return _ANNOUNCED
+    is_listed = piece.header is not None or piece.nesting == 1
+    if is_listed and (before.nesting or before.kind is not PieceKind.PROSE):
+        followers = (sized[place][0] for place in range(at + 1, len(sized)))
+        after = next((each for each in followers if each.nesting != 2), None)
+        return _LOOSE if after and (after.nesting or after.header) else _CLOSE
+    if piece.kind in _BLOCKS or piece.text.startswith("|"):
+        return _LOOSE if before.kind in _BLOCKS and not piece.nesting else _CLOSE
+    goes_on = before.kind in _BLOCKS and piece.text[:1].islower()
+    return _CLOSE if goes_on or is_listed or piece.nesting else 0
 
 
 def _chunk(sized: Sequence[Sized]) -> TextChunk:
@@ -91,11 +127,13 @@ def _chunk(sized: Sequence[Sized]) -> TextChunk:
 
 def _cut_all(pieces: Sequence[TextPiece], limit: int) -> Iterator[Sized]:
     """Yield each piece with its token count; split pieces that are too long."""
+    tokens = 0
     for piece in pieces:
+        lead = tokens if tokens < limit // 4 else 0
         tokens = estimate_tokens(piece.text)
         if piece.kind in (PieceKind.CODE, PieceKind.MATHS):
             too_long = max(tokens, len(piece.text) // _CHARS) > longest(limit)
-            parts = _cut_block(piece, limit) if too_long else None
+            parts = _cut_block(piece, limit, lead) if too_long else None
         else:
             too_long = tokens > (limit if piece.kind is PieceKind.PROSE else longest(limit))
             parts = _cut_prose(replace(piece, kind=PieceKind.PROSE), limit) if too_long else None
@@ -107,7 +145,7 @@ def _cut_all(pieces: Sequence[TextPiece], limit: int) -> Iterator[Sized]:
 
 def _cut_prose(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
     """Yield groups of whole sentences; each starts with the last sentence of the previous one."""
-    sentences = list(_short_sentences(piece.text, limit))
+    sentences = list(_short_sentences(piece, limit))
     start = 0
     gap = piece.gap
     while start < len(sentences):
@@ -117,7 +155,7 @@ def _cut_prose(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
             end += 1
         first, last = sentences[start][0], sentences[end - 1][1]
         marks = tuple(marks_within(piece.marks, first, last))
-        yield replace(piece, text=piece.text[first:last], gap=gap, marks=marks)
+        yield replace(piece, text=piece.text[first:last], gap=gap, marks=marks, is_part=True)
         if end >= len(sentences):
             return
         overlap = end - 1 > start and sentences[end - 1][2] + sentences[end][2] <= limit
@@ -125,9 +163,10 @@ def _cut_prose(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
         gap = "\n\n"
 
 
-def _short_sentences(text: str, limit: int) -> Iterator[tuple[int, int, int]]:
+def _short_sentences(piece: TextPiece, limit: int) -> Iterator[tuple[int, int, int]]:
     """Yield (start, end, tokens) of each sentence; together they cover every word of the text."""
-    spans = split_sentences(text) or [(0, len(text))]
+    text = piece.text
+    spans = split_sentences(without_code(text, piece.marks)) or [(0, len(text))]
     spans[0] = (0, spans[0][1])
     for index, (start, _) in enumerate(spans):
         end = spans[index + 1][0] if index + 1 < len(spans) else len(text)
@@ -159,8 +198,11 @@ def _word_border(text: str, least: int, most: int) -> int:
     return index if index > least else most
 
 
-def _cut_block(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
-    """Split a code or maths block between lines; each part repeats the opening and closing."""
+def _cut_block(piece: TextPiece, limit: int, lead: int) -> Iterator[TextPiece]:
+    """Split a code or maths block between lines; each part repeats the opening and closing.
+
+    The first one leaves room for the tokens of the piece before.
+    """
     title, opening, lines, closing = _block_lines(piece.text)
     head = "\n".join([*title, opening])
     if estimate_tokens(head) > limit // 2:  # too little room for code: emit as prose
@@ -173,7 +215,7 @@ def _cut_block(piece: TextPiece, limit: int) -> Iterator[TextPiece]:
     sizes = [max(estimate_tokens(text), len(text) // _CHARS + 1) for text, _ in atoms]
     gap, start = piece.gap, 0
     while start < len(atoms):
-        end = _block_border(atoms, sizes, start, room)
+        end = _block_border(atoms, sizes, start, room - (0 if start else lead))
         joint = atoms[start][1]
         body = "".join(between + text for text, between in atoms[start:end])
         yield replace(

@@ -24,7 +24,7 @@ _OPENERS = "\"'“‘«([{‹「『*_¿¡"
 _NEVER_LAST = word_set(
     "e.g i.e cf vs viz approx ca dr mr mrs ms prof fig figs eq eqs sec secs ch chap vol pp "
     "ed eds resp incl excl gen col lt sgt rev hon pres gov sen rep ph.d no nos art ref refs tab "
-    "dept est p"
+    "dept est p a.k.a"
 )
 _NEEDS_NUMBER = word_set("no nos p pp fig figs eq eqs sec secs ch chap vol art ref refs tab")
 # Abbreviations that may end a sentence, next to those known by their form ("U.S.", "hrs.").
@@ -39,7 +39,10 @@ _STARTERS = FUNCTION_WORDS["en"] | word_set(
     "every several such one two three another other under over between among during before after "
     "until despite without within given figure table section chapter see assume use using due"
 )
-_HAS_WORD = re.compile(r"\w|[^\s\w!-/:-@\[-`{-~—–…·•]")
+_HAS_WORD = re.compile(  # or a symbol that is no emoji
+    r"\w|[^\s\w!-/:-@\[-`{-~—–…·•\u2600-\u27bf\u2b00-\u2bff\u200d\ufe0f\U0001f000-\U0001faff]"
+)
+_NEAR = 200  # characters: a sentence has a word in them
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:
@@ -74,6 +77,8 @@ def _add_trimmed(spans: list[tuple[int, int]], text: str, start: int, end: int) 
 
 
 def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool:
+    if not _HAS_WORD.search(text, max(begin, stop.start() - _NEAR), stop.start()):
+        return False  # "[...] is a list"
     after = text[stop.end() : min(end, stop.end() + 40)].lstrip().lstrip(_OPENERS)
     following = after[:1]
     mark = stop.group()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bythebook.language.text import word_set, words
-from bythebook.types import Passage, Place, Question, TextKind, Unit, UnitKind
+from bythebook.types import Mark, MarkKind, Passage, Place, Question, TextKind, Unit, UnitKind
 
 _WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 HIDDEN = frozenset(map(TextKind, _WORDS["hidden"].split()))
@@ -65,7 +65,8 @@ _INSIDE_SIGNS = (
     "? (a",
     "true or",
 )
-_UNIT_STRUCTURES = ("title_block", "credit", "exercise")
+_UNIT_STRUCTURES = ("title_block", "credit", "exercise", "notice")
+_FILE_NAME = re.compile(r"[\w./@~-]*[\w-]\.[A-Za-z]\w{0,5}:?")
 _LEAD_WORDS = 5  # at most, before a colon or as a sentence: "Check your understanding: …"
 _NUMBER = re.compile(r"\d+|[ivx]+|[a-z]")
 _SENTENCE = re.compile(r"[.!?。！？؟۔।][\"'”’)\]*_]*\Z")
@@ -135,6 +136,10 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
         kind = TextKind.TEXT
     forms = [_forms(text) for text in texts]
     kind = _of_structure(forms) or kind
+    links = [mark for mark in passage.marks or () if mark.kind is MarkKind.LINK]
+    linked = [_is_linked(u, links) for u, text in zip(units, texts, strict=True) if text[-1] != ":"]
+    if kind is TextKind.TEXT and sum(linked) > 2 * linked.count(False):
+        kind = TextKind.LINKS
     kinds = [next((k for k in _UNIT_STRUCTURES if k in form), kind) for form in forms]
     for start, end, boxed in boxes:
         kinds = [boxed if start <= u.start < end else k for u, k in zip(units, kinds, strict=True)]
@@ -146,6 +151,10 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
             goes_on = label if at and texts[at - 1].endswith(":") else None
             label = _label_of(text) or goes_on
         kinds[at] = label or kinds[at]
+        if _FILE_NAME.fullmatch(text) and UnitKind.CODE in (
+            each.kind for each in units[at + 1 :][:1]
+        ):
+            kinds[at] = TextKind.FILE_NAME
         if text.rstrip(' )”"*_').endswith("?"):
             question = at
         elif question is not None and _is_option(units[at], text, units[question], kinds[question]):
@@ -159,6 +168,13 @@ def with_text_kinds(passage: Passage, boxes: Sequence[tuple[int, int, TextKind]]
         for unit, kind in zip(units, kinds, strict=True)
     )
     return replace(passage, text_kind=kind, units=tuple(marked))
+
+
+def _is_linked(unit: Unit, links: Sequence[Mark]) -> bool:
+    """Return whether a list item is links with few words around them."""
+    sizes = (min(link.end, unit.end) - max(link.start, unit.start) for link in links)
+    size = sum(size for size in sizes if size > 0)
+    return unit.kind is UnitKind.ITEM and 3 * size > 2 * (unit.end - unit.start)
 
 
 def _label_of(text: str) -> str | None:

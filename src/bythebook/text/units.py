@@ -7,11 +7,11 @@ between dollars, and lines that are the title of the block after them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from bythebook.language.sentences import split_sentences
 from bythebook.language.text import word_set
-from bythebook.types import Unit, UnitKind
+from bythebook.types import Mark, MarkKind, Unit, UnitKind
 
 ADMONITIONS = word_set("note tip info warning danger caution important success secondary")
 
@@ -22,6 +22,7 @@ ITEM = re.compile(r"([ \t]*)([-*•]|[0-9]{1,9}[.)])[ \t]+")
 _RULE_ROW = re.compile(r"\|(?:\s*:?-+:?\s*\|)+")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 
+_CHARACTER = re.compile(r".")
 _LONG_ITEM = 240  # characters: a longer list item is split into sentences
 _BLOCK_SIGNS = frozenset("`~$")
 
@@ -56,10 +57,19 @@ def inside_fence(text: str) -> str | None:
     return text.partition("\n")[2].rpartition("\n")[0] if FENCE.match(text) else None
 
 
-def split_units(text: str) -> tuple[Unit, ...]:
+def without_code(text: str, marks: Iterable[Mark]) -> str:
+    """Return a text of the same length in which no sentence ends in inline code, but before it."""
+    chars = list(text)
+    for mark in marks:
+        if mark.kind is MarkKind.CODE:
+            chars[mark.start : mark.end] = _CHARACTER.sub("字", text[mark.start : mark.end])
+    return "".join(chars)
+
+
+def split_units(text: str, marks: Iterable[Mark] = ()) -> tuple[Unit, ...]:
     """Return the smallest pieces of a passage that can be shown separately, in order."""
     units: list[Unit] = []
-    lines = text.split("\n")
+    lines = without_code(text, marks).split("\n")
     index = start = 0
     while index < len(lines):
         line = lines[index]

@@ -11,16 +11,18 @@ from bythebook.interfaces.blocks import (
     Code,
     Heading,
     Listing,
+    Paragraph,
     Quote,
     Span,
     Table,
+    marked,
 )
 from bythebook.language.text import word_set
 from bythebook.sources.documents import plain_text
 from bythebook.sources.markdown.jsx import Tag
 from bythebook.text.text_kinds import kind_of_heading
 from bythebook.text.units import ADMONITIONS
-from bythebook.types import TextKind
+from bythebook.types import Mark, MarkKind, TextKind
 
 # Block-level elements, even if the source has them inside a line.
 BLOCK_NAMES = word_set(
@@ -105,6 +107,8 @@ def _blocks_of(frame: Frame, blocks: tuple[Block, ...], span: Span) -> tuple[Blo
         case name if name in _HEADINGS:
             anchor = frame.attribute("id") or None
             made = (Heading(_HEADINGS[name], _one_line(blocks), anchor, span),)
+        case "dt" if term := _one_line(blocks):
+            made = (Paragraph(marked(term, [Mark(0, len(term), MarkKind.STRONG)]), span),)
         case "details" | "Details":
             made = (Box(frame.title or "Details", blocks, span),)
         case "TabItem":

@@ -28,6 +28,8 @@ _MOST_OPEN = 10 * MAX_DEPTH  # brackets, also inside text: parsing time is quadr
 
 _TOO_DEEP = f"YAML is nested deeper than {MAX_DEPTH} levels"
 _BRACKET = re.compile(r"[\[\]{}]")
+_ELIXIR = re.compile(r"%\{\r?\n.*?^\}\s*^---[ \t]*(?:\r?\n|\Z)", re.M | re.S)
+_STRING = re.compile(r'^\s*(\w+):[ \t]*"([^"\n]+)"', re.M)
 _LINE = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 _KINDS = ("str", "int", "float", "bool", "null", "seq", "map", "timestamp")
 _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in _KINDS}
@@ -50,6 +52,9 @@ def read_front_matter(text: str) -> tuple[dict[str, object], int]:
     """Return the front matter and its number of lines, fences included."""
     if text.startswith("+++"):
         return _read_toml(text)
+    if text.startswith("%{"):
+        found = _ELIXIR.match(text[:MAX_CHARACTERS])
+        return (dict(_STRING.findall(found[0])), found[0].count("\n")) if found else ({}, 0)
     head, lines = _split(text)
     if not lines:
         return {}, 0

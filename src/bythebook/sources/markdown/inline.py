@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from markdown_it.token import Token
 
@@ -106,10 +106,12 @@ def visible(children: Sequence[Token], values: Values = _NO_VALUES) -> str:
     if len(children) == 1 and children[0].type == "text":  # fast path: the most common case
         return tidy(children[0].content)
     made = InlineText()
-    beside_image = False
-    for child in children:
+    is_apart = False
+    for before, child in pairwise((Token("", "", 0), *children)):
         name, _, edge = child.type.rpartition("_")
         if edge == "open":
+            # "`a`[b]" is often meant as "[`a`][b]"
+            is_apart |= name == "link" and before.type == "code_inline"
             made.open(name, str(child.attrGet("href") or ""))
         elif edge == "close":
             made.close(name)
@@ -117,11 +119,11 @@ def visible(children: Sequence[Token], values: Values = _NO_VALUES) -> str:
             _mark_tag(made, child.meta["tag"])
         part = _visible_part(child, values)
         is_image = child.type == "image"
-        if part and (is_image or beside_image) and _would_join(made.parts, part):
+        if part and (is_image or is_apart) and _would_join(made.parts, part):
             made.add(" ")
         if part:
             _add_part(made, child, part)
-            beside_image = is_image
+            is_apart = is_image
     return made.text(tidy)
 
 
@@ -144,7 +146,7 @@ def _add_part(made: InlineText, token: Token, part: str) -> None:
 
 
 def _would_join(parts: list[str], part: str) -> bool:
-    """Return whether an image's alt text would run into the adjacent word."""
+    """Return whether a text would run into the word before it."""
     return bool(parts) and parts[-1][-1].isalnum() and part[0].isalnum()
 
 

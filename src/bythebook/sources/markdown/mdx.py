@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from markdown_it.token import Token
 
-from bythebook.interfaces.blocks import Document, Paragraph, Remark, Span
+from bythebook.interfaces.blocks import Document, LeftOut, Paragraph, Remark, Span
 from bythebook.language.text import clean
 from bythebook.sources.documents import document_of, headings_of
 from bythebook.sources.js_literals import ScanBudget
@@ -117,7 +117,9 @@ def _parse(source: MdxSource, reading: ParseOptions) -> Document:
         flavour, maths=reading.maths, comment_ids=reading.comment_ids, plugins=reading.plugins
     )
     text = "\n".join(source.lines).replace("\0", "\ufffd")
-    tokens = parser.parse(text, {"budget": ScanBudget(len(text)), **reading.env})
+    left_out: list[LeftOut] = []
+    env = {"open_text": reading.open_text, "left_out": left_out, **reading.env}
+    tokens = parser.parse(text, {"budget": ScanBudget(len(text)), **env})
     pair_tags(list(_tags(tokens)))
     code = [token.content for token in tokens if token.type == "module_code"]
     imports = _merge(map(read_imports, code))
@@ -134,6 +136,7 @@ def _parse(source: MdxSource, reading: ParseOptions) -> Document:
         tuple(headings_of(blocks)),
         source_words(source.lines),
         tuple(builder.remarks),
+        tuple(left_out),
     )
 
 

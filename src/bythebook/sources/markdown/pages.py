@@ -37,7 +37,7 @@ def read_draft(files: SourceFiles, root: Path, file: PurePosixPath, name: str) -
     text = files.read(root, file)
     front: dict[str, object] = {}
     lines = 0
-    if text.startswith(("---", "\ufeff---", "+++")):
+    if text.startswith(("---", "\ufeff---", "+++", "%{")):
         front, lines = read_front_matter(text)
     return PageDraft(file, name, text, front, lines)
 
@@ -89,13 +89,15 @@ class Imports:
         return document
 
     def _open_text(self, folder: PurePosixPath, path: str) -> str | None:
-        file = self._resolve(folder, path)
-        for ending in ("", ".js", ".jsx", ".ts", ".tsx"):
-            try:
-                if file is not None:
-                    return clean(self.files.read(self.root, file.with_name(file.name + ending)))
-            except UnreadableFile:
+        """Return a file for a path from the page's folder, or else from one above it."""
+        for base in (folder, *folder.parents):
+            if (file := self._resolve(base, path)) is None:
                 continue
+            for ending in ("", ".js", ".jsx", ".ts", ".tsx"):
+                try:
+                    return clean(self.files.read(self.root, file.with_name(file.name + ending)))
+                except UnreadableFile:
+                    continue
         return None
 
     def _resolve(self, folder: PurePosixPath, path: str) -> PurePosixPath | None:
