@@ -1,6 +1,6 @@
 """Evaluate an exported model on labelled data, with the product's own windows.
 
-    python -m training.evaluate --model reader-v1.onnx
+    python -m training.evaluate --model reader-v2.onnx
         [--questions QA.jsonl --book DOCS] [--claims CLAIMS.jsonl[.gz]] [--drafts DRAFTS.jsonl]
         [--limit N]
 

@@ -1,6 +1,6 @@
 """Export a checkpoint to one int8 ONNX file and print its SHA-256.
 
-    python -m training.export --weights checkpoint.pt --out reader-v1.onnx [--float32]
+    python -m training.export --weights checkpoint.pt --out reader-v2.onnx [--float32]
 
 The graph reads one window at a time: ``ids`` and ``segments`` of shape (1, length), no padding.
 Linear layers are quantised to 7 bits per channel, which cannot overflow on processors without
@@ -50,13 +50,14 @@ class OneWindow(nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, ids: Tensor, segments: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, ids: Tensor, segments: Tensor) -> tuple[Tensor, ...]:
         network = self.network
         x = network.b.embed(ids, segments)
         for layer in network.b.layers:
             x = layer(x, None)
         pooled = network.pool(torch.cat([x[:, 0], x.mean(1)], -1))
-        return network.ans(pooled)[:, 0], network.nli(pooled), network.span(x)
+        relevance = network.rel(x)[..., 0]
+        return network.ans(pooled)[:, 0], network.nli(pooled), network.span(x), relevance
 
 
 def export(network: ReaderNetwork, path: Path, *, quantised: bool) -> None:
@@ -71,8 +72,8 @@ def export(network: ReaderNetwork, path: Path, *, quantised: bool) -> None:
             (example, torch.zeros_like(example)),
             str(plain),
             input_names=["ids", "segments"],
-            output_names=["answers", "support", "span"],
-            dynamic_axes={"ids": {1: "length"}, "segments": {1: "length"}, "span": {1: "length"}},
+            output_names=["answers", "support", "span", "relevance"],
+            dynamic_axes={name: {1: "length"} for name in ("ids", "segments", "span", "relevance")},
             opset_version=17,
             dynamo=False,
         )

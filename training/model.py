@@ -1,4 +1,4 @@
-"""The network: a BERT encoder with three heads (answers, supports, span)."""
+"""The network: a BERT encoder with four heads (answers, support, span, relevance)."""
 
 from __future__ import annotations
 
@@ -56,9 +56,10 @@ class Encoder(nn.Module):
 
 
 class ReaderNetwork(nn.Module):
-    """Returns the logit of "answers", three logits of support, and two span logits per token.
+    """Returns the logit of "answers", three logits of support, and for each token three logits.
 
-    The support classes are: entailed, neutral, contradicted.
+    The support classes are: entailed, neutral, contradicted. Of a token: whether the span begins
+    and ends with it, and whether its sentence belongs in the answer.
     """
 
     def __init__(self) -> None:
@@ -68,12 +69,13 @@ class ReaderNetwork(nn.Module):
         self.ans = nn.Linear(WIDTH, 1)
         self.nli = nn.Linear(WIDTH, 3)
         self.span = nn.Linear(WIDTH, 2)
+        self.rel = nn.Linear(WIDTH, 1)
 
-    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
         x = self.b(ids, segments, mask)
         mean = (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
         pooled = self.pool(torch.cat([x[:, 0], mean], -1))
-        return self.ans(pooled)[:, 0], self.nli(pooled), self.span(x)
+        return self.ans(pooled)[:, 0], self.nli(pooled), self.span(x), self.rel(x)[..., 0]
 
 
 def load_weights(network: nn.Module, path: Path) -> None:
@@ -81,9 +83,11 @@ def load_weights(network: nn.Module, path: Path) -> None:
     state = (
         load_file(path) if path.suffix == ".safetensors" else torch.load(path, weights_only=True)
     )
-    network.load_state_dict(
-        {name: tensor.float() for name, tensor in state.get("network", state).items()}
-    )
+    found = {name: tensor.float() for name, tensor in state.get("network", state).items()}
+    for name, tensor in network.state_dict().items():
+        if name.startswith("rel."):  # reader-v1 has no relevance head
+            found.setdefault(name, tensor)
+    network.load_state_dict(found)
 
 
 def load_minilm(network: ReaderNetwork, path: Path) -> None:

@@ -2,10 +2,11 @@
 
     python -m training.prepare --data RAW --out PREPARED [--seed 0]
 
-Reads the gzipped JSON lines in RAW (README.md lists them) and writes two files: ``pairs.jsonl``
-(an answerable and an unanswerable reading, for the answer and span heads) and ``support.jsonl``
-(claims with premises and labels). Articles whose title hashes to 0 modulo 32, and the examples
-about one book (HELD_OUT_BOOK), are held out and written to ``heldout.jsonl``.
+Reads the gzipped JSON lines in RAW (README.md lists them) and writes three files: ``pairs.jsonl``
+(an answerable and an unanswerable reading, for the answer and span heads), ``support.jsonl``
+(claims with premises and labels) and ``paragraphs.jsonl`` (whole paragraphs with their sentences
+and questions, for training with labelled books). Articles whose title hashes to 0 modulo 32, and
+the examples about one book (HELD_OUT_BOOK), are held out and written to ``heldout.jsonl``.
 """
 
 from __future__ import annotations
@@ -158,6 +159,23 @@ def squad_pairs(squad: Squad, chance: random.Random) -> Iterator[Row]:
             right = squad.reading(twin, chance)
             if right["answers"]:
                 yield {"group": "twins", "good": right, "bad": squad.reading(row, chance)}
+
+
+def paragraphs(squad: Squad) -> Iterator[Row]:
+    """Yield whole paragraphs: sentences, and questions with the span of the answer or none."""
+    by_context: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in squad.questions:
+        span = [row["start"], row["start"] + len(row["answer"])] if row["answerable"] else None
+        by_context[row["context"]].append({"question": row["question"], "span": span})
+    for key, questions in by_context.items():
+        title, text = squad.paragraphs[key]["title"], squad.paragraphs[key]["text"]
+        if not is_held_out(title):
+            yield {
+                "head": title.replace("_", " "),
+                "text": text,
+                "units": sentences(text),
+                "questions": questions,
+            }
 
 
 def other_pairs(data: Path, chance: random.Random) -> Iterator[Row]:
@@ -409,6 +427,7 @@ def main() -> None:
     write(options.out / "heldout.jsonl", kept_back())
     write(options.out / "support.jsonl", support())
     write(options.out / "pairs.jsonl", pairs())
+    write(options.out / "paragraphs.jsonl", paragraphs(squad))
 
 
 if __name__ == "__main__":

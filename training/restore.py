@@ -1,6 +1,6 @@
 """Convert an exported int8 file back to a checkpoint, to continue training from it.
 
-    python -m training.restore --model reader-v1.onnx --out restored.pt
+    python -m training.restore --model reader-v2.onnx --out restored.pt
 
 The restored weights have the rounding errors of the int8 file.
 """
@@ -19,7 +19,7 @@ from training.model import ReaderNetwork
 
 _PREFIX = "network."
 _ZERO_POINT = 128  # of 8 bits without a sign
-_HEADS = ("pool.0", "ans", "nli", "span")
+_HEADS = ("pool.0", "ans", "nli", "span", "rel")
 
 
 def restore(path: Path) -> dict[str, Tensor]:
@@ -46,7 +46,13 @@ def restore(path: Path) -> dict[str, Tensor]:
             weights[_name_of(node.name)] = (integers * scales).reshape(rows, blocks * size)
         elif node.op_type == "MatMul" and node.input[1] in stored:
             weights[_name_of(node.name)] = stored[node.input[1]].T.contiguous()
-    missing = [name for name, shape in shapes.items() if weights[name].shape != shape]
+    if "rel.bias" not in weights:  # reader-v1 has no relevance head
+        shapes = {name: shape for name, shape in shapes.items() if not name.startswith("rel.")}
+    missing = [
+        name
+        for name, shape in shapes.items()
+        if name not in weights or weights[name].shape != shape
+    ]
     assert not missing, missing
     return weights
 

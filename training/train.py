@@ -1,11 +1,13 @@
 """Train the reading model on a CPU.
 
     python -m training.train --prepared DIR --tokenizer tokenizer.json --out DIR --steps 6000
-        (--init model.safetensors | --start reader.safetensors)
+        (--init model.safetensors | --start reader.safetensors) [--labelled BOOK.jsonl.gz …]
 
 The learning rate rises for 100 steps and then falls linearly to zero at the last one. A
 checkpoint with everything needed to go on is written every few minutes; the same command then
 goes on where it stopped. The batch of a step depends only on the seed and the step's number.
+
+With labelled books the relevance head is trained too: most steps then read whole passages.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import json
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 
+from training.labelled import Labelled, Marks
 from training.metrics import auroc
 from training.model import ReaderNetwork, load_minilm, load_weights
 
@@ -46,17 +49,40 @@ SHARES = {
     "sentences": 0.03,
     "written claims": 0.15,
 }
+# With labelled books; the groups of claims share the rest in the proportions above.
+LABELLED_SHARES = {"labelled": 0.68, "paragraphs": 0.20}
+CLAIMS = (
+    "twin statements",
+    "statements",
+    "edits",
+    "edited",
+    "passages",
+    "sentences",
+    "written claims",
+)
 Row = dict[str, Any]
 Encoded = tuple[list[int], list[int], Any]  # ids, segments, label(s)
+
+
+def shares_of(*, labelled: bool) -> dict[str, float]:
+    """Return the share of the steps that each group of examples gets."""
+    if not labelled:
+        return SHARES
+    left = (1 - sum(LABELLED_SHARES.values())) / sum(SHARES[group] for group in CLAIMS)
+    return {**LABELLED_SHARES, **{group: left * SHARES[group] for group in CLAIMS}}
 
 
 class Data:
     """Examples by group, in an order that depends only on the seed."""
 
-    def __init__(self, folder: Path, tokenizer: Tokenizer, seed: int) -> None:
+    def __init__(
+        self, folder: Path, tokenizer: Tokenizer, seed: int, labelled: Sequence[Path] = ()
+    ) -> None:
         self._tokenizer, self._seed = tokenizer, seed
+        self._shares = shares_of(labelled=bool(labelled))
+        self._whole: dict[str, Callable[[int], Sequence[Encoded]]] = {}
         self.rows: defaultdict[str, list[Row]] = defaultdict(list)
-        for name in ("pairs.jsonl", "support.jsonl"):
+        for name in ("support.jsonl",) if labelled else ("pairs.jsonl", "support.jsonl"):
             with (folder / name).open(encoding="utf-8") as lines:
                 for line in lines:
                     row = json.loads(line)
@@ -64,17 +90,21 @@ class Data:
         for group, rows in sorted(self.rows.items()):
             random.Random(f"{seed} {group}").shuffle(rows)
         self._streams = {group: self._batches(group) for group in self.rows}
+        if labelled:
+            books = Labelled(labelled, folder / "paragraphs.jsonl", tokenizer, seed, BATCH_TOKENS)
+            self.rows.update(labelled=books.questions, paragraphs=books.paragraphs)
+            self._whole = {"labelled": books.passages, "paragraphs": books.pairs}
 
     def group_of(self, step: int) -> str:
         chance = random.Random(f"{self._seed} {step}")
-        return chance.choices(list(SHARES), list(SHARES.values()))[0]
+        return chance.choices(list(self._shares), list(self._shares.values()))[0]
 
-    def batch(self, group: str) -> list[Encoded]:
-        return next(self._streams[group])
+    def batch(self, group: str, step: int) -> Sequence[Encoded]:
+        return self._whole[group](step) if group in self._whole else next(self._streams[group])
 
     def skip_to(self, step: int) -> None:
         for group, count in Counter(map(self.group_of, range(step))).items():
-            for _ in range(count):
+            for _ in range(count if group in self._streams else 0):
                 next(self._streams[group])
 
     def _batches(self, group: str) -> Iterator[list[Encoded]]:
@@ -148,22 +178,73 @@ def pad(batch: Sequence[Encoded]) -> tuple[Tensor, Tensor, Tensor]:
 def loss_of(network: nn.Module, batch: Sequence[Encoded]) -> Tensor:
     ids, segments, mask = pad(batch)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        answers, support, span = network(ids, segments, mask)
-    if isinstance(batch[0][2], int):
-        log_odds = support.float().log_softmax(-1)
-        unsupported = torch.logsumexp(log_odds[:, 1:], 1, keepdim=True)  # neutral or contradicted
-        labels = torch.tensor([label for *_, label in batch])
-        return functional.nll_loss(torch.cat([log_odds, unsupported], 1), labels)
-    answers = answers.float()
-    right = torch.tensor([float(label[0]) for *_, label in batch])
-    loss = functional.binary_cross_entropy_with_logits(answers, right)
-    loss = loss + 0.5 * functional.softplus(answers[0::2] - answers[1::2]).mean()  # ranking
+        answers, support, span, relevance = network(ids, segments, mask)
+    labels = [label for *_, label in batch]
+    if isinstance(labels[0], int):
+        return loss_of_support(support.float(), labels)
     span = span.float().masked_fill(mask[..., None] == 0, -1e4)
+    if isinstance(labels[0], Marks):
+        return loss_of_marks(answers.float(), span, relevance.float(), labels)
+    right = torch.tensor([float(label[0]) for label in labels])
+    loss = functional.binary_cross_entropy_with_logits(answers.float(), right)
+    loss = loss + ranking_loss(answers.float())
+    return loss + 0.25 * loss_of_span(span, [label[1:] for label in labels])
+
+
+def loss_of_support(support: Tensor, labels: Sequence[int]) -> Tensor:
+    log_odds = support.log_softmax(-1)
+    unsupported = torch.logsumexp(log_odds[:, 1:], 1, keepdim=True)  # neutral or contradicted
+    return functional.nll_loss(torch.cat([log_odds, unsupported], 1), torch.tensor(labels))
+
+
+def ranking_loss(answers: Tensor) -> Tensor:
+    return 0.5 * functional.softplus(answers[0::2] - answers[1::2]).mean()
+
+
+def loss_of_span(span: Tensor, ends: Sequence[tuple[int, int]]) -> Tensor:
+    """Return the loss of first and last token together; -1 is unknown."""
+    loss = span.new_zeros(())
     for side in (0, 1):
-        target = torch.tensor([label[1 + side] for *_, label in batch])
+        target = torch.tensor([each[side] for each in ends])
         if (target >= 0).any():
-            loss = loss + 0.25 * functional.cross_entropy(span[..., side], target, ignore_index=-1)
+            loss = loss + functional.cross_entropy(span[..., side], target, ignore_index=-1)
     return loss
+
+
+def loss_of_marks(
+    answers: Tensor, span: Tensor, relevance: Tensor, marks: Sequence[Marks]
+) -> Tensor:
+    """Return the loss of whole passages; paragraphs, which have spans, come in pairs."""
+    right = torch.tensor([float(each.answers) for each in marks])
+    weight = torch.tensor([each.weight for each in marks])
+    loss = functional.binary_cross_entropy_with_logits(answers, right, reduction="none")
+    loss = (loss * weight).mean()
+    ends = [each.span for each in marks if each.span is not None]
+    if not ends:
+        return loss + loss_of_units(relevance, marks)
+    loss = loss + ranking_loss(answers) + 0.2 * loss_of_span(span, ends)
+    return loss + 0.5 * loss_of_units(relevance, marks)
+
+
+def loss_of_units(relevance: Tensor, marks: Sequence[Marks]) -> Tensor:
+    """Return the mean loss of the readings: of each unit, the mean of its tokens' logits."""
+    losses = []
+    for logits, each in zip(relevance, marks, strict=True):
+        units = torch.tensor(each.units)
+        inside = units >= 0
+        if not inside.any():
+            continue
+        counts = units[inside].bincount()
+        sums = logits.new_zeros(len(counts)).index_add(
+            0, units[inside], logits[: len(units)][inside]
+        )
+        seen = counts > 0
+        wanted = torch.tensor([each.target(unit) for unit in seen.nonzero()[:, 0].tolist()])
+        loss = functional.binary_cross_entropy_with_logits(
+            sums[seen] / counts[seen], wanted[:, 0], reduction="none"
+        )
+        losses.append((loss * wanted[:, 1]).mean())
+    return torch.stack(losses).mean() if losses else relevance.new_zeros(())
 
 
 def rate(step: int, steps: int, peak: float) -> float:
@@ -185,7 +266,7 @@ def validate(network: ReaderNetwork, tokenizer: Tokenizer, rows: Sequence[Row]) 
     for start in range(0, len(order), 32):
         some = order[start : start + 32]
         batch = [(encoded[i].ids[:256], encoded[i].type_ids[:256], None) for i in some]
-        answers[some], classes, _ = network(*pad(batch))
+        answers[some], classes, *_ = network(*pad(batch))
         support[some] = classes[:, 0] - torch.logsumexp(classes[:, 1:], 1)
     network.train()
     figures = {}
@@ -197,45 +278,62 @@ def validate(network: ReaderNetwork, tokenizer: Tokenizer, rows: Sequence[Row]) 
     return figures
 
 
-def main() -> None:
+def held_out_rows(folder: Path) -> list[Row]:
+    held_out = [json.loads(line) for line in (folder / "heldout.jsonl").open(encoding="utf-8")]
+    squad = [row for row in held_out if row["kind"] == "squad"]
+    held_out = [row for row in held_out if row["kind"] != "squad"]
+    return held_out + random.Random(1).sample(squad, min(1000, len(squad)))
+
+
+def network_of(minilm: Path | None, reader: Path | None) -> ReaderNetwork:
+    network = ReaderNetwork()
+    if minilm:
+        load_minilm(network, minilm)
+    if reader:
+        load_weights(network, reader)
+    return network
+
+
+def optimizer_of(network: ReaderNetwork, peak: float) -> torch.optim.AdamW:
+    matrices = [p for p in network.parameters() if p.dim() > 1]
+    vectors = [p for p in network.parameters() if p.dim() <= 1]
+    return torch.optim.AdamW(
+        [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0.0}],
+        lr=peak,
+        fused=True,
+    )
+
+
+def options_of_command() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--prepared", type=Path, required=True)
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--init", type=Path, help="MiniLM's model.safetensors")
     parser.add_argument("--start", type=Path, help="weights of an earlier reading model")
+    parser.add_argument(
+        "--labelled", type=Path, nargs="+", default=[], metavar="FILE", help="labelled books"
+    )
     parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--rate", type=float, default=1e-4)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=5, help="between two checkpoints")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = options_of_command()
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer.from_file(str(options.tokenizer))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    data = Data(options.prepared, tokenizer, options.seed)
-    held_out = [
-        json.loads(line) for line in (options.prepared / "heldout.jsonl").open(encoding="utf-8")
-    ]
-    squad = [row for row in held_out if row["kind"] == "squad"]
-    held_out = [row for row in held_out if row["kind"] != "squad"]
-    held_out += random.Random(1).sample(squad, min(1000, len(squad)))
-
-    network = ReaderNetwork()
-    if options.init:
-        load_minilm(network, options.init)
-    if options.start:
-        load_weights(network, options.start)
-    matrices = [p for p in network.parameters() if p.dim() > 1]
-    vectors = [p for p in network.parameters() if p.dim() <= 1]
-    optimizer = torch.optim.AdamW(
-        [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0.0}],
-        lr=options.rate,
-        fused=True,
-    )
+    data = Data(options.prepared, tokenizer, options.seed, options.labelled)
+    held_out = held_out_rows(options.prepared)
+    network = network_of(options.init, options.start)
+    optimizer = optimizer_of(network, options.rate)
     checkpoint, first = options.out / "checkpoint.pt", 0
     if checkpoint.exists():
         state = torch.load(checkpoint, weights_only=True)
@@ -261,7 +359,7 @@ def main() -> None:
         for parameters in optimizer.param_groups:
             parameters["lr"] = rate(step, options.steps, options.rate)
         group = data.group_of(step)
-        batch = data.batch(group)
+        batch = data.batch(group, step)
         loss = loss_of(network, batch)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
