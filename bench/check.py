@@ -52,7 +52,7 @@ from bythebook.grounding.sentence_judge import keys_of_evidence, missing_terms
 from bythebook.ingestion.read_book import read_book
 from bythebook.providers.embeddings.local import LocalEmbedder
 from bythebook.providers.reader import LocalReader
-from bythebook.retrieval.reranking import log_odds
+from bythebook.retrieval.score import log_odds
 from bythebook.text.selections import passage_of_selection
 from bythebook.types import Hit, Passage
 

@@ -24,8 +24,8 @@ from bythebook.errors import (
 from bythebook.grounding.verifier import SentenceVerifier
 from bythebook.language.terms import Vocabulary
 from bythebook.providers.sql.executor import DeadlineExecutor
-from bythebook.retrieval.calibration import calibration_of
 from bythebook.retrieval.embeddings import QuestionVectors
+from bythebook.retrieval.score import marks_of
 from bythebook.retrieval.search import KEYWORDS_ONLY, SearchContext
 from bythebook.types import Passage, VectorState
 from bythebook.wiring import not_ingested
@@ -157,7 +157,7 @@ class Generations:
                 return
 
     async def _open_generation(self, generation: Generation) -> OpenGeneration:
-        """Open a generation: embedder, passages, vocabulary, calibration and writer.
+        """Open a generation: embedder, passages, vocabulary, cosine marks and writer.
 
         If its index does not respond, open it for keyword search, and retry the index later.
         """
@@ -178,7 +178,7 @@ class Generations:
             embedder=self.embedder,
             store=store,
             vocabulary=vocabulary,
-            calibration=calibration_of(generation),
+            marks=marks_of(generation),
             vectors=generation.vectors,
             question_vectors=self.question_vectors,
             open_keyword_store=keyword_store if may_fall_back else None,

@@ -144,8 +144,6 @@ class Passage:
 # --- questions and search results -------------------------------------------------------------
 
 FilterValue = str | int | bool
-
-# Filter names and the types of their values.
 FILTERS: Mapping[str, type[FilterValue]] = {
     "module": str,
     "chapter": str,
@@ -178,9 +176,10 @@ class Question:
     selection_only: bool = True  # answer from the selection only; otherwise it guides the search
     thread: str | None = None
     top_k: int = 5
-    min_score: float = 0.5  # of the best hit, to answer at all
-    min_evidence: float = 0.0  # of any hit, to be used as evidence
+    min_score: float = 0.5  # similarity of the best hit, to answer at all
+    min_evidence: float = 0.0  # similarity of any hit, to be used as evidence
     min_confidence: Level = Level.INSUFFICIENT  # to answer; ``min_score`` applies first
+    min_answerability: float | None = None  # of the evidence, to answer; None: the fitted limit
     filters: Mapping[str, FilterValue] = field(default_factory=dict)
     context: str = ""  # earlier questions that it depends on; searched with it
     current_page: str | None = None  # URL of the page being read: preferred among similar hits
@@ -189,26 +188,23 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """Raw features behind a passage's score."""
+    """What is known of a passage before it is read (retrieval/score.py)."""
 
-    passage_cosine: float = 0.0
-    unit_cosine: float = 0.0  # of the unit nearest to the question
+    passage_cosine: float = 0.0  # scaled: 0 for unrelated text, 1 for the text itself
+    unit_cosine: float = 0.0  # of the unit nearest to the question, scaled
     term_weight: float = 0.0  # BM25 as a share of the question's maximum, 0–1
     coverage: float = 0.0  # share of the question's weighted terms found in the passage, 0–1
-    # Counter-evidence from the passage text (retrieval/counter_evidence.py):
-    missing_rare_term: float = 0.0  # weight of the rarest term that the nearest unit lacks, 0–1
-    negation_mismatch: float = 0.0  # 1: the question negates what the nearest unit affirms
-    unmatched_entities: float = 0.0  # count of names and numbers that the passage lacks
-    echo: float = 0.0  # 1: it only repeats the question
+    heading_coverage: float = 0.0  # … in its heading path
+    best_unit_coverage: float = 0.0  # … in the unit that has most of them
 
 
 @dataclass(frozen=True, slots=True)
 class PassageReading:
-    """What a reading model finds in one passage. The span lies within the sentence."""
+    """What a reading model finds in one passage: probabilities, and the best short answer."""
 
-    probability: float  # that the passage answers the question, 0 to 1
-    span: tuple[int, int] | None  # best short answer, ``passage.text[start:end]``
-    sentence: int | None  # index of the best sentence in ``passage.units``; None without units
+    probability: float  # that the passage answers the question
+    span: tuple[int, int] | None  # of the short answer, ``passage.text[start:end]``; in one unit
+    relevance: tuple[float, ...] = ()  # that each unit belongs in the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,17 +212,18 @@ class Hit:
     passage: Passage
     rank: int  # 1 is best
     cosine: float  # raw, may be negative
-    score: float  # calibrated: 0.5 means as likely to hold the answer as not
+    score: float  # similarity: the probability that it is about what is asked
+    answers: float = 0.0  # the probability that it holds the answer
+    order: float = 0.0  # log odds by which candidates are ordered before they are read
     signals: Signals = field(default_factory=Signals)
     unit_cosines: tuple[float, ...] = ()  # one for each unit of the passage
-    unit_informative: tuple[bool, ...] = ()  # whether each unit adds information to the question
     reading: PassageReading | None = None  # None: not read by a reading model
     vector: Vectors | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """ConfidenceMetrics of the contract chat, computed on calibrated scores."""
+    """ConfidenceMetrics of the contract chat, computed on similarities."""
 
     average: float = 0.0
     minimum: float = 0.0
@@ -248,6 +245,7 @@ class Evidence:
     tokens: int = 0
     confidence: Confidence = field(default_factory=Confidence)
     considered: tuple[Hit, ...] = ()  # all hits, also those below ``min_score``
+    answerability: float = 0.0  # probability that the passages found answer the question
 
 
 # --- the reply ----------------------------------------------------------------------------------

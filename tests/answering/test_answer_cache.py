@@ -24,7 +24,7 @@ from bythebook.types import Evidence, Level, Message, Question, Reply, Usage
 from bythebook.wiring import extractive
 from tests.support.samples import read
 
-FLY = Question("What makes a kite fly?", min_score=0.0)
+FLY = Question("What makes a kite fly?", min_score=0.0, min_answerability=0.0)
 SAID = "A kite flies because the wind pushes it upwards. [1]"
 
 

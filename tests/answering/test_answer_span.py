@@ -16,7 +16,7 @@ _TEXT = "The bridge was opened on 4 May 1932. It is painted green."
 def _hit(words: str, probability: float = 0.9, score: float = 0.9) -> Hit:
     (hit,) = evidence(_TEXT).hits
     start = _TEXT.index(words)
-    reading = PassageReading(probability, (start, start + len(words)), 0)
+    reading = PassageReading(probability, (start, start + len(words)), (probability,))
     return replace(hit, score=score, reading=reading)
 
 

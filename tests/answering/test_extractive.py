@@ -7,7 +7,6 @@ import pytest
 from bythebook.answering.extractive import ExtractiveWriter
 from bythebook.answering.gate import QuestionPart
 from bythebook.language.terms import Vocabulary
-from bythebook.retrieval.echo_filter import adds_information
 from bythebook.retrieval.question_analysis import analyze
 from bythebook.types import Hit, Question
 from tests.support.samples import hit
@@ -16,11 +15,8 @@ _FILLER = "The weather was mild and nobody said much about anything else that da
 
 
 def _part(question: str, *hits: Hit, is_overview: bool = False) -> QuestionPart:
-    read = tuple(
-        replace(each, unit_informative=adds_information(question, each.passage)) for each in hits
-    )
     asked = analyze(Question(question), Vocabulary.of([each.passage for each in hits]))
-    return QuestionPart(asked, read, is_overview)
+    return QuestionPart(asked, hits, is_overview)
 
 
 def _write(question: str, *texts: str) -> str:

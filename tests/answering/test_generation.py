@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from bythebook.errors import Truncated, WriterFailed
 from bythebook.interfaces.models import WriterSearchResult
 from bythebook.refusals import DISCLAIMER, Refusal, RefusalType
 from bythebook.retrieval.question_analysis import analyze
-from bythebook.types import Answer, Evidence, Hit, PassageReading, Question, Usage
+from bythebook.types import Answer, Evidence, Hit, Question, Usage
 from tests.support.samples import evidence, hit
 from tests.support.writers import Model, small_library
 
@@ -128,12 +127,6 @@ async def test_model_that_declines_is_not_replaced(tmp_path: Path, said: str) ->
     assert (reply.withheld, reply.fallback) == (0, None)
 
 
-def _with_reading(found: Evidence, probability: float, score: float) -> Evidence:
-    reading = PassageReading(probability, None, 0)
-    hits = tuple(replace(one, reading=reading, score=score) for one in found.hits)
-    return replace(found, hits=hits)
-
-
 async def _run(
     folder: Path, found: Evidence, *pieces: str, fallback: bool = True
 ) -> tuple[GenerationRun, list[str]]:
@@ -145,21 +138,6 @@ async def _run(
 
 _BOOK = "A kettle boils water at 100 degrees Celsius. A lid keeps the steam inside the kettle."
 _DOUBTFUL = "Steam stays inside the kettle because its lid keeps it there for long. [1]"
-
-
-@pytest.mark.parametrize(
-    ("probability", "score", "overruled"), [(0.9, 0.9, True), (0.9, 0.3, False), (0.3, 0.9, True)]
-)
-async def test_model_that_declines_is_overruled_if_a_passage_surely_answers(
-    tmp_path: Path, probability: float, score: float, overruled: bool
-) -> None:
-    run, texts = await _run(tmp_path, _with_reading(evidence(_BOOK), probability, score), NOT_SAID)
-    assert bool(texts) is overruled
-    assert run.disclaimer is None
-    if overruled:
-        assert run.fallback is not None
-        assert "but the book has one; these are the book's own sentences." in run.fallback
-        assert run.writer == ExtractiveWriter.name
 
 
 async def test_draft_that_is_mostly_unverified_is_replaced_once(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_working_providers_are_ticked(small_home: Path) -> None:
         "✓ database sqlite",
         "✓ index",
         "✓ embedder local:minilm-int8",
-        "✓ reader local:reader-v1",
+        "✓ reader local:reader-v2",
     ]
 
 
@@ -132,5 +132,5 @@ def test_a_working_qdrant_server_and_hosted_embedder(
         "✓ store qdrant",
         "✓ index",
         "✓ embedder cohere:embed-english-v3.0",
-        "✓ reader local:reader-v1",
+        "✓ reader local:reader-v2",
     ]

@@ -219,7 +219,7 @@ def test_explain_shows_passages_gate_and_check_of_an_answer(sample_home: Path) -
     told = ask(sample_home, question, "--explain").stdout
     found, gate, check = (told.index(f"\n{part}\n") for part in ("Found", "Gate", "Check"))
     assert found < gate < check
-    assert "passages score at least 0.50" in told
+    assert "passages have a similarity of at least 0.50" in told
     assert "supported (1.00)" in told
     assert "verbatim" in told
     why = json.loads(ask(sample_home, question, "--explain", "--json").stdout)["why"]
@@ -229,7 +229,7 @@ def test_explain_shows_passages_gate_and_check_of_an_answer(sample_home: Path) -
 
 def test_explain_shows_the_gate_of_a_refusal(sample_home: Path) -> None:
     told = ask(sample_home, "How do I train GPT-4?", "--explain").stdout
-    assert "0 of 5 passages score at least 0.50" in told
+    assert "the passages answer with probability 0.0" in told
     assert "Check" not in told
 
 

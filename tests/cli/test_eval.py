@@ -80,8 +80,8 @@ def test_make_generates_questions_from_the_book(sample_home: Path, tmp_path: Pat
 
 def test_eval_accepts_a_minimum_score(sample_home: Path) -> None:
     options = ("--limit", "6", "--home", str(sample_home), "--json")
-    done = run("eval", _QUESTIONS, "--min-score", "0", *options)
-    assert json.loads(done.stdout)["figures"]["coverage"] == 1
+    done = run("eval", _QUESTIONS, "--min-score", "1", *options)
+    assert json.loads(done.stdout)["figures"]["coverage"] == 0
     wrong = run("eval", _QUESTIONS, "--min-score", "7", *options)
     assert wrong.returncode == 2
     assert "limits.min_score" in wrong.stderr

@@ -151,7 +151,13 @@ async def test_a_repeated_request_is_not_part_of_its_own_history() -> None:
 async def test_messages_are_stored_with_their_times_and_the_disclaimer() -> None:
     threads = MemoryThreads()
     library = await fake_book(threads=threads)
-    weak = Question("Is a kettle a good present?", min_score=0.0, top_k=1, thread=str(uuid.uuid4()))
+    weak = Question(
+        "Is a kettle a good present?",
+        min_score=0.0,
+        min_answerability=0.0,
+        top_k=1,
+        thread=str(uuid.uuid4()),
+    )
     before = now()
     reply = await library.reply(weak)
     thread = await threads.read(weak.thread or "", owner=None)

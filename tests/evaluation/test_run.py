@@ -49,8 +49,8 @@ class Desk:
             threads=MemoryThreads(),
         )
 
-    async def ask(self, *rows: Row, min_score: float = 0.5) -> list[Case]:
-        asked = [(row, Question(row.question, row.selection, min_score=min_score)) for row in rows]
+    async def ask(self, *rows: Row, **limits: float) -> list[Case]:
+        asked = [(row, Question(row.question, row.selection, **limits)) for row in rows]  # type: ignore[arg-type]
         return await ask_all(asked, self.library, self.catalog.passages())
 
 
@@ -116,7 +116,7 @@ async def test_an_unknown_held_out_section_is_an_error(context: Desk) -> None:
 async def test_a_selection_is_graded_on_the_selection(context: Desk) -> None:
     selection = "A kite flies because the wind pushes it upwards."
     row = Row("s", "Why does a kite fly?", "selected", True, ("the wind",), selection=selection)
-    (case,) = await context.ask(row, min_score=0.0)
+    (case,) = await context.ask(row, min_score=0.0, min_answerability=0.0)
     assert case.answered
     assert case.gold
     assert all(case.quoted)

@@ -65,20 +65,21 @@ async def test_the_passage_with_the_answer_is_the_most_probable(
     assert len(readings) == len(passages)
     best = max(range(len(readings)), key=lambda at: readings[at].probability)
     assert best == _position(passages, _SUPPORTED)
-    sentence = readings[best].sentence
-    assert sentence is not None
-    assert passages[best].unit_text(passages[best].units[sentence]) == _SUPPORTED
+    relevance = readings[best].relevance
+    unit = passages[best].units[relevance.index(max(relevance))]
+    assert passages[best].unit_text(unit) == _SUPPORTED
 
 
-async def test_probabilities_spans_and_sentences_are_within_their_bounds(
+async def test_probabilities_and_spans_are_within_their_bounds(
     reader: Reader, passages: list[Passage]
 ) -> None:
     for passage, reading in zip(passages, await reader.read(_QUESTION, passages), strict=True):
         assert 0 <= reading.probability <= 1
-        assert (reading.sentence is None) == (not passage.units)
-        if reading.span is not None and reading.sentence is not None:
-            unit = passage.units[reading.sentence]
-            assert unit.start <= reading.span[0] < reading.span[1] <= unit.end
+        assert len(reading.relevance) == len(passage.units)
+        assert all(0 <= relevance <= 1 for relevance in reading.relevance)
+        if reading.span is not None and passage.units:
+            start, end = reading.span
+            assert any(unit.start <= start < end <= unit.end for unit in passage.units)
 
 
 async def test_a_passage_is_read_alike_whatever_stands_beside_it(

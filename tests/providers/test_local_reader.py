@@ -66,7 +66,7 @@ async def test_two_passages_support_a_sentence_together() -> None:
 async def test_a_damaged_weights_file_is_a_typed_error_with_a_remedy(
     tmp_path: Path, damage: str
 ) -> None:
-    file = tmp_path / "reader-v1.onnx"
+    file = tmp_path / "reader-v2.onnx"
     if damage != "missing":
         shutil.copy(WEIGHTS / file.name, file)
         content = file.read_bytes()
@@ -83,7 +83,9 @@ async def test_numbers_that_are_none_are_a_typed_error() -> None:
         def run(self, names: object, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
             del names
             nan = np.full((1, 3), np.nan, dtype=np.float32)
-            return [nan[:, 0], nan, np.zeros((1, feeds["ids"].shape[1], 2), dtype=np.float32)]
+            length = feeds["ids"].shape[1]
+            zeros = np.zeros((1, length, 2), dtype=np.float32)
+            return [nan[:, 0], nan, zeros, zeros[..., 0]]
 
     reader = LocalReader(open_session=lambda content: NotANumber())
     with pytest.raises(ReaderFailed):

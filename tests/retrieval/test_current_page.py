@@ -15,7 +15,7 @@ _HERE, _THERE = "/docs/here", "/docs/there"
 
 def _hit(score: float, url: str) -> Hit:
     found = passage(f"{url} {score}")
-    return Hit(replace(found, place=replace(found.place, url=url)), 1, 0.5, score)
+    return Hit(replace(found, place=replace(found.place, url=url)), 1, 0.5, score, answers=score)
 
 
 def _ordered(hits: list[Hit], *, min_score: float = 0.5) -> list[str]:

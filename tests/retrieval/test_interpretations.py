@@ -7,7 +7,6 @@ import pytest
 
 from bythebook.errors import EmbedderFailed
 from bythebook.providers.testing import FakeEmbedder
-from bythebook.retrieval.calibration import WORDS_ALONE
 from bythebook.retrieval.interpretations import search_best
 from bythebook.retrieval.question_analysis import analyze
 from bythebook.retrieval.search import SearchContext, search
@@ -72,9 +71,7 @@ async def test_of_two_equal_interpretations_the_first_is_kept(index: SearchConte
 
 
 async def test_a_book_without_vectors_needs_no_embedder(index: SearchContext) -> None:
-    pending = replace(
-        index, embedder=_Failing(), vectors=VectorState.PENDING, calibration=WORDS_ALONE
-    )
+    pending = replace(index, embedder=_Failing(), vectors=VectorState.PENDING, marks=None)
     findings = await search_best([_FOLLOW_UP], pending)
     assert findings.hits[0].passage.place.heading == "Kettles"
 

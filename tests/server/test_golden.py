@@ -47,7 +47,11 @@ def _answers() -> dict[str, Reply]:
         sentences=(sentence, replace(sentence, text=quote, citations=(2,))),
         citations=(citation, second),
     )
-    low = replace(evidence, confidence=Confidence(0.66, 0.6, 0.7, 2, 0.2, Level.LOW))
+    low = replace(
+        evidence,
+        confidence=Confidence(0.66, 0.6, 0.7, 2, 0.2, Level.LOW),
+        answerability=0.66,
+    )
     marked = Question("What are topics?", selection=quote, thread=examples.SESSION)
     here = replace(
         citation.place, file="", title="Selected text", url="", module="", chapter="",

@@ -158,7 +158,7 @@ async def test_deltas_and_citations_equal_the_response(book_folder: Path) -> Non
             (c["number"], c["quote"], c["link"]) for c in known
         ]
         chunks = {(c["url"], c["chunk_index"]) for c in citations}
-        assert [(s["url"], s["chunk_index"]) for s in last.body["sources"]] == sorted(chunks)
+        assert {(s["url"], s["chunk_index"]) for s in last.body["sources"]} == chunks
         assert events[0].body["session_id"] == last.body["session_id"]
     assert deltas == [BOOK_DOES_NOT_SAY]
 
@@ -175,7 +175,7 @@ _SENTENCES = [
 ]
 
 
-_WEAK = Question("Is a kettle a good present?", min_score=0.0, top_k=1)
+_WEAK = Question("Is a kettle a good present?", min_score=0.0, min_answerability=0.0, top_k=1)
 
 
 @settings(max_examples=40, deadline=None)

@@ -105,9 +105,7 @@ def passage(
 def hit(text: str, *, score: float = 0.9, rank: int = 1, **where: str) -> Hit:
     found = passage(text, **where)  # type: ignore[arg-type]
     count = len(found.units)
-    return Hit(
-        found, rank, 0.6, score, unit_cosines=(0.5,) * count, unit_informative=(True,) * count
-    )
+    return Hit(found, rank, 0.6, score, answers=score, unit_cosines=(0.5,) * count)
 
 
 def evidence(*texts: str) -> Evidence:

@@ -28,7 +28,7 @@ def find_answer_span(
     ``is_fact``: a name, a number or a date was asked for.
     """
     most = _MOST_WORDS_OF_FACT if is_fact else _MOST_WORDS
-    best = sorted(hits, key=lambda hit: -hit.score)[: None if is_fact else 1]
+    best = sorted(hits, key=lambda hit: -hit.answers)[: None if is_fact else 1]
     passages = {citation.number: citation.passage_id for citation in citations}
     for hit in best:
         reading = hit.reading

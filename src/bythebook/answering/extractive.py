@@ -50,8 +50,7 @@ _PLACED_WORDS = 0.3  # … in the unit or the headings above it
 _DEFINES = 0.6  # it defines the term that was asked for
 _IS_CODE = 0.4  # it is code, and code was asked for
 _COUNTS = 0.15  # it has a number and one was asked for
-_READ = 0.5  # the reading model takes it for the answer; times its probability
-_REPEATS = -0.5  # it adds nothing to the question
+_READ = 0.5  # times the probability of the reading model that it belongs in the answer
 
 _HIDDEN = float("-inf")  # score of a unit that is not shown to whoever asks
 
@@ -121,7 +120,7 @@ def choose_runs(
     question = part.question
     ranks = {hit.passage.id: _rank(question, hit) for hit in part.hits}
     ranked = sorted(part.hits, key=lambda hit: -ranks[hit.passage.id])
-    likely = [hit for hit in ranked if hit.score >= _LEAST_SCORE * ranked[0].score]
+    likely = [hit for hit in ranked if hit.answers >= _LEAST_SCORE * ranked[0].answers]
     runs: list[_Run] = []
     left, known = words, set(shown)
     while likely and len(runs) < most_runs and (not runs or left >= _LEAST_WORDS):
@@ -148,7 +147,7 @@ def _is_rival(ranks: Mapping[str, float], hit: Hit, best: Hit) -> bool:
 def _rank(question: AnalyzedQuestion, hit: Hit) -> float:
     kind = hit.passage.text_kind
     is_aside = kind in ASIDE | HIDDEN and kind not in asked_kinds(question.text)
-    return hit.score * (_ASIDE if is_aside else 1)
+    return hit.answers * (_ASIDE if is_aside else 1)
 
 
 def _trim(question: AnalyzedQuestion, hit: Hit, most: int) -> Sequence[int]:
@@ -305,10 +304,8 @@ def _unit_scores(question: AnalyzedQuestion, hit: Hit) -> list[float]:
         else:
             score += _DEFINES * question.type.is_defined_by(text)
         score += _COUNTS * question.type.is_counted_by(text)
-        if hit.reading is not None and hit.reading.sentence == index:
-            score += _READ * hit.reading.probability
-        if index < len(hit.unit_informative) and not hit.unit_informative[index]:
-            score += _REPEATS
+        if hit.reading is not None and index < len(hit.reading.relevance):
+            score += _READ * hit.reading.relevance[index]
         scores.append(score if text.strip() else _HIDDEN)
     return scores
 

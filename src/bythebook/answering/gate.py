@@ -1,7 +1,7 @@
 """Answerability gate: select evidence, measure its confidence, refuse if it is insufficient.
 
-The minimum score decides whether there is an answer at all. It does not hide the passages below it
-from the writer.
+The answerability of the passages found and the minimum score decide whether there is an answer at
+all. They do not hide other passages from the writer.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from bythebook.language.english.small_talk import is_small_talk
 from bythebook.language.terms import covered, term_ids
 from bythebook.refusals import Refusal, RefusalType, Related, Topic
 from bythebook.retrieval.question_analysis import AnalyzedQuestion
+from bythebook.retrieval.score import ANSWERABLE
 from bythebook.retrieval.search import Findings
 from bythebook.types import Confidence, Evidence, Hit, Level, Question, UnitKind
 
@@ -26,13 +27,12 @@ if TYPE_CHECKING:
     from bythebook.types import Vectors
 
 DECISIVE = 0.85  # one passage with this score is enough for "medium"
-_BESIDE = 0.3  # of the best score, of a hit that the writer may use
+_BESIDE = 0.3  # of the best probability of an answer, of a hit that the writer may use
 _COVERED = 0.6  # share of a part's words in the passages, for it to count as answered
 _RELATED_HITS = 2  # best hits that are searched for a sentence about the question's subject
 _RELATED_WORDS = 0.3  # share of the question's words in a sentence about its subject
 _NEARBY_TOPICS = 3
-_NEARBY_COSINE = 0.25  # a nearby topic has this cosine or this share of words
-_NEARBY_WORDS = 0.5
+_NEARBY = 0.5  # similarity of a nearby topic: it is as likely as not about the question
 _NOT_ANSWERED = "The book does not answer this part"
 _NO_ROOM = "With this top_k there is no passage left for this part"
 
@@ -49,7 +49,7 @@ class QuestionPart:
     hits: tuple[Hit, ...] = ()
     is_overview: bool = False  # the hits are an introduction, to be shown in their order
     is_side: bool = False  # one side of a comparison
-    is_answered: bool = False  # a hit has the minimum score, even if ``top_k`` leaves it out
+    is_answered: bool = False  # the book answers it, even if ``top_k`` leaves its passages out
 
 
 def gather(
@@ -57,8 +57,8 @@ def gather(
 ) -> tuple[Evidence, tuple[QuestionPart, ...]]:
     """Return the evidence for the whole question, and what of it each part may use.
 
-    The first findings are those of the whole question. A part without a hit of the minimum score
-    has no evidence. Hits with the minimum score come first; they alone count for the confidence.
+    The first findings are those of the whole question. A part that the book does not answer has
+    no evidence. Hits with the minimum score come first; they alone count for the confidence.
     Weaker hits and neighbours in the section follow, the best ones first, within the token budget.
     All of them together are at most ``top_k`` passages.
     """
@@ -91,6 +91,7 @@ def gather(
         tokens,
         measure(counted, top_k=question.top_k),
         tuple(_best_of_all(found, question.top_k)),
+        max(each.answerability for each in found),
     )
     return evidence, tuple(
         _with_neighbours(part, each, kept) for part, each in zip(parts, found, strict=True)
@@ -98,12 +99,13 @@ def gather(
 
 
 def _usable(findings: Findings) -> tuple[Hit, ...]:
-    """Return the hits for the writer: none unless the best has the minimum score."""
+    """Return the hits for the writer: none unless they answer and one has the minimum score."""
     question = findings.question.question
-    best = max((hit.score for hit in findings.hits), default=0.0)
-    if best < question.min_score:
+    if not (findings.is_answerable and _at_least(question.min_score, findings.hits)):
         return ()
-    return _at_least(max(question.min_evidence, _BESIDE * best), findings.hits)
+    best = max(hit.answers for hit in findings.hits)
+    likely = (hit for hit in findings.hits if hit.answers >= _BESIDE * best)
+    return _at_least(question.min_evidence, tuple(likely))
 
 
 def _at_least(score: float, hits: Sequence[Hit]) -> tuple[Hit, ...]:
@@ -118,17 +120,17 @@ def _best_of_all(found: Sequence[Findings] | Sequence[QuestionPart], top_k: int)
     parts = found[1:] if not any(each.is_side for each in found) else found
     firsts = _merge(_merge([part.hits])[:1] for part in parts)
     kept = {hit.passage.id: hit for hit in (*firsts, *_merge(each.hits for each in found))}
-    return sorted(list(kept.values())[:top_k], key=lambda hit: -hit.score)
+    return sorted(list(kept.values())[:top_k], key=lambda hit: -hit.answers)
 
 
 def _merge(found: Iterable[Iterable[Hit]]) -> list[Hit]:
-    """Return all hits, each passage once with its best score, best first."""
+    """Return all hits, each passage once, those first that most probably hold the answer."""
     best: dict[str, Hit] = {}
     for hit in chain.from_iterable(found):
         known = best.setdefault(hit.passage.id, hit)
-        if hit.score > known.score:
+        if hit.answers > known.answers:
             best[hit.passage.id] = hit
-    return sorted(best.values(), key=lambda hit: -hit.score)
+    return sorted(best.values(), key=lambda hit: -hit.answers)
 
 
 def _with_neighbours(part: QuestionPart, found: Findings, kept: Mapping[str, Hit]) -> QuestionPart:
@@ -142,7 +144,7 @@ def _with_neighbours(part: QuestionPart, found: Findings, kept: Mapping[str, Hit
 
 
 def measure(hits: Sequence[Hit], *, top_k: int) -> Confidence:
-    """Compute the chat contract's ConfidenceMetrics on calibrated scores."""
+    """Compute the chat contract's ConfidenceMetrics on similarities."""
     if not hits:
         return Confidence()
     scores = [hit.score for hit in hits]
@@ -221,9 +223,11 @@ def name_unanswered(parts: Sequence[QuestionPart]) -> str | None:
 def reasons(question: Question, evidence: Evidence) -> Iterator[str]:
     """Explain the gate's decision, with its figures."""
     best = max((hit.score for hit in evidence.considered), default=0.0)
+    least = ANSWERABLE if question.min_answerability is None else question.min_answerability
     confidence = evidence.confidence
+    yield f"the passages answer with probability {evidence.answerability:.2f}; needed: {least:.2f}"
     yield (
-        f"{confidence.count} of {len(evidence.considered)} passages score at least "
+        f"{confidence.count} of {len(evidence.considered)} passages have a similarity of at least "
         f"{question.min_score:.2f}; the best has {best:.2f}"
     )
     beside = len(evidence.hits) - confidence.count
@@ -264,9 +268,7 @@ def settle(evidence: Evidence, *, answered: bool) -> Evidence:
 def nearby_topics(evidence: Evidence) -> tuple[Topic, ...]:
     topics: dict[str, Topic] = {}
     for hit in evidence.considered:
-        seen = hit.signals
-        is_near = seen.unit_cosine >= _NEARBY_COSINE or seen.coverage >= _NEARBY_WORDS
-        if is_near and not seen.echo:
+        if hit.score >= _NEARBY:
             place = hit.passage.place
             topics.setdefault(place.url, Topic(place.path, place.url))
     return tuple(topics.values())[:_NEARBY_TOPICS]

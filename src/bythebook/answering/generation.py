@@ -3,7 +3,7 @@
 The draft is verified while it streams. If the writer fails, or more than two thirds of the claims
 in its draft are withheld or replaced, the fallback writer takes over and skips what was already
 shown; as long as that is so, sentences are held back. A writer's statement that the book does not
-answer is accepted unless the reading model is sure that a passage does.
+answer is final.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ _log = logging.getLogger(__name__)
 
 PARTLY = "The book does not answer all of this question."
 MOST_UNVERIFIED = 2 / 3  # share of a draft's claims that may be withheld or replaced
-SURE_OF_ANSWER = 0.7  # least score of a hit that overrules "The book does not say."
 _THESE, _THE_REST = "these are the book's own sentences.", "the rest are the book's own sentences."
 _UNVERIFIED = "most of the draft could not be verified"
 AnswerWriter = Writer | ExtractiveWriter
@@ -112,10 +111,7 @@ class GenerationRun:
     def _why_fall_back(self) -> str | None:
         """Return why the fallback writer should write the answer, if it should."""
         if self._declined:
-            if self._own or not _is_answered(self.evidence):
-                return None
-            self._declined = False
-            return "The language model found no answer in the passages, but the book has one"
+            return None  # a model that was asked and says no is right more often than a score
         if not self._shown and not self._held:
             return "Nothing that the language model wrote stands in the book"
         if self._is_unverified:
@@ -190,11 +186,6 @@ class GenerationRun:
 
 def _declines(sentence: Withheld) -> bool:
     return sentence.text.strip(' .*_"“”').casefold() == NOT_SAID.strip(".").casefold()
-
-
-def _is_answered(evidence: Evidence) -> bool:
-    """Return whether a passage that the reading model has read has a high enough score."""
-    return any(hit.score >= SURE_OF_ANSWER and hit.reading is not None for hit in evidence.hits)
 
 
 def _why(error: WriterFailed) -> str:

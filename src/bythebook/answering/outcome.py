@@ -9,9 +9,7 @@ from bythebook.answering.citations import Citations
 from bythebook.answering.gate import QuestionPart, name_unanswered, settle, ungrounded
 from bythebook.answering.generation import GenerationRun
 from bythebook.refusals import DISCLAIMER, Refusal
-from bythebook.types import Answer, Confidence, Level, Question, Sentence
-
-_GOOD = 0.65  # score of a passage that needs no disclaimer
+from bythebook.types import Answer, Level, Sentence
 
 
 def outcome_of(
@@ -25,11 +23,12 @@ def outcome_of(
     if not sentences:
         return ungrounded(whole.question, run.evidence)
     hits, is_fact = run.evidence.hits, whole.type.fact
-    confidence = settle(run.evidence, answered=True).confidence
+    level = settle(run.evidence, answered=True).confidence.level
+    asks_for_level = whole.question.min_confidence is not Level.INSUFFICIENT
     disclaimers = (
         run.disclaimer,
         name_unanswered(parts),
-        DISCLAIMER if _is_unsure(whole.question, confidence) else None,
+        DISCLAIMER if asks_for_level and level is Level.LOW else None,
     )
     return Answer(
         tuple(sentences),
@@ -38,12 +37,3 @@ def outcome_of(
         " ".join(filter(None, disclaimers)) or None,
         find_answer_span(hits, sentences, citations.numbered, is_fact=is_fact),
     )
-
-
-def _is_unsure(question: Question, confidence: Confidence) -> bool:
-    """Return whether an answer of this confidence needs the disclaimer.
-
-    The contract that asks for a level counts passages; for the others one good passage is enough.
-    """
-    counts = question.min_confidence is not Level.INSUFFICIENT
-    return confidence.level is Level.LOW and (counts or confidence.maximum < _GOOD)

@@ -23,6 +23,7 @@ from bythebook.language.terms import term_ids
 from bythebook.language.text import words
 from bythebook.retrieval.interpretations import search_best
 from bythebook.retrieval.search import (
+    HITS_OF_PART,
     Findings,
     SearchContext,
     score_selection,
@@ -40,7 +41,6 @@ from bythebook.types import (
     Timings,
 )
 
-_HITS_OF_PART = 3  # or of one side of a comparison: the best one is shown
 _NEIGHBOURS_OF = 2  # best hits whose neighbours in the section are added within the token budget
 
 
@@ -126,16 +126,16 @@ async def _retrieve(interpretations: Sequence[Question], index: SearchContext) -
         if not _states_something(selection):
             return [replace(findings, hits=())]
         if asks_about_all(question.text):  # it answers, however little its words are like those
-            hits = tuple(replace(hit, score=1.0) for hit in findings.hits)
-            return [replace(findings, hits=hits, is_overview=True)]
+            hits = tuple(replace(hit, score=1.0, answers=1.0) for hit in findings.hits)
+            return [replace(findings, hits=hits, answerability=1.0, is_overview=True)]
         return [findings]
     if (overview := await search_contents(question, index)) is not None:
         return [overview]
     whole = await search_best(interpretations, index, neighbours_of=_NEIGHBOURS_OF)
     parts = parts_of(whole.question.question)
     sides: Sequence[Question] = ()
-    if not parts and any(hit.score >= question.min_score for hit in whole.hits):
+    if not parts and whole.is_answerable:
         sides = sides_of(whole.question.question)
-    narrow = [replace(each, top_k=min(each.top_k, _HITS_OF_PART)) for each in (*parts, *sides)]
+    narrow = [replace(each, top_k=min(each.top_k, HITS_OF_PART)) for each in (*parts, *sides)]
     found = [await search_best([part], index, neighbours_of=_NEIGHBOURS_OF) for part in narrow]
     return [whole, *(replace(each, is_side=bool(sides)) for each in found)]

@@ -48,7 +48,7 @@ def evaluate(
     embedder: options.Embedder = None,
     writer: options.Writer = None,
     min_score: Annotated[
-        float | None, typer.Option("--min-score", help="Minimum calibrated score of a passage.")
+        float | None, typer.Option("--min-score", help="Minimum similarity of a passage.")
     ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="Ask only a sample of this size.")

@@ -88,19 +88,29 @@ def keyword_notice(vectors: VectorState) -> str:
 
 def explain_hit(hit: Hit) -> str:
     signals, reading = hit.signals, hit.reading
-    read = "" if reading is None else f"; reading model {reading.probability:.2f}"
+    read = ""
+    if reading is not None:
+        best = max(reading.relevance, default=0.0)
+        read = f"; reading model {reading.probability:.2f}, best sentence {best:.2f}"
     return (
-        f"similarity of the passage {signals.passage_cosine:.2f}, "
+        f"answers {hit.answers:.2f} (order {hit.order:.2f}{read}); "
+        f"scaled cosine of the passage {signals.passage_cosine:.2f}, "
         f"of its best sentence {signals.unit_cosine:.2f}; "
-        f"keywords {signals.term_weight:.2f}, "
-        f"{signals.coverage:.0%} of the question's"
-        f"{'; only repeats the question' if signals.echo else ''}{read}"
+        f"keywords {signals.term_weight:.2f}; of the question's words {signals.coverage:.0%}, "
+        f"in the headings {signals.heading_coverage:.0%}, "
+        f"in one sentence {signals.best_unit_coverage:.0%}"
     )
 
 
 def hit_record(hit: Hit) -> dict[str, Any]:
-    reading = None if hit.reading is None else hit.reading.probability
-    return {**asdict(hit.signals), "reading": reading}
+    read = hit.reading
+    return {
+        "answers": hit.answers,
+        "order": hit.order,
+        **asdict(hit.signals),
+        "reading": None if read is None else read.probability,
+        "relevance": None if read is None else max(read.relevance, default=0.0),
+    }
 
 
 def explain_reply(reply: Reply) -> Iterator[str]:

@@ -95,7 +95,7 @@ class Limits(SettingsSection):
     top_k: int = Field(5, ge=1, description="Passages to retrieve for a question.")
     max_top_k: int = Field(20, ge=1, description="Largest `top_k` that a request may ask for.")
     min_score: float = Field(
-        0.5, ge=0, le=1, description="Minimum calibrated score of a passage to be used."
+        0.5, ge=0, le=1, description="Minimum similarity of a passage to be used."
     )
     question_chars: int | None = Field(None, ge=1, description="Longest question, in characters.")
     question_words: int | None = Field(None, ge=1, description="Longest question, in words.")

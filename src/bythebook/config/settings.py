@@ -92,7 +92,7 @@ class Settings(SettingsSection):
         "OpenAI or with `model.base_url`.",
     )
     reader: str = Field(
-        "local:reader-v1",
+        "local:reader-v2",
         description="Reading model that decides refusals and verifies sentences, as "
         '"provider:model", or none.',
     )

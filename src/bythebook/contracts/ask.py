@@ -158,7 +158,8 @@ class AgentResponse(Writing):
     span: Extension[MarkedSpan | None] = None  # set if a few words of a sentence are the answer
     # Generated sentences that were removed because the book does not support them:
     withheld: Extension[int] = 0
-    confidence: Extension[Share] = 0.0
+    confidence: Extension[Share] = 0.0  # the answerability of an answer
+    answerability: Extension[Share] = 0.0  # probability that the book's passages answer; always set
     confidence_level: Extension[Level] = Level.INSUFFICIENT
     disclaimer: Extension[str | None] = None
     nearby: Extension[list[NearbyTopic]] = Field([])
@@ -227,7 +228,8 @@ def show(reply: Reply) -> AgentResponse:
         ],
         span=_span(answer) if answer else None,
         withheld=reply.withheld,
-        confidence=confidence.average if answer else 0.0,
+        confidence=reply.evidence.answerability if answer else 0.0,
+        answerability=reply.evidence.answerability,
         confidence_level=confidence.level,
         disclaimer=answer.disclaimer if answer else None,
         nearby=nearby_topics(outcome),

@@ -221,8 +221,8 @@ def claims_of(answer: Answer) -> Answer:
 
 
 def confidence_of(reply: Reply) -> float:
-    """Return the score of the best hit, also for refusals."""
-    return max((hit.score for hit in reply.evidence.considered), default=0.0)
+    """Return the answerability of what was found, also for refusals."""
+    return reply.evidence.answerability
 
 
 def _words(answer: Answer) -> str:

@@ -68,7 +68,9 @@ async def _case(row: Row, question: Question, context: AnswerContext, book: Plac
     reply = await _reply(question, context)
     pressed = None
     if not isinstance(reply.outcome, Answer):
-        unbound = replace(question, min_score=0.0, min_confidence=Level.INSUFFICIENT)
+        unbound = replace(
+            question, min_score=0.0, min_answerability=0.0, min_confidence=Level.INSUFFICIENT
+        )
         pressed = await _reply(unbound, context)
     found: tuple[Hit, ...] = ()
     if book.whereabouts(row) is not None:

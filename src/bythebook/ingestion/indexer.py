@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bythebook.errors import IndexDamaged, StoreFailed
-from bythebook.ingestion.calibration_transfer import fitted, marks_of, sample_of
+from bythebook.ingestion.cosine_marks import measure, sample_of
 from bythebook.interfaces.models import Embedder
 from bythebook.interfaces.store import (
     Catalog,
@@ -31,8 +31,8 @@ from bythebook.language.terms import Vocabulary
 from bythebook.language.text import one_line
 from bythebook.language.tokens import estimate_tokens
 from bythebook.offload import offload
-from bythebook.retrieval.calibration import MEASURED
 from bythebook.retrieval.embeddings import embed
+from bythebook.retrieval.score import MEASURED
 from bythebook.sources.inventory import UnreadFile
 from bythebook.text.passage_records import batches, diff, fingerprint, vector_key
 from bythebook.types import Passage, VectorState
@@ -325,13 +325,13 @@ class Indexer:
                     yield IndexedPassage(passage, vectors_of.vector, vectors_of.unit_vectors, terms)
 
     async def _calibration(self, passages: Sequence[Passage]) -> str:
-        """Return weights fitted to this book as JSON; empty if the embedder was measured."""
+        """Return the marks of the embedder's cosines as JSON; empty if they are known."""
         if self.embedder.name in MEASURED:
             return ""
         sample = sample_of(passages)
         stored = await offload(lambda: self._stored(sample))
-        marks = await marks_of(sample, stored, self.embedder)
-        return "" if marks is None else fitted(marks).to_json()
+        marks = await measure(sample, stored, self.embedder)
+        return "" if marks is None else marks.to_json()
 
     def _stored(self, passages: Iterable[Passage]) -> dict[str, StoredVectors]:
         return self.catalog.vectors(self.embedder.name, [vector_key(p) for p in passages])

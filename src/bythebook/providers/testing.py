@@ -176,11 +176,11 @@ class FakeReader:
     def _read(self, question: str, passage: Passage) -> PassageReading:
         shares = [_share(question, passage.unit_text(unit)) for unit in passage.units]
         if not shares:
-            return PassageReading(_share(question, passage.text), None, None)
+            return PassageReading(_share(question, passage.text), None)
         best = max(range(len(shares)), key=shares.__getitem__)
         unit = passage.units[best]
         span = (unit.start, unit.end) if shares[best] else None
-        return PassageReading(shares[best], span, best)
+        return PassageReading(shares[best], span, tuple(shares))
 
     def _support(self, sentence: str, evidence: Sequence[Passage]) -> SentenceSupport:
         shares = [_share(sentence, passage.text) for passage in evidence]

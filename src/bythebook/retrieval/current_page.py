@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bythebook.types import Hit, Question
 
-_BONUS = 0.03  # added to the score, for the order only
+_BONUS = 0.03  # added to the probability of an answer, for the order only
 _BEFORE_PATH = re.compile(r"^[a-z]+://[^/]*", re.IGNORECASE)
 _AFTER_PATH = re.compile(r"[?#].*", re.DOTALL)
 _PAGE_ENDING = re.compile(r"(?:/index)?(?:\.html?)?\Z")
@@ -21,7 +21,7 @@ def page_first(hits: tuple[Hit, ...], question: Question) -> tuple[Hit, ...]:
 
     def order(hit: Hit) -> tuple[bool, float]:
         here = page_path(hit.passage.place.url) == page
-        return hit.score < question.min_score, -(hit.score + _BONUS * here)
+        return hit.score < question.min_score, -(hit.answers + _BONUS * here)
 
     return tuple(replace(hit, rank=rank) for rank, hit in enumerate(sorted(hits, key=order), 1))
 

@@ -12,7 +12,7 @@ from bythebook.types import Hit, Question, VectorState
 
 _log = logging.getLogger(__name__)
 
-# Of the best score: a later interpretation is chosen if it gains more. A question with unneeded
+# Of the answerability: a later interpretation is chosen if it gains more. A question with unneeded
 # context loses more than this; a follow-up without its context gains less.
 _MARGIN = 0.1
 _CONTEXT_WEIGHT = 0.5  # of the context's words, when sentences are chosen from the hits
@@ -27,17 +27,13 @@ async def search_best(
     question itself: those nearest to the context were the earlier answer.
     """
     found = [await search(each, index, neighbours_of=neighbours_of) for each in interpretations]
-    gains = [_best(each) - (_MARGIN if n else 0.0) for n, each in enumerate(found)]
+    gains = [each.answerability - (_MARGIN if n else 0.0) for n, each in enumerate(found)]
     chosen = replace(
         found[gains.index(max(gains))],
         query_ms=sum(each.query_ms for each in found),
         search_ms=sum(each.search_ms for each in found),
     )
     return await _focus(chosen, index) if chosen.question.question.context else chosen
-
-
-def _best(findings: Findings) -> float:
-    return max((hit.score for hit in findings.hits), default=0.0)
 
 
 async def _focus(findings: Findings, index: SearchContext) -> Findings:

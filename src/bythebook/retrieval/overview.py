@@ -69,7 +69,7 @@ async def _passages(
 
 def _hits(scored: Sequence[tuple[Passage, float]]) -> tuple[Hit, ...]:
     return tuple(
-        Hit(passage, rank, cosine=0.0, score=score)
+        Hit(passage, rank, cosine=0.0, score=score, answers=score)
         for rank, (passage, score) in enumerate(scored[:_MOST_PASSAGES], 1)
     )
 

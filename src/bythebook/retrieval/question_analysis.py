@@ -7,7 +7,6 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from bythebook.language.english.follow_ups import GENERIC_WORDS
-from bythebook.language.english.lexicon import NEGATION_PATTERN
 from bythebook.language.english.question_types import QuestionType, question_type
 from bythebook.language.english.spelling import correct_spelling
 from bythebook.language.terms import Vocabulary, covered, term_ids
@@ -31,9 +30,7 @@ class AnalyzedQuestion:
     text: str  # the context and the beginning of the question's text, of bounded length, corrected
     terms: Mapping[int, float]  # with their IDF
     type: QuestionType
-    negates: bool
     entities: frozenset[str]  # names and numbers, in lower case
-    has_rare_word: bool  # one that at most one passage of the book has
     unknown_share: float  # IDF-weighted share of the words that the book never has
     hidden: Set[TextKind]  # kinds of text that are no evidence for it
 
@@ -51,9 +48,7 @@ def analyze(question: Question, vocabulary: Vocabulary) -> AnalyzedQuestion:
         text=text,
         terms=terms,
         type=_type(own, question.context),
-        negates=NEGATION_PATTERN.search(text) is not None,
         entities=frozenset((*names, *_NUMBER.findall(text))),
-        has_rare_word=any(vocabulary.frequencies.get(term, 0) <= 1 for term in topic),
         unknown_share=1 - covered(topic, known) if topic else 0.0,
         hidden=hidden_kinds(question),
     )

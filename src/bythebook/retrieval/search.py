@@ -4,37 +4,42 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.errors import EmbedderFailed, IndexDamaged, ServiceError, StoreFailed
+from bythebook.errors import (
+    EmbedderFailed,
+    IndexDamaged,
+    ServiceError,
+    StoreFailed,
+)
 from bythebook.interfaces.models import Embedder, Reader
 from bythebook.interfaces.store import Candidate, IndexedPassage, PassageStore
-from bythebook.language.terms import Vocabulary, term_evidence
+from bythebook.language.terms import Vocabulary
 from bythebook.language.tokens import estimate_most, shortened
-from bythebook.retrieval.calibration import WORDS_ALONE, Calibration
-from bythebook.retrieval.counter_evidence import add_counter_evidence
 from bythebook.retrieval.current_page import page_first
-from bythebook.retrieval.diversity import (
-    LIKELY,
-    ScoredCandidate,
-    dedupe,
-    file_of,
-    limit_per_file,
-    most_of_one_file,
-)
-from bythebook.retrieval.echo_filter import adds_information
+from bythebook.retrieval.diversity import without_copies
 from bythebook.retrieval.embeddings import QuestionVectors, embed
 from bythebook.retrieval.overview import asks_overview, find_overview
 from bythebook.retrieval.question_analysis import QUESTION_TOKENS, AnalyzedQuestion, analyze
-from bythebook.retrieval.reranking import rerank
+from bythebook.retrieval.reranking import READ_HITS, rerank
+from bythebook.retrieval.score import (
+    ANSWERABLE,
+    CosineMarks,
+    answerability,
+    answers,
+    of_selection,
+    order_odds,
+    signals_of,
+    similarity,
+    with_text,
+)
 from bythebook.text.outline import Contents
 from bythebook.text.text_kinds import shown_part
-from bythebook.types import Hit, Passage, Question, Signals, TextKind, VectorState
+from bythebook.types import Hit, Passage, Question, TextKind, VectorState
 
 if TYPE_CHECKING:
     from bythebook.types import Vectors
@@ -44,8 +49,8 @@ _log = logging.getLogger(__name__)
 KEYWORDS_ONLY = "searching by keywords only: %s"
 
 _CANDIDATES, _CANDIDATES_OF_LARGE_BOOK, _LARGE_BOOK = 24, 48, 20_000
-_WIDER = 8  # times as many candidates if the first ones only repeat the question
-_MOST_REPLACEMENTS = 24  # further passages examined if some of the best may be replaced
+_EXAMINED = 20  # best candidates whose text is compared with the question
+HITS_OF_PART = 3  # of a part of a question, or of one side of a comparison: the best is shown
 SELECTION_TOKENS = 1250  # of a selection that are embedded: 5000 characters of English
 _SELECTION_WEIGHT = 0.3  # of its vector: it only orders similar passages, it does not answer
 
@@ -63,7 +68,7 @@ class SearchContext:
     embedder: Embedder
     store: PassageStore
     vocabulary: Vocabulary
-    calibration: Calibration
+    marks: CosineMarks | None  # of the embedder's cosines; None: words alone are compared
     vectors: VectorState = VectorState.READY
     question_vectors: QuestionVectors = field(default_factory=QuestionVectors)
     open_keyword_store: OpenKeywordStore | None = None
@@ -76,7 +81,7 @@ class SearchContext:
         return replace(
             self,
             store=store,
-            calibration=WORDS_ALONE,
+            marks=None,
             vectors=VectorState.AWAY,
             open_keyword_store=None,
             failure=failure,
@@ -91,11 +96,17 @@ class Findings:
     hits: tuple[Hit, ...]
     query_ms: float
     search_ms: float
+    answerability: float = 1.0  # probability that the hits answer the question; an overview does
     vectors: VectorState = VectorState.READY
     neighbours: tuple[Hit, ...] = ()  # of the best hits, in their sections
     failure: ServiceError | None = None  # why the search was limited to keywords
     is_overview: bool = False  # the hits introduce the book or a part of it
     is_side: bool = False  # found for one side of a comparison
+
+    @property
+    def is_answerable(self) -> bool:
+        least = self.question.question.min_answerability
+        return self.answerability >= (ANSWERABLE if least is None else least)
 
     def at_least(self, score: float) -> Findings:
         """Return a copy without the hits below this score."""
@@ -110,6 +121,16 @@ class _Query:
     vector: Vectors | None  # None unless the book's vectors are ready
     index: SearchContext
     began: float
+
+    @property
+    def has_vectors(self) -> bool:
+        return self.vector is not None and self.index.marks is not None
+
+    def order_of(self, candidate: Candidate) -> tuple[float, float, str]:
+        """Return the place of a candidate, whose text is not known yet; the id breaks ties."""
+        signals = signals_of(candidate, self.question, self.index.marks)
+        odds = order_odds(signals, vectors=self.has_vectors)
+        return -odds, -candidate.cosine, candidate.passage_id
 
     def findings(
         self, hits: tuple[Hit, ...], embedded: float, neighbours: Iterable[Hit] = ()
@@ -132,7 +153,7 @@ async def search(
     neighbours_of: int = 0,
     hidden: Set[TextKind] | None = None,
 ) -> Findings:
-    """Search by vectors and keywords, then score each candidate by all its signals.
+    """Search by vectors and keywords, read the best passages and score them.
 
     The neighbours of the best ``neighbours_of`` hits are returned separately from the hits. If the
     index or the embedder fails, only keywords are searched, if a fallback is configured. Text of
@@ -153,7 +174,8 @@ async def search_contents(question: Question, index: SearchContext) -> Findings 
     hidden = query.question.hidden - {TextKind.CONTENTS}
     hits = tuple(replace(hit, passage=shown_part(hit.passage, hidden)) for hit in hits)
     hits = tuple(hit for hit in hits if hit.passage.text.strip("-*. 0123456789\n"))
-    return replace(query.findings(hits, began), is_overview=True) if hits else None
+    found = replace(query.findings(hits, began), is_overview=True)
+    return found if hits else None
 
 
 async def score_selection(question: Question, passage: Passage, index: SearchContext) -> Findings:
@@ -181,16 +203,20 @@ async def _with_fallback(
 async def _search(analyzed: AnalyzedQuestion, index: SearchContext, neighbours_of: int) -> Findings:
     query = await _embed_question(analyzed, index)
     embedded = time.perf_counter()
-    candidates, examined = await _find(query)
+    candidates = await _find(query)
     question = analyzed.question
-    best = _best_fusion_score(examined, index.calibration)
-    scored = _score(examined, index.calibration, best=best)
-    kept = limit_per_file(scored, limit=question.top_k, likely=max(question.min_score, LIKELY))
-    hits = page_first(await rerank(analyzed, _ranked(kept), index.reader), question)
+    limit = max(_EXAMINED, question.top_k)
+    examined = await _examine([each.passage_id for each in candidates[:limit]], query)
+    kept = without_copies(examined, question.top_k)
+    most = READ_HITS if question.top_k > HITS_OF_PART else HITS_OF_PART
+    read = await rerank(analyzed.text, kept, index.reader, most=most, vectors=query.has_vectors)
+    hits = page_first(read[: question.top_k], question)
+    found = query.findings(hits, embedded)
+    found = replace(found, answerability=answerability(analyzed, hits, vectors=query.has_vectors))
     shown = {hit.passage.id for hit in hits}
-    neighbours = await _neighbours(hits[:neighbours_of], query, candidates, best=best)
-    beside = (hit for hit in neighbours if hit.passage.id not in shown)
-    return query.findings(hits, embedded, beside)
+    names = [name for hit in hits[:neighbours_of] for name in hit.passage.neighbours]
+    beside = await _examine(list(dict.fromkeys(names)), query)
+    return replace(found, neighbours=tuple(h for h in beside if h.passage.id not in shown))
 
 
 async def _score_selection(
@@ -199,11 +225,9 @@ async def _score_selection(
     query = await _embed_question(analyzed, index)
     entry = await _entry(passage, index)
     embedded = time.perf_counter()
-    candidates = _fuse([Candidate.of(entry, query.vector)], query)
-    examined = _examine([entry], query, candidates)
-    best = _best_fusion_score(examined, index.calibration)
-    hits = _score(examined, index.calibration, best=best, selected=True)
-    return query.findings(await rerank(analyzed, hits, index.reader), embedded)
+    found = [_hit(entry, query)]
+    (hit,) = await rerank(analyzed.text, found, index.reader, vectors=query.has_vectors)
+    return replace(query.findings((hit,), embedded), answerability=of_selection(hit))
 
 
 async def _embed_question(analyzed: AnalyzedQuestion, index: SearchContext) -> _Query:
@@ -222,25 +246,20 @@ async def _embed_question(analyzed: AnalyzedQuestion, index: SearchContext) -> _
     return _Query(analyzed, vector, index, began)
 
 
-async def _find(query: _Query) -> tuple[list[ScoredCandidate], list[Hit]]:
-    """Return all candidates, and the best of them examined.
-
-    Search again with a higher limit if the best only repeat the question.
-    """
+async def _find(query: _Query) -> list[Candidate]:
+    """Return the candidates of all search methods, best first, equal texts once."""
     question, index = query.question.question, query.index
     limit = max(breadth(index.vocabulary.passages), question.top_k)
-    for wide in (limit, _WIDER * limit):
-        found = await index.store.find(
-            query.vector, query.question.terms, limit=wide, filters=question.filters
-        )
-        is_unfiltered = query.vector is not None and not question.filters
-        if not found and index.vocabulary.passages and is_unfiltered:
-            raise IndexDamaged("The index is empty.", hint="Run the ingest again.")
-        candidates = _fuse(found, query)
-        examined = await _examine_enough(query, candidates)
-        if len(found) < wide or not all(hit.signals.echo for hit in examined):
-            break
-    return candidates, examined
+    found = await index.store.find(
+        query.vector, query.question.terms, limit=limit, filters=question.filters
+    )
+    is_unfiltered = query.vector is not None and not question.filters
+    if not found and index.vocabulary.passages and is_unfiltered:
+        raise IndexDamaged("The index is empty.", hint="Run the ingest again.")
+    unique: dict[str, Candidate] = {}
+    for candidate in sorted(found, key=query.order_of):
+        unique.setdefault(candidate.content_hash, candidate)
+    return list(unique.values())
 
 
 def breadth(passages: int) -> int:
@@ -252,70 +271,31 @@ def breadth(passages: int) -> int:
     return _CANDIDATES if passages <= _LARGE_BOOK else _CANDIDATES_OF_LARGE_BOOK
 
 
-def _fuse(candidates: Sequence[Candidate], query: _Query) -> list[ScoredCandidate]:
-    """Combine the signals of each candidate into one score for ranking."""
-    scored = []
-    for candidate in candidates:
-        evidence = term_evidence(query.question.terms, candidate.terms)
-        signals = Signals(candidate.cosine, candidate.unit_cosine, *evidence)
-        fusion_score = query.index.calibration.fusion_score(signals)
-        scored.append(ScoredCandidate(candidate, signals, fusion_score))
-    return scored
+async def _examine(passage_ids: Sequence[str], query: _Query) -> tuple[Hit, ...]:
+    """Compare the text of these passages with the question; return them in order."""
+    entries = await query.index.store.fetch(passage_ids) if passage_ids else []
+    hits = [_hit(entry, query) for entry in entries]
+    return _ranked(sorted(hits, key=lambda hit: (-hit.order, -hit.cosine, hit.passage.id)))
 
 
-async def _examine_enough(query: _Query, candidates: Sequence[ScoredCandidate]) -> list[Hit]:
-    """Examine the best candidates by fusion score, each content once.
-
-    If a file exceeds its share of them, or some only repeat the question, also examine the next
-    ones that may replace them.
-    """
-    question, calibration = query.question.question, query.index.calibration
-
-    async def examine(chosen: Sequence[ScoredCandidate]) -> list[Hit]:
-        ids = [scored.candidate.passage_id for scored in chosen]
-        entries = await query.index.store.fetch(ids) if ids else []
-        return _examine(entries, query, candidates)
-
-    ranking = dedupe(candidates)
-    first = await examine(ranking[: question.top_k])
-    files = Counter(file_of(hit.passage) for hit in first)
-    crowded = any(count > most_of_one_file(question.top_k) for count in files.values())
-    if not crowded and not any(hit.signals.echo for hit in first):
-        return first
-    best, likely = _best_fusion_score(first, calibration), max(question.min_score, LIKELY)
-    later = [
-        scored
-        for scored in ranking[question.top_k :]
-        if calibration.found(scored.fusion_score, max(best, scored.fusion_score)) >= likely
-    ]
-    return [*first, *await examine(later[:_MOST_REPLACEMENTS])]
-
-
-def _examine(
-    entries: Sequence[IndexedPassage], query: _Query, candidates: Sequence[ScoredCandidate]
-) -> list[Hit]:
-    """Check the passages' text for counter-evidence; return hits without score and rank."""
-    signals = {scored.candidate.passage_id: scored.signals for scored in candidates}
-    hits = []
-    for entry in entries:
-        passage = shown_part(entry.passage, query.question.hidden)
-        cosines = _unit_cosines(entry, query.vector)
-        informative = adds_information(query.question.text, passage)
-        seen = add_counter_evidence(
-            signals[passage.id], query.question, passage, cosines, informative
-        )
-        hit = Hit(
-            passage=passage,
-            rank=0,
-            cosine=seen.passage_cosine,
-            score=0.0,
-            signals=seen,
-            unit_cosines=cosines,
-            unit_informative=informative,
-            vector=entry.vector,
-        )
-        hits.append(hit)
-    return hits
+def _hit(entry: IndexedPassage, query: _Query) -> Hit:
+    """Return an entry as a hit that was not read."""
+    question, index = query.question, query.index
+    passage = shown_part(entry.passage, question.hidden)
+    candidate = Candidate.of(entry, query.vector)
+    signals = with_text(signals_of(candidate, question, index.marks), question, passage)
+    order = order_odds(signals, vectors=query.has_vectors)
+    return Hit(
+        passage=passage,
+        rank=0,
+        cosine=candidate.cosine,
+        score=similarity(signals, None, vectors=query.has_vectors),
+        answers=answers(order, None, vectors=query.has_vectors),
+        order=order,
+        signals=signals,
+        unit_cosines=_unit_cosines(entry, query.vector),
+        vector=entry.vector,
+    )
 
 
 def _unit_cosines(entry: IndexedPassage, vector: Vectors | None) -> tuple[float, ...]:
@@ -324,37 +304,8 @@ def _unit_cosines(entry: IndexedPassage, vector: Vectors | None) -> tuple[float,
     return tuple((entry.unit_vectors @ vector).tolist())
 
 
-def _best_fusion_score(hits: Iterable[Hit], calibration: Calibration) -> float:
-    scores = [calibration.fusion_score(hit.signals) for hit in hits if not hit.signals.echo]
-    return max(scores, default=0.0)
-
-
-def _score(
-    hits: Sequence[Hit], calibration: Calibration, *, best: float, selected: bool = False
-) -> tuple[Hit, ...]:
-    """Return the hits with their scores, relative to the ``best`` fusion score, best first."""
-    scores = calibration.scores([hit.signals for hit in hits], best=best, chosen=selected)
-    scored = [replace(hit, score=score) for hit, score in zip(hits, scores, strict=True)]
-    return _ranked(sorted(scored, key=lambda hit: (-hit.score, -hit.cosine, hit.passage.id)))
-
-
 def _ranked(hits: Iterable[Hit]) -> tuple[Hit, ...]:
     return tuple(replace(hit, rank=rank) for rank, hit in enumerate(hits, 1))
-
-
-async def _neighbours(
-    hits: Sequence[Hit], query: _Query, candidates: Sequence[ScoredCandidate], *, best: float
-) -> tuple[Hit, ...]:
-    """Return the neighbours of these hits, scored together with all candidates."""
-    ids = dict.fromkeys(neighbour for hit in hits for neighbour in hit.passage.neighbours)
-    if not ids:
-        return ()
-    calibration = query.index.calibration
-    entries = await query.index.store.fetch(list(ids))
-    beside = _fuse([Candidate.of(entry, query.vector) for entry in entries], query)
-    examined = _examine(entries, query, [*candidates, *beside])
-    best = max(best, _best_fusion_score(examined, calibration))
-    return _score(examined, calibration, best=best)
 
 
 async def _entry(passage: Passage, index: SearchContext) -> IndexedPassage:

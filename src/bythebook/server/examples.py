@@ -62,6 +62,7 @@ EVIDENCE = Evidence(
     tokens=19,
     confidence=Confidence(_HIT.score, _HIT.score, _HIT.score, count=1, level=Level.MEDIUM),
     considered=(_HIT,),
+    answerability=_HIT.score,
 )
 ANSWERED = Reply(
     question=QUESTION,

@@ -303,7 +303,7 @@ def _reply_fields(reply: Reply) -> dict[str, Any]:
     refusal = reply.outcome.type.value if isinstance(reply.outcome, Refusal) else None
     return {
         "refusal_type": refusal,
-        "confidence": 0.0 if refusal else round(reply.evidence.confidence.average, 3),
+        "confidence": 0.0 if refusal else round(reply.evidence.answerability, 3),
         "confidence_level": reply.evidence.confidence.level.value,
         "retrieval_ms": round(reply.timings.retrieval_ms, 1),
         "generation_ms": round(reply.timings.generation_ms, 1),

@@ -24,10 +24,8 @@ NEGATIONS = word_set(_TABLES["negations"] + " " + _TABLES["negations_of_claims"]
 LIGHT = word_set(_TABLES["light"])
 ABSOLUTE = word_set(_TABLES["absolute"])
 LEANING = word_set(_TABLES["back_references"])
-SAYING: str = _TABLES["saying"]
 CONNECTIVES = tuple(line for line in _TABLES["connectives"].splitlines() if line)
 FRAMING = word_set(_TABLES["framing"])
-WEIGHTY = word_set(_TABLES["weighty"])
 DETERMINERS = word_set(_TABLES["determiners"])
 FOLLOW_UP_WORDS = {name: word_set(words) for name, words in _TABLES["follow_ups"].items()}
 ASKING_WORDS = FOLLOW_UP_WORDS["interrogatives"] | FOLLOW_UP_WORDS["auxiliaries"]
@@ -39,8 +37,3 @@ def either(*tables: str) -> str:
 
 
 LEANS_BACK = re.compile(rf"({either('back_references', 'weak_back_references')})\b", re.I)
-NEGATION_PATTERN = re.compile(
-    rf"\b({either('negations', 'negations_of_passages')}|\w+n['’]t|unable|fail\w*|lack\w*|"
-    r"refus\w*|stop\w*)\b",
-    re.IGNORECASE,
-)

@@ -95,8 +95,10 @@ def _slips(word: str) -> Iterator[str]:
 def _replaced(word: str, pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield the word with each occurrence of the first of a pair replaced by the second."""
     for written, meant in pairs:
-        for found in re.finditer(written, word[1:]):
-            yield word[: found.start() + 1] + meant + word[found.end() + 1 :]
+        at = word.find(written, 1)
+        while at > 0:
+            yield word[:at] + meant + word[at + len(written) :]
+            at = word.find(written, at + len(written))
 
 
 @cache

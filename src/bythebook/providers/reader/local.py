@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -46,17 +47,21 @@ Logits = NDArray[np.float32]
 
 
 MODELS = {  # the SHA-256 of each model's file
-    "reader-v1": "e946f7bc2a98afde35366f01cd175d5804986f843a5f7e7d8727b62b4111c6b4",
+    "reader-v2": "fd4570595dcc707ce33d7c60d9805d2c937afe0e4ca3b3901796882dd0d63f43",
 }
 WEIGHTS = Path(__file__).parent
 
-_CLS, _SEP = 101, 102
-_TEXT_TOKENS = 80  # of a question or sentence, from its beginning
-_HEADING_TOKENS = 24
+_CLS, _SEP, _FULL_STOP = 101, 102, 1012
+# As the model was trained: training/labelled.py.
+_TEXT_TOKENS = 64  # of a question or sentence, from its beginning
+_HEADING_TOKENS = 24  # of the heading path, up to its end
+_READING_TOKENS = 384  # of a question, a heading path and a passage together
 _PASSAGE_CHARACTERS = 20_000  # that are read, from the beginning
 _WINDOWS_PER_PASSAGE = 2  # that are read for a question
 _WINDOWS_PER_SENTENCE = 3  # of all the evidence
 _SPAN_TOKENS = 24
+_SEPARATORS = 4  # word pieces besides those of the texts
+_UNREAD = -30.0  # log odds of a unit that no window has
 _REINSTALL = "Install bythebook again, or set reader to none."
 
 
@@ -68,11 +73,12 @@ class _Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """Logits of one window; ``span`` has a row for each word piece of the passage."""
+    """Logits of one window; ``span`` and ``relevance`` have a row for each word piece of it."""
 
     answers: float
     support: Logits  # entailed, neutral, contradicted
     span: Logits
+    relevance: Logits
 
 
 class LocalReader:
@@ -80,7 +86,7 @@ class LocalReader:
 
     def __init__(
         self,
-        model: str = "reader-v1",
+        model: str = "reader-v2",
         *,
         threads: int | None = None,
         folder: Path = WEIGHTS,
@@ -124,19 +130,21 @@ class LocalReader:
         asked = self._pieces(loaded, question)
         windows: list[PassageWindow] = []
         for number, source in enumerate(self._tokenize(loaded, passages)):
-            own = list(windows_of(source, number))
+            room = _READING_TOKENS - len(asked) - len(source.heading) - _SEPARATORS
+            own = list(windows_of(source, number, room))
             windows += best_windows(asked, own, _WINDOWS_PER_PASSAGE, TermWeights(own))
+        read: dict[int, list[tuple[_Output, PassageWindow]]] = defaultdict(list)
         outputs = self._run(loaded, [(asked, window) for window in windows])
-        best: dict[int, tuple[_Output, PassageWindow]] = {}
         for window, output in zip(windows, outputs, strict=True):
-            if window.number not in best or output.answers > best[window.number][0].answers:
-                best[window.number] = output, window
-        return [self._reading(*best[number]) for number in range(len(passages))]
+            read[window.number].append((output, window))
+        return [self._reading(read[number]) for number in range(len(passages))]
 
     @staticmethod
-    def _reading(output: _Output, window: PassageWindow) -> PassageReading:
-        span, sentence = _best_span(output.span, window)
-        return PassageReading(_probability(output.answers), span, sentence)
+    def _reading(read: Sequence[tuple[_Output, PassageWindow]]) -> PassageReading:
+        best, window = max(read, key=lambda each: each[0].answers)
+        span = _best_span(best.span, window)
+        units = [max(odds) for odds in zip(*(_relevance(*each) for each in read), strict=True)]
+        return PassageReading(_probability(best.answers), span, tuple(map(_probability, units)))
 
     def _support(self, sentences: list[str], evidence: list[Passage]) -> list[SentenceSupport]:
         if not sentences or not evidence:
@@ -179,7 +187,12 @@ class LocalReader:
         encoded = loaded.tokenizer.encode_batch([*texts, *paths], add_special_tokens=False)
         bodies, headings = encoded[: len(texts)], encoded[len(texts) :]
         return [
-            TokenizedPassage(passage, heading.ids[-_HEADING_TOKENS:], body.ids, body.offsets)
+            TokenizedPassage(
+                passage,
+                [*heading.ids[-_HEADING_TOKENS:], _FULL_STOP],
+                body.ids,
+                body.offsets,
+            )
             for passage, body, heading in zip(passages, bodies, headings, strict=True)
         ]
 
@@ -192,12 +205,14 @@ class LocalReader:
             after = [*window.source.heading, *window.ids, _SEP]
             ids = np.array([[*before, *after]], dtype=np.int64)
             segments = np.array([[0] * len(before) + [1] * len(after)], dtype=np.int64)
-            answers, support, span = loaded.session.run(None, {"ids": ids, "segments": segments})
+            answers, support, span, relevance = loaded.session.run(
+                None, {"ids": ids, "segments": segments}
+            )
             if not (np.isfinite(answers).all() and np.isfinite(support).all()):
                 raise ReaderFailed("The reading model returned no number.", hint=_REINSTALL)
             start = len(before) + len(window.source.heading)
-            own = span[0, start : start + window.last - window.first]
-            return _Output(float(answers[0]), support[0], own)
+            own = slice(start, start + window.last - window.first)
+            return _Output(float(answers[0]), support[0], span[0, own], relevance[0, own])
 
         # The longest first: the last to finish are short.
         order = sorted(range(len(pairs)), key=lambda at: -len(pairs[at][1].ids))
@@ -228,11 +243,11 @@ def _open_once(file: Path, sha256: str) -> Any:
     return onnx_session(read_known(file, sha256))
 
 
-def _best_span(span: Logits, window: PassageWindow) -> tuple[tuple[int, int] | None, int | None]:
-    """Return the likeliest span that lies within one unit, as characters, and that unit."""
+def _best_span(span: Logits, window: PassageWindow) -> tuple[int, int] | None:
+    """Return the likeliest span that lies within one unit, as characters."""
     source = window.source
     best, most = None, -np.inf
-    for unit, (first, last) in enumerate(source.units()):
+    for first, last in source.units():
         low, high = max(first, window.first) - window.first, min(last, window.last) - window.first
         if high <= low:
             continue
@@ -240,20 +255,23 @@ def _best_span(span: Logits, window: PassageWindow) -> tuple[tuple[int, int] | N
         scores = starts[:, None] + ends[None, :]
         lengths = np.arange(high - low)[None, :] - np.arange(high - low)[:, None]
         scores = np.where((lengths >= 0) & (lengths < _SPAN_TOKENS), scores, -np.inf)
-        at = int(scores.argmax())
-        start, end = divmod(at, high - low)
+        start, end = divmod(int(scores.argmax()), high - low)
         if scores[start, end] > most:
             most = scores[start, end]
-            best = (unit, window.first + low + start, window.first + low + end)
-    units = source.passage.units
+            best = window.first + low + start, window.first + low + end
     if best is None:
-        return None, 0 if units else None
-    unit, start, end = best
-    first, last = source.offsets[start][0], source.offsets[end][1]
-    if not units:
-        return (first, last), None
-    first, last = max(first, units[unit].start), min(last, units[unit].end)
-    return ((first, last) if last > first else None), unit
+        return None
+    first, last = source.offsets[best[0]][0], source.offsets[best[1]][1]
+    return (first, last) if last > first else None
+
+
+def _relevance(output: _Output, window: PassageWindow) -> list[float]:
+    """Return the log odds that each unit of the passage belongs in the answer."""
+    odds = []
+    for first, last in window.source.units():
+        low, high = max(first, window.first) - window.first, min(last, window.last) - window.first
+        odds.append(float(output.relevance[low:high].mean()) if high > low else _UNREAD)
+    return odds
 
 
 def _entailment(support: Logits) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bythebook.types import Passage
 
-WINDOW_TOKENS = 128  # of the passage, without its heading path
+WINDOW_TOKENS = 128  # of a passage that may support a sentence, without its heading path
 _JOINED_UNITS = 3
 
 

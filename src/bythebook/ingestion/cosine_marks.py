@@ -1,23 +1,21 @@
-"""Transfer the measured calibration weights to an embedder that was not measured.
+"""Measure the scale of an embedder's cosines on a book.
 
-Embedders differ in their cosine scale: unrelated texts have 0.1 with one and 0.7 with another. The
-scale is estimated from the book. Half a sentence is used as a question whose source passage is
-known; its mean cosines with that passage and with passages of other pages are two reference
-points. The same two points are known for the measured embedder, and the scale between them is
-assumed to be linear, so that the measured weights can be converted.
+Half a sentence is used as a question whose source passage is known; its mean cosines with that
+passage and with passages of other pages are two marks, between which the scale is assumed to be
+linear. With them, one set of weights holds for every embedder.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bythebook.retrieval.calibration import MEASURED, Calibration, Reading
 from bythebook.retrieval.embeddings import embed
+from bythebook.retrieval.score import CosineMarks
 from bythebook.text.passage_records import vector_key
 from bythebook.types import Passage, UnitKind
 
@@ -33,21 +31,6 @@ MOST_QUESTIONS = 100
 FEWEST_QUESTIONS = 10  # with fewer, the scale cannot be estimated
 _STRANGERS = 20  # random passages each question is compared with, less those of its own page
 _SHORTEST_SENTENCE = 40  # characters
-
-
-@dataclass(frozen=True, slots=True)
-class CosineMarks:
-    """Mean cosines with unrelated and own text, for whole passages and for their best unit."""
-
-    strange_passage: float
-    own_passage: float
-    strange_unit: float
-    own_unit: float
-
-
-# The marks of local:minilm-int8, the mean of the two books of bench/RESULTS.md.
-_REFERENCE = "local:minilm-int8"
-REFERENCE_MARKS = CosineMarks(0.059, 0.497, 0.131, 0.803)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +66,7 @@ def _half(passage: Passage, number: int) -> str:
     return text[: middle if middle > 0 else len(text) // 2]
 
 
-async def marks_of(
+async def measure(
     passages: Sequence[Passage], vectors: Mapping[str, StoredVectors], embedder: Embedder
 ) -> CosineMarks | None:
     """Measure the marks; None if the book is too short. Needs the vectors of all ``passages``."""
@@ -105,45 +88,11 @@ async def marks_of(
     (strange_passage, strange_unit), (own_passage, own_unit) = (
         np.mean(cosines, axis=0).tolist() for cosines in (strange, own)
     )
-    return CosineMarks(strange_passage, own_passage, strange_unit, own_unit)
+    marks = CosineMarks(strange_passage, own_passage, strange_unit, own_unit)
+    return marks if marks.is_scale else None
 
 
 def _cosines(stored: StoredVectors, units: Vectors, vector: Vectors) -> tuple[float, float]:
     """Return the cosines with the passage and with the nearest of these units."""
     whole = float(stored.vector @ vector)
     return whole, float((units @ vector).max(initial=whole if not len(units) else -1.0))
-
-
-def fitted(marks: CosineMarks) -> Calibration:
-    """Return the measured weights converted for an embedder with these marks."""
-    known, reference = MEASURED[_REFERENCE], REFERENCE_MARKS
-    passage, passage_shift = _carried(
-        (marks.strange_passage, marks.own_passage),
-        (reference.strange_passage, reference.own_passage),
-    )
-    unit, unit_shift = _carried(
-        (marks.strange_unit, marks.own_unit), (reference.strange_unit, reference.own_unit)
-    )
-    reading = known.reading
-    return replace(
-        known,
-        passage_cosine=known.passage_cosine * passage,
-        unit_cosine=known.unit_cosine * unit,
-        bias=known.bias + known.slope * _shift(known, passage_shift, unit_shift),
-        reading=replace(
-            reading,
-            passage_cosine=reading.passage_cosine * passage,
-            unit_cosine=reading.unit_cosine * unit,
-            bias=reading.bias + _shift(reading, passage_shift, unit_shift),
-        ),
-    )
-
-
-def _shift(weights: Calibration | Reading, passage: float, unit: float) -> float:
-    return weights.passage_cosine * passage + weights.unit_cosine * unit
-
-
-def _carried(scale: tuple[float, float], reference: tuple[float, float]) -> tuple[float, float]:
-    """Return the linear map between the scales: ``cosine * factor + shift``."""
-    factor = (reference[1] - reference[0]) / max(scale[1] - scale[0], 0.05)
-    return factor, reference[0] - scale[0] * factor

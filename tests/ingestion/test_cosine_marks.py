@@ -1,30 +1,21 @@
-"""Calibration weights are transferred to an embedder that was not measured."""
+"""The scale of an embedder's cosines is measured on the book."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from bythebook.ingestion.calibration_transfer import (
-    REFERENCE_MARKS,
-    CosineMarks,
-    fitted,
-    marks_of,
-    own_questions,
-    sample_of,
-)
+from bythebook.ingestion.cosine_marks import measure, own_questions, sample_of
 from bythebook.interfaces.models import TextRole
-from bythebook.interfaces.store import StoredVectors
+from bythebook.interfaces.store import Candidate, StoredVectors
 from bythebook.providers.testing import FakeEmbedder
-from bythebook.retrieval.calibration import MEASURED, Calibration
+from bythebook.retrieval.score import CosineMarks
 from bythebook.text.passage_records import vector_key
-from bythebook.types import Passage, Signals
+from bythebook.types import Passage
 from tests.support.samples import passage
 
 if TYPE_CHECKING:
@@ -77,41 +68,34 @@ async def test_the_source_is_nearer_than_other_pages(
     embedder: Aloof | FakeEmbedder,
 ) -> None:
     passages = book()
-    marks = await marks_of(passages, await stored(passages, embedder), embedder)
+    marks = await measure(passages, await stored(passages, embedder), embedder)
     assert marks is not None
     assert marks.own_passage > marks.strange_passage
     assert marks.own_unit > marks.strange_unit
 
 
-async def test_two_scales_give_like_scores() -> None:
-    """The same signal, seen by two embedders, is judged alike after the fit."""
+async def test_two_embedders_have_one_scale() -> None:
     passages = book()
     plain, aloof = FakeEmbedder(), Aloof()
-    plain_marks = await marks_of(passages, await stored(passages, plain), plain)
-    aloof_marks = await marks_of(passages, await stored(passages, aloof), aloof)
+    plain_marks = await measure(passages, await stored(passages, plain), plain)
+    aloof_marks = await measure(passages, await stored(passages, aloof), aloof)
     assert plain_marks
     assert aloof_marks
     assert aloof_marks.strange_unit > plain_marks.strange_unit + 0.3
     for share in (0.0, 0.5, 1.0):
-        scores = [
-            fitted(marks).scores([_between(marks, share)])[0]
-            for marks in (plain_marks, aloof_marks)
-        ]
-        assert scores[0] == pytest.approx(scores[1], abs=1e-6)
+        for marks in (plain_marks, aloof_marks):
+            assert marks.scaled(_between(marks, share)) == pytest.approx((share, share))
 
 
-def _between(marks: CosineMarks, share: float) -> Signals:
-    return Signals(
-        passage_cosine=marks.strange_passage + share * (marks.own_passage - marks.strange_passage),
-        unit_cosine=marks.strange_unit + share * (marks.own_unit - marks.strange_unit),
-        term_weight=0.2,
-        coverage=0.4,
-    )
+def _between(marks: CosineMarks, share: float) -> Candidate:
+    passage = marks.strange_passage + share * (marks.own_passage - marks.strange_passage)
+    unit = marks.strange_unit + share * (marks.own_unit - marks.strange_unit)
+    return Candidate("a", "a", passage, unit, {})
 
 
 async def test_a_short_book_gives_no_marks() -> None:
     passages = book(3)
-    assert await marks_of(passages, await stored(passages, FakeEmbedder()), FakeEmbedder()) is None
+    assert await measure(passages, await stored(passages, FakeEmbedder()), FakeEmbedder()) is None
 
 
 def test_questions_do_not_depend_on_the_order_of_the_book() -> None:
@@ -119,22 +103,3 @@ def test_questions_do_not_depend_on_the_order_of_the_book() -> None:
     asked = own_questions(sample_of(passages))
     assert asked == own_questions(sample_of(passages[::-1]))
     assert all(question.text in question.home.text for question in asked)
-
-
-@given(st.tuples(*[st.floats(-1, 1)] * 4))
-def test_any_marks_give_usable_weights(values: tuple[float, float, float, float]) -> None:
-    calibration = fitted(CosineMarks(*values))
-    scores = calibration.scores([Signals(0.5, 0.6, 0.3, 0.4), Signals()])
-    assert all(0 <= score <= 1 for score in scores)
-    assert Calibration.from_json(calibration.to_json()) == calibration
-
-
-def test_the_reference_keeps_its_own_weights() -> None:
-    carried = fitted(REFERENCE_MARKS)
-    known = MEASURED["local:minilm-int8"]
-    assert carried == replace(
-        known,
-        passage_cosine=pytest.approx(known.passage_cosine),
-        unit_cosine=pytest.approx(known.unit_cosine),
-        bias=pytest.approx(known.bias),
-    )
