@@ -1,4 +1,4 @@
-"""The readers' questions about the sample book: what they contain, and a bar for the answers."""
+"""The readers' questions about the sample books: what they contain, and bars for the answers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,27 @@ from bythebook.evaluation.questions import Row, plain_text, read_row
 from bythebook.ingestion.read_book import read_book
 from bythebook.language.text import word_set
 from tests.support.command import run
-from tests.support.samples import SAMPLE_BOOK
+from tests.support.samples import ROOT, SAMPLE_BOOK
 
 _QUESTIONS = SAMPLE_BOOK / "reader-questions.jsonl"
 _ANSWERABLE = word_set(
     "define compare howto why when list troubleshoot overview multipart code number yesno"
 )
-# Bars of the extractive writer, five points below what was measured.
+# Bars of the extractive writer, five points below what was measured. The second book and its
+# questions were written by people who did not know the program; nothing is fitted to them.
+SECOND_BOOK = ROOT / "examples" / "beekeeping"
+LEAST_OF_SECOND_BOOK = {
+    "useful": 0.68,
+    "vital_recall": 0.70,
+    "answered": 0.91,
+    "refused.near": 0.55,
+    "refused.off": 0.95,
+}
 LEAST = {
     "useful": 0.89,
     "vital_recall": 0.89,
     "answered": 0.92,
-    "refused.near": 0.53,
+    "refused.near": 0.9,
     "refused.off": 0.95,
     "refused.chat": 0.95,
 }
@@ -69,11 +78,22 @@ def test_every_nugget_is_in_its_sections(rows: list[Row], book: Places) -> None:
 
 @pytest.mark.slow
 def test_the_answers_reach_the_bars(sample_home: Path) -> None:
-    done = run("eval", str(_QUESTIONS), "--home", str(sample_home), "--json")
+    _reaches(_QUESTIONS, sample_home, LEAST)
+
+
+@pytest.mark.slow
+def test_the_answers_about_the_second_book_reach_the_bars(tmp_path: Path) -> None:
+    done = run("ingest", str(SECOND_BOOK / "docs"), "--home", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    _reaches(SECOND_BOOK / _QUESTIONS.name, tmp_path, LEAST_OF_SECOND_BOOK)
+
+
+def _reaches(questions: Path, home: Path, least: dict[str, float]) -> None:
+    done = run("eval", str(questions), "--home", str(home), "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     figures = found["figures"]
-    assert {name: figures[name] for name, bar in LEAST.items() if figures[name] < bar} == {}
+    assert {name: figures[name] for name, bar in least.items() if figures[name] < bar} == {}
     assert {name: figures[name] for name, bar in MOST.items() if figures[name] > bar} == {}
     missed = [row for row in found["nuggets"] if not row["useful"]]
     assert all(row["missing"] or row["forbidden"] for row in missed)
