@@ -65,8 +65,8 @@ ORDER = (
 )
 WITHOUT_VECTORS = tuple(name for name in ORDER if "cosine" not in name)
 READ = ("order", "reading", "relevance")
-EVIDENCE = ("answers", "best_unit_coverage", "names", "unknown", "fact")
-READ_EVIDENCE = (*EVIDENCE, "relevance", "second_relevance", "fact_reading")
+EVIDENCE = ("answers", "best_unit_coverage", "names", "unknown")
+READ_EVIDENCE = (*EVIDENCE, "fact", "relevance", "second_relevance", "fact_reading")
 
 
 # --- signals --------------------------------------------------------------------------------------

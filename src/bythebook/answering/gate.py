@@ -32,7 +32,7 @@ _COVERED = 0.6  # share of a part's words in the passages, for it to count as an
 _RELATED_HITS = 2  # best hits that are searched for a sentence about the question's subject
 _RELATED_WORDS = 0.3  # share of the question's words in a sentence about its subject
 _NEARBY_TOPICS = 3
-_NEARBY = 0.5  # similarity of a nearby topic: it is as likely as not about the question
+_NEARBY = 0.4  # similarity of a nearby topic
 _NOT_ANSWERED = "The book does not answer this part"
 _NO_ROOM = "With this top_k there is no passage left for this part"
 

@@ -11,6 +11,8 @@ from bythebook.answering.generation import GenerationRun
 from bythebook.refusals import DISCLAIMER, Refusal
 from bythebook.types import Answer, Level, Sentence
 
+_GOOD = 0.65  # similarity of a passage that needs no disclaimer
+
 
 def outcome_of(
     parts: Sequence[QuestionPart],
@@ -22,18 +24,18 @@ def outcome_of(
     whole = parts[0].question
     if not sentences:
         return ungrounded(whole.question, run.evidence)
-    hits, is_fact = run.evidence.hits, whole.type.fact
-    level = settle(run.evidence, answered=True).confidence.level
-    asks_for_level = whole.question.min_confidence is not Level.INSUFFICIENT
+    seen = settle(run.evidence, answered=True).confidence
+    counts = whole.question.min_confidence is not Level.INSUFFICIENT
+    is_weak = seen.level is Level.LOW and (counts or seen.maximum < _GOOD)
     disclaimers = (
         run.disclaimer,
         name_unanswered(parts),
-        DISCLAIMER if asks_for_level and level is Level.LOW else None,
+        DISCLAIMER if is_weak else None,
     )
     return Answer(
         tuple(sentences),
         citations.numbered,
         run.writer,
         " ".join(filter(None, disclaimers)) or None,
-        find_answer_span(hits, sentences, citations.numbered, is_fact=is_fact),
+        find_answer_span(run.evidence.hits, sentences, citations.numbered, is_fact=whole.type.fact),
     )
