@@ -204,19 +204,19 @@ async def _search(analyzed: AnalyzedQuestion, index: SearchContext, neighbours_o
     query = await _embed_question(analyzed, index)
     embedded = time.perf_counter()
     candidates = await _find(query)
-    question = analyzed.question
-    limit = max(_EXAMINED, question.top_k)
+    question, limit = analyzed.question, max(_EXAMINED, analyzed.question.top_k)
     examined = await _examine([each.passage_id for each in candidates[:limit]], query)
     kept = without_copies(examined, question.top_k)
     most = READ_HITS if question.top_k > HITS_OF_PART else HITS_OF_PART
     read = await rerank(analyzed.text, kept, index.reader, most=most, vectors=query.has_vectors)
     hits = page_first(read[: question.top_k], question)
     found = query.findings(hits, embedded)
-    found = replace(found, answerability=answerability(analyzed, hits, vectors=query.has_vectors))
+    chance = answerability(analyzed, read[:most], vectors=query.has_vectors)
     shown = {hit.passage.id for hit in hits}
     names = [name for hit in hits[:neighbours_of] for name in hit.passage.neighbours]
     beside = await _examine(list(dict.fromkeys(names)), query)
-    return replace(found, neighbours=tuple(h for h in beside if h.passage.id not in shown))
+    neighbours = tuple(hit for hit in beside if hit.passage.id not in shown)
+    return replace(found, answerability=chance, neighbours=neighbours)
 
 
 async def _score_selection(
