@@ -18,7 +18,7 @@ pytestmark = pytest.mark.real
 
 _LINKS = 50
 # The words of every block that the window shows.
-_SEEN = """() => [...document.querySelectorAll("p, li, summary, .admonition, td, h1, h2, h3")]
+_SEEN = """() => [...document.querySelectorAll("p,li,summary,aside,.admonition,td,h1,h2,h3")]
   .filter((block) => {
     const box = block.getBoundingClientRect();
     return box.bottom > 0 && box.top < innerHeight && box.height > 0;

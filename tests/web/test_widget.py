@@ -197,7 +197,7 @@ def test_page_can_handle_citation_clicks_itself(page: Page, stage: Stage) -> Non
 
 def test_refusal_lists_related_topics(page: Page, stage: Stage) -> None:
     _open(page, stage.url())
-    turn = _ask(page, "How do I train GPT-4?")
+    turn = _ask(page, "Who invented the Kalman filter?")
     expect(turn.locator(".refusal")).to_contain_text("does not contain sufficient information")
     assert turn.locator(".topic").count() > 0
     assert turn.locator(".source").count() == 0

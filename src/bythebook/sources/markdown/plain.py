@@ -140,7 +140,7 @@ _SIGNS = (
 _INCLUDE = re.compile(r"\{\*[ \t]+(\S+)(?:[ \t]+(?:ln\[(\d{1,9}):(\d{1,9})\]|\S+))*[ \t]+\*\}\s*\Z")
 _TWOSLASH = re.compile(
     r"\A.*^[ \t]*// ---cut(?:-before)?---[^\n]*\n"
-    r"|^[ \t]*//[ \t]*(?:@(?!ts-|filename\b)\w+(?::[^\n]*)?|\^[?|][^\n]*|---cut-\w+---)[ \t]*\n",
+    r"|^[ \t]*//[ \t]*(?:@(?!ts-|filename\b)\w+(?=:|[ \t]*\n)|\^[?|]|---cut-\w+---)[^\n]*\n",
     re.M | re.S | re.I,
 )
 _SLASHES = re.compile(r"([ \t]*)(/{3,})[ \t]*([\w-]*)[ \t|]*([^\n]*?)[ \t]*$", re.M)
