@@ -247,7 +247,7 @@ def show_results(question: Question, findings: Findings, *, reader: str) -> Resu
     findings = findings.at_least(question.min_score)
     return ResultSet(
         query=question.text,
-        results=[_result(hit, reader) for hit in findings.hits],
+        results=[_result(hit, reader) for hit in sorted(findings.hits, key=lambda hit: -hit.score)],
         total_count=len(findings.hits),
         query_time_ms=findings.query_ms,
         search_time_ms=findings.search_ms,
